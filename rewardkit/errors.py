@@ -1,0 +1,72 @@
+"""The errors that rewardkit raises to its caller.
+
+What a model did is never one of these: a wrong answer, a timeout or a crash of one call is an
+:class:`~rewardkit.types.Outcome`. These are mistakes of the caller, or faults of our own.
+
+    RewardError
+    ├── RewardDefinitionError     a reward's signature or options make no sense
+    ├── RewardLoadError           a reward cannot be found, imported or loaded in a worker
+    ├── RewardTransportError      a reward cannot travel to a worker process
+    ├── ConfigError               a configuration file or object is wrong
+    ├── PackageInstallError       the packages of a configuration could not be installed
+    ├── DataError                 the dataset is wrong: a line that is not JSON, rows of different keys
+    │   └── MissingColumnError    a reward needs a column that the dataset lacks
+    ├── CoercionError             a column's value is not what the reward's annotation says
+    ├── RuntimeClosedError        a runtime is used after it was closed, or in a forked child
+    ├── InfrastructureError       too many calls failed for reasons that are not the completions' fault
+    └── RewardFailedError         a call failed and the caller asked to stop at the first failure
+"""
+
+from __future__ import annotations
+
+
+class RewardError(Exception):
+    """The root of every error that rewardkit raises."""
+
+
+class RewardDefinitionError(RewardError):
+    """A reward's signature or options make no sense. Raised at decoration; mend the definition."""
+
+
+class RewardLoadError(RewardError):
+    """A reward cannot be found, imported or loaded in a worker. The message names the reference and the reason."""
+
+
+class RewardTransportError(RewardError):
+    """A reward cannot travel to a worker process. Move what it captures into its module, or make it inside."""
+
+
+class ConfigError(RewardError):
+    """A configuration file or object is wrong. The message names the field, the value and what was expected."""
+
+
+class PackageInstallError(RewardError):
+    """The packages of a configuration could not be installed. The message ends with pip's own words."""
+
+
+class DataError(RewardError):
+    """The dataset is wrong. The message names the file and line, or the row."""
+
+
+class MissingColumnError(DataError):
+    """A reward needs a column that the dataset lacks. The message offers near names."""
+
+
+class CoercionError(RewardError):
+    """A column's value is not what the reward's annotation says.
+
+    Inside a runtime this is an outcome with cause ``coercion``; it is raised only where a reward
+    is called as a plain function.
+    """
+
+
+class RuntimeClosedError(RewardError):
+    """A runtime is used after it was closed, or in a forked child of the process that made it."""
+
+
+class InfrastructureError(RewardError):
+    """Too many calls failed for reasons that are not the completions' fault. Nothing was scored by guess."""
+
+
+class RewardFailedError(RewardError):
+    """A call failed and the caller asked to stop at the first failure. Names reward, step and row."""

@@ -1,0 +1,112 @@
+"""The values that pass through rewardkit: Rollout in, Score and Outcome out.
+
+All are frozen; validation happens where data enters (``coerce``) and where a reward returns (``runtime.attempt``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+Message: TypeAlias = Mapping[str, Any]
+"""One chat message: ``role``, ``content`` (a string or a list of content blocks), perhaps ``tool_calls``."""
+
+Text: TypeAlias = str | Sequence[Message]
+"""A prompt or completion: a string, or in conversational form a list of messages."""
+
+
+class Status(StrEnum):
+    """What became of one call. The three are never mixed up."""
+
+    SCORED = "scored"
+    """The reward gave a finite number. 0.0 is a score."""
+    SKIPPED = "skipped"
+    """The reward said ``None``: not applicable. It leaves the group's baseline."""
+    FAILED = "failed"
+    """No score came of it; ``Outcome.cause`` says why and ``Outcome.score`` is the default that stands in."""
+
+
+class Cause(StrEnum):
+    """Why a call failed."""
+
+    EXCEPTION = "exception"
+    """The reward raised."""
+    TIMEOUT = "timeout"
+    """The reward did not return before its deadline."""
+    BAD_RETURN = "bad_return"
+    """The reward returned something that is not a finite score in its range."""
+    COERCION = "coercion"
+    """A column's value is not what the annotation says."""
+    CRASHED = "crashed"
+    """The worker process died while running this very call."""
+    INFRASTRUCTURE = "infrastructure"
+    """Not the completion's fault: worker killed from outside, judge unreachable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a reward may return instead of a bare number, to say more.
+
+    Attributes:
+        value: The score, a finite number; ``None`` means not applicable, as a bare ``None`` does.
+        reason: Why, in a sentence; shown in the reward log.
+        metrics: Named finite numbers beside the score, such as ``{"distance": 3}``.
+    """
+
+    value: float | None
+    reason: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One prompt with one completion and the dataset row it came from.
+
+    Attributes:
+        prompt: The input: a string, or a list of chat messages.
+        completion: What the model produced: a string, or a list of chat messages.
+        example: The dataset row; its values are strings until a reward's annotation coerces them.
+        completion_ids: Token ids of the completion, where the caller has them.
+    """
+
+    prompt: Text
+    completion: Text
+    example: Mapping[str, Any] = field(default_factory=dict)
+    completion_ids: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of scoring one rollout with one reward.
+
+    Attributes:
+        status: Scored, skipped or failed.
+        score: The finite number the reward gave; ``None`` if skipped; if failed, the default that
+            stands in (``None`` leaves the rollout out).
+        reason: What the reward said of its score.
+        metrics: Named finite numbers beside the score.
+        cause: Why it failed; ``None`` unless failed.
+        error: ``"ValueError: the message"``; ``None`` unless failed.
+        traceback: The reward's own frames, where it raised.
+        attempts: How often the reward was run for this outcome, at least 1; 0 for a call that never
+            ran to its end because its workers were lost.
+        duration_s: Seconds that the last attempt took, in the worker.
+        logs: What the last attempt printed and logged, capped.
+        version: Fingerprint of the reward that gave it, 12 hexadecimal digits.
+        cached: Taken from the cache, or from an identical call in the same batch.
+    """
+
+    status: Status
+    score: float | None
+    reason: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    cause: Cause | None = None
+    error: str | None = None
+    traceback: str | None = None
+    attempts: int = 1
+    duration_s: float = 0.0
+    logs: str = ""
+    version: str = ""
+    cached: bool = False
