@@ -1,0 +1,178 @@
+"""What each call prints and logs, kept apart call by call, also among threads and coroutines.
+
+Output below Python (a C extension writing to descriptor 1, a child process) goes to ``/dev/null``.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import io
+import logging
+import sys
+import threading
+from typing import Any
+
+LOG_CHARS = 16_384
+"""Characters kept of one call's output; what comes after is counted and dropped."""
+
+_current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_log", default=None)
+
+
+class CallLog:
+    """The output of one call, capped at :data:`LOG_CHARS`."""
+
+    __slots__ = ("_closed", "_dropped", "_kept", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._kept = 0
+        self._dropped = 0
+        self._closed = False
+
+    def write(self, text: str) -> None:
+        """Add text, or drop it where the call is over or the cap reached."""
+        if self._closed:
+            return
+        room = LOG_CHARS - self._kept
+        piece = text[:room]
+        if piece:
+            self._parts.append(piece)
+            self._kept += len(piece)
+        self._dropped += len(text) - len(piece)
+
+    def finish(self) -> str:
+        """Gives the call's output and closes it: a thread left running writes into nothing."""
+        self._closed = True
+        if not self._parts:
+            return ""
+        text = "".join(self._parts)
+        if self._dropped:
+            text += f"\n[... {self._dropped:,} more characters dropped]"
+        return text.encode("utf-8", "backslashreplace").decode()
+
+
+def begin_call() -> CallLog:
+    """Starts a fresh log for the call that this thread or task runs from now on."""
+    log = CallLog()
+    _current.set(log)
+    return log
+
+
+def use(log: CallLog) -> None:
+    """Make this context's output go to the given log."""
+    _current.set(log)
+
+
+class _Stream(io.TextIOBase):
+    """Stands in for ``sys.stdout`` and ``sys.stderr``: writes go to the log of the call that writes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.buffer = _Bytes()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        log = _current.get()
+        if log is not None:
+            log.write(text)
+        return len(text)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        """Stay open: a reward that closes its streams must not silence the next call's."""
+
+
+class _Bytes(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        log = _current.get()
+        if log is not None:
+            log.write(bytes(data[: 4 * LOG_CHARS]).decode("utf-8", "replace"))
+        return len(data)
+
+
+class _Handler(logging.Handler):
+    """Sends log records to the log of the call that made them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log = _current.get()
+        if log is not None:
+            log.write(self.format(record) + "\n")
+
+
+def log_handler() -> logging.Handler:
+    """Gives a handler that writes ``LEVEL name: message`` into the current call's log."""
+    handler = _Handler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    return handler
+
+
+def install() -> None:
+    """Make this process's output go to the calls' logs. For worker processes only."""
+    sys.stdout = _Stream(1)
+    sys.stderr = _Stream(2)
+    root = logging.getLogger()
+    root.addHandler(log_handler())
+    root.setLevel(logging.INFO)
+    threading.Thread.start = _start_with_context  # type: ignore[method-assign, assignment]
+
+
+_plain_start = threading.Thread.start
+
+
+def _start_with_context(thread: threading.Thread) -> None:
+    """Start a thread inside the call that starts it (as Python 3.14 does), so that its output is that call's."""
+    context, run = contextvars.copy_context(), thread.run
+    thread.run = lambda: context.run(run)  # type: ignore[method-assign]
+    _plain_start(thread)
+
+
+class inline_capture:
+    """Captures this thread's output around calls in the caller's own process, and puts everything back."""
+
+    def __enter__(self) -> CallLog:
+        self._streams = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = _Tee(sys.stdout), _Tee(sys.stderr)
+        self._handler = log_handler()
+        logging.getLogger().addHandler(self._handler)
+        self._log = CallLog()
+        self._token = _current.set(self._log)
+        return self._log
+
+    def __exit__(self, *error: object) -> None:
+        _current.reset(self._token)
+        logging.getLogger().removeHandler(self._handler)
+        sys.stdout, sys.stderr = self._streams
+
+
+class _Tee(_Stream):
+    """Writes to the call's log where there is a call, and to the stream it stands in for otherwise."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(-1)
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        log = _current.get()
+        if log is None:
+            self._stream.write(text)
+        else:
+            log.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        descriptor: int = self._stream.fileno()
+        return descriptor

@@ -1,0 +1,125 @@
+"""A job: a batch of calls given to the pool together, and what becomes of each."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from sandbox.workers.wire import BatchFile
+
+
+class CallStatus(StrEnum):
+    """What became of a call."""
+
+    ANSWERED = "answered"
+    """The target returned; what it said is the answer."""
+    TIMEOUT = "timeout"
+    """It did not return in time."""
+    CRASHED = "crashed"
+    """The worker died while running this very call."""
+    INFRASTRUCTURE = "infrastructure"
+    """The worker was killed from outside, again and again."""
+
+
+class CallResult(NamedTuple):
+    """What became of one call.
+
+    Attributes:
+        call: The call.
+        status: How it ended.
+        answer: What the target returned, decoded from JSON; ``None`` unless answered.
+        duration_s: Seconds it ran.
+        logs: What it printed and logged.
+        message: Why it did not answer; ``""`` if it did.
+    """
+
+    call: Call
+    status: CallStatus
+    answer: Any
+    duration_s: float
+    logs: str = ""
+    message: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call to make.
+
+    Attributes:
+        target: Which target.
+        places: Which segments of the job's batch it gets.
+        timeout_s: Seconds it may run.
+        lost: How often its worker was killed from outside while it ran.
+        alone: Whether it must run with no other call in flight, in a worker where no threads are left
+            over: it was one of several that may have brought a worker down.
+    """
+
+    target: int
+    places: tuple[int, ...]
+    timeout_s: float
+    lost: int = 0
+    alone: bool = False
+
+
+Handler = Callable[[list[CallResult]], list[tuple[float, Call]]]
+"""Takes results as they come, in the pool's thread; gives calls to make again, each after so many seconds."""
+
+_numbers = itertools.count(1)
+
+
+class Job:
+    """A batch of calls on the way.
+
+    Args:
+        segments: The batch's data, as bytes; calls refer to them by place.
+        common: What every call gets besides.
+        calls: The calls.
+        handler: Takes the results.
+        finished: Called once in the pool's thread, when every call is answered for or the job failed.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[bytes],
+        common: Any,
+        calls: Sequence[Call],
+        handler: Handler,
+        finished: Callable[[], None],
+    ) -> None:
+        self.number = next(_numbers)
+        self.common = pickle.dumps(common, protocol=5)
+        self.file = BatchFile(segments)
+        self.handler = handler
+        self.remaining = len(calls)
+        self.error: BaseException | None = None
+        self.ended = threading.Event()
+        self.pending: dict[int, deque[Call]] = {}
+        self.alone: dict[int, deque[Call]] = {}
+        self._finished = finished
+        for call in calls:
+            self.put(call)
+
+    def put(self, call: Call, *, first: bool = False) -> None:
+        """Queue a call."""
+        queue = (self.alone if call.alone else self.pending).setdefault(call.target, deque())
+        if first:
+            queue.appendleft(call)
+        else:
+            queue.append(call)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Close the job; with an error, drop what is pending."""
+        if self.ended.is_set():
+            return
+        self.error = error
+        self.pending.clear()
+        self.alone.clear()
+        self.file.close()
+        self.ended.set()
+        self._finished()

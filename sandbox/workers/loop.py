@@ -1,0 +1,171 @@
+"""The lane of an event loop: ``async def`` calls (judges, HTTP), many at once in one thread.
+
+Each call has its deadline inside the loop. What blocks the loop itself cannot be stopped there: every
+step of every coroutine is marked on the page with the call it belongs to, the parent sees a step that
+outlives its call's deadline, kills the process, and blames that call and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import pickle
+import time
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+from sandbox.workers import capture
+from sandbox.workers.worker import Desk, Order
+
+SLOW_STEP_S = 0.02
+"""A step longer than this takes time from every other call, which then have it added to their deadlines."""
+
+_call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("call", default=None)
+
+
+class _Call:
+    """One call in flight."""
+
+    def __init__(self, order: Order, lane: LoopLane) -> None:
+        self.order = order
+        self.lane = lane
+        self.began = time.monotonic()
+        self.stolen_before = lane.stolen_s
+        self.own_slow_s = 0.0
+        self.deadline = self.began + order.timeout_s
+        self.log = capture.CallLog()
+        self.over = False
+
+    def time_stolen(self) -> float:
+        """Gives the seconds for which other calls' slow steps kept the loop since this call began."""
+        return self.lane.stolen_s - self.stolen_before - self.own_slow_s
+
+
+class _Marked(Coroutine[Any, Any, Any]):
+    """A coroutine whose every step is marked on the page as its call's."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], call: _Call) -> None:
+        self._coroutine = coroutine
+        self._call = call
+        self.__name__ = getattr(coroutine, "__name__", "call")
+        self.__qualname__ = getattr(coroutine, "__qualname__", "call")
+
+    def send(self, value: Any) -> Any:
+        return self._step(self._coroutine.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._step(self._coroutine.throw, *error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield from self._coroutine.__await__())
+
+    def _step(self, advance: Callable[..., Any], *arguments: Any) -> Any:
+        call = self._call
+        page, began = call.lane.desk.page, time.monotonic()
+        page.step(call.order.ticket, began, call.deadline)
+        try:
+            return advance(*arguments)
+        finally:
+            page.step(0, 0.0, 0.0)
+            took = time.monotonic() - began
+            if took > SLOW_STEP_S:
+                call.lane.stolen_s += took
+                call.own_slow_s += took
+
+
+class LoopLane:
+    """Runs calls as tasks of one event loop."""
+
+    def __init__(self, desk: Desk, width: int) -> None:
+        self.desk = desk
+        self.stolen_s = 0.0
+        self._width = width
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._wake_due = False
+
+    def run(self) -> int:
+        """Serve until the parent is gone."""
+        return asyncio.run(self._serve())
+
+    async def _serve(self) -> int:
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(_task_factory)
+        gone = loop.create_future()
+
+        def readable() -> None:
+            try:
+                for frame in self.desk.channel.receive():
+                    self._obey(loop, *pickle.loads(frame))  # noqa: S301 - the parent is trusted
+            except EOFError:
+                loop.remove_reader(self.desk.channel.fileno())
+                gone.set_result(0)
+
+        loop.add_reader(self.desk.channel.fileno(), readable)
+        code: int = await gone
+        return code
+
+    def _obey(self, loop: asyncio.AbstractEventLoop, kind: str, *message: Any) -> None:
+        match kind:
+            case "start":
+                for order in message[0]:
+                    self._start(loop, _Call(Order(*order), self))
+            case "batch":
+                self.desk.batch(*message)
+            case "drop":
+                self.desk.drop(*message)
+            case "empty":
+                self.desk.empty_results()
+
+    def _start(self, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
+        context = contextvars.copy_context()
+        context.run(_call.set, call)
+        context.run(capture.use, call.log)
+        task = context.run(loop.create_task, self._run_call(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        timer = loop.call_at(_loop_time(loop, call.deadline), self._expire, loop, call, task)
+        task.add_done_callback(lambda _: timer.cancel())
+
+    async def _run_call(self, call: _Call) -> None:
+        answer = await self.desk.targets[call.order.target](*self.desk.arguments(call.order))
+        if not call.over:
+            self._finish(call, answer)
+
+    def _expire(self, loop: asyncio.AbstractEventLoop, call: _Call, task: asyncio.Task[Any]) -> None:
+        """Give a call up, unless slow steps of others kept the loop from it: then it has that time added."""
+        deadline = call.began + call.order.timeout_s + call.time_stolen()
+        if call.over or task.done():
+            return
+        if deadline > time.monotonic() + 0.001:
+            call.deadline = deadline
+            timer = loop.call_at(_loop_time(loop, deadline), self._expire, loop, call, task)
+            task.add_done_callback(lambda _: timer.cancel())
+            return
+        self._finish(call, "null")
+        task.cancel()
+
+    def _finish(self, call: _Call, answer: str) -> None:
+        """Write the call's result; ``null`` says that its time was up."""
+        call.over = True
+        self.desk.record(call.order.ticket, time.monotonic() - call.began, call.log.finish(), answer)
+        if not self._wake_due:
+            self._wake_due = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        self._wake_due = False
+        self.desk.tell("wake")
+
+
+def _loop_time(loop: asyncio.AbstractEventLoop, monotonic: float) -> float:
+    return loop.time() + (monotonic - time.monotonic())
+
+
+def _task_factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+    """Mark the steps of every task that a call starts as that call's."""
+    call = _call.get()
+    marked = coroutine if call is None else _Marked(coroutine, call)
+    return asyncio.Task(marked, loop=loop, **options)

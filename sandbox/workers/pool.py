@@ -1,0 +1,698 @@
+"""The pool: it feeds workers with calls, watches deadlines, puts blame where it belongs, and restarts the dead.
+
+One thread owns every slot and job, so nothing here is locked; other threads hand it commands. A call
+that goes well costs no message of its own: calls go out in chunks, the worker notes what it runs on a
+shared page and its results in a shared file, and gives a chunk's rest back after 20 ms. When a worker
+dies or must be killed, the call it was running is blamed, its finished ones count, the others go out again.
+
+Where several calls may be to blame (threads of one process, or threads that an earlier call left
+running), each is run again alone in a clean worker, and only what it does there is held against it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import heapq
+import itertools
+import json
+import math
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox.errors import PoolClosedError, WorkerStartError
+from sandbox.workers.job import Call, CallResult, CallStatus, Job
+from sandbox.workers.slot import (
+    CUT_OFF_S,
+    LOOP_CHECK_S,
+    Lane,
+    Sent,
+    Slot,
+    State,
+    describe_end,
+    killed_from_outside,
+    out_of_memory_kills,
+)
+from sandbox.workers.wire import Channel, channel_pair
+
+MAX_CHUNK = 1024
+"""Calls sent to a serial worker at once."""
+MAX_LOST = 3
+"""Times a call's worker may be killed from outside before the call is given up as infrastructure."""
+MAX_FAILED_STARTS = 3
+"""Workers in a row that may die before they are ready."""
+MAX_WARDENS = 5
+"""Wardens that may be lost in a pool's life."""
+RETIRE_SHARE = 0.5
+"""A worker that holds more than this share of its memory limit between calls is replaced: it leaks."""
+DEFAULT_MEMORY_BYTES = 4 << 30
+"""Memory (RLIMIT_DATA) of one worker."""
+
+_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.workers.warden import main; main({fd}, {pid})"
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What calls run.
+
+    Attributes:
+        name: For messages.
+        payload: Pickled callable ``(common, segments, places) -> JSON text``; for the event loop an
+            ``async`` one.
+        lane: How its calls run.
+        width: Calls in flight at once; 1 in the serial lane.
+    """
+
+    name: str
+    payload: bytes
+    lane: Lane = Lane.SERIAL
+    width: int = 1
+
+
+class WorkerPool:
+    """Runs calls of targets in isolated worker processes.
+
+    Serial targets share ``workers`` processes; each other target has a process of its own.
+
+    Args:
+        targets: What can be called.
+        workers: Processes for the serial targets, at least 1.
+        path: ``sys.path`` of the workers; the caller's if ``None``.
+        env: Environment variables added for the workers.
+        preload: Modules imported once, before workers are forked.
+        memory_bytes: Memory of one worker; ``None`` for no limit.
+        load_timeout_s: Seconds that loading the targets may take.
+
+    Raises:
+        WorkerStartError: From jobs, where workers cannot be started or cannot load a target.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        *,
+        workers: int = 2,
+        path: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        preload: Sequence[str] = (),
+        memory_bytes: int | None = DEFAULT_MEMORY_BYTES,
+        load_timeout_s: float = 60.0,
+    ) -> None:
+        self._targets = list(targets)
+        self._setup = (list(sys.path if path is None else path), list(preload), memory_bytes)
+        self._memory_bytes = memory_bytes
+        self._load_timeout_s = load_timeout_s
+        self._env = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, **(env or {})}
+        self._slots = _slots(targets, workers)
+        self._owner = os.getpid()
+        self._jobs: dict[int, Job] = {}
+        self._ring: deque[tuple[Job, int]] = deque()
+        self._delayed: list[tuple[float, int, Job, Call]] = []
+        self._order = itertools.count()
+        self._commands: deque[Callable[[], None]] = deque()
+        self._wake_read, self._wake_write = socket.socketpair()
+        self._wake_write.setblocking(False)
+        self._wake_read.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self._warden: subprocess.Popen[bytes] | None = None
+        self._control: Channel | None = None
+        self._wardens = 0
+        self._oom_kills = out_of_memory_kills()
+        self._broken: BaseException | None = None
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="rewardkit-pool", daemon=True)
+        self._started = False
+        self._start_lock = threading.Lock()  # protects _started and _closing against two callers at once
+        atexit.register(self.close)
+
+    def start(self) -> None:
+        """Start the workers, without waiting for them."""
+        self._check_usable()
+        with self._start_lock:
+            if not self._started:
+                self._started = True
+                self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Take a job's calls in hand."""
+        self.start()
+        self._command(lambda: self._admit(job))
+
+    def cancel(self, job: Job, error: BaseException) -> None:
+        """End a job; calls that run already run on, and their results are dropped."""
+        self._command(lambda: self._end_job(job, error))
+
+    def close(self) -> None:
+        """End every worker and wait for it. Jobs on the way fail with :class:`PoolClosedError`."""
+        if os.getpid() != self._owner:
+            return
+        with self._start_lock:
+            first, self._closing = not self._closing, True
+            started = self._started
+        if first and started:
+            self._command(_stop)
+        if started and threading.current_thread() is not self._thread:
+            self._thread.join()
+        if first and not started:
+            self._release()
+        atexit.unregister(self.close)
+
+    @property
+    def processes(self) -> list[int]:
+        """Process ids of the workers that are alive now."""
+        return [slot.process for slot in self._slots if slot.process]
+
+    def _check_usable(self) -> None:
+        if os.getpid() != self._owner:
+            raise PoolClosedError("this pool belongs to the process that made it, not to a fork of it")
+        if self._closing:
+            raise PoolClosedError("this pool is closed")
+
+    def _command(self, command: Callable[[], None]) -> None:
+        self._commands.append(command)
+        with contextlib.suppress(OSError):  # a full pipe wakes as well
+            self._wake_write.send(b"x")
+
+    # The pool's thread from here on.
+
+    def _run(self) -> None:
+        try:
+            self._start_warden()
+            while True:
+                self._turn()
+        except _Stop:
+            self._fail_all(PoolClosedError("the pool was closed"))
+        except BaseException as fault:
+            self._break(fault)
+            self._serve_refusals()
+        finally:
+            self._release()
+
+    def _serve_refusals(self) -> None:
+        """After a fault of our own: answer every further job with it, until closed."""
+        self._stop_warden()
+        with contextlib.suppress(_Stop):
+            while True:
+                self._selector.select()
+                with contextlib.suppress(OSError):
+                    self._wake_read.recv(4096)
+                while self._commands:
+                    self._commands.popleft()()
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        due = min((slot.check_at for slot in self._slots), default=math.inf)
+        if self._delayed:
+            due = min(due, self._delayed[0][0])
+        ready = self._selector.select(None if due == math.inf else max(0.0, due - now))
+        for key, _ in ready:
+            if key.fileobj is self._wake_read:
+                with contextlib.suppress(OSError):
+                    self._wake_read.recv(4096)
+            elif key.data is None:
+                self._hear_warden()
+            else:
+                self._hear_worker(key.data)
+        while self._commands:
+            self._commands.popleft()()
+        now = time.monotonic()
+        while self._delayed and self._delayed[0][0] <= now:
+            _, _, job, call = heapq.heappop(self._delayed)
+            self._queue(job, call)
+        for slot in self._slots:
+            if slot.check_at <= now:
+                self._check(slot, now)
+        self._feed()
+
+    def _admit(self, job: Job) -> None:
+        if self._broken is not None:
+            job.end(self._broken)
+            return
+        self._jobs[job.number] = job
+        for target in job.pending:
+            self._ring.append((job, target))
+        if job.remaining == 0:
+            self._end_job(job, None)
+
+    def _queue(self, job: Job, call: Call, *, first: bool = False) -> None:
+        """Put a call back into its job's queue."""
+        if job.ended.is_set():
+            return
+        job.put(call, first=first)
+        if (job, call.target) not in self._ring:
+            self._ring.append((job, call.target))
+
+    # Feeding.
+
+    def _feed(self) -> None:
+        for slot in self._slots:
+            if slot.state is State.READY and not slot.emptying:
+                if slot.lane is Lane.SERIAL:
+                    if not slot.busy:
+                        self._feed_serial(slot)
+                else:
+                    self._feed_wide(slot)
+
+    def _feed_serial(self, slot: Slot) -> None:
+        for _ in range(len(self._ring)):
+            job, target = self._ring[0]
+            self._ring.rotate(-1)
+            if target not in slot.targets:
+                continue
+            if job.alone.get(target):
+                if slot.tainted:
+                    self._retire(slot)
+                    return
+                self._send_chunk(slot, job, target, [job.alone[target].popleft()])
+                return
+            pending = job.pending.get(target)
+            if pending:
+                share = len(pending) // (2 * sum(one.lane is Lane.SERIAL for one in self._slots))
+                count = max(1, min(MAX_CHUNK, share))
+                self._send_chunk(slot, job, target, [pending.popleft() for _ in range(count)])
+                return
+            self._ring.remove((job, target))
+
+    def _send_chunk(self, slot: Slot, job: Job, target: int, calls: list[Call]) -> None:
+        self._open_batch(slot, job)
+        ticket = slot.tickets([Sent(job, call) for call in calls])
+        slot.check_at = time.monotonic() + calls[0].timeout_s
+        slot.tell(("run", ticket, job.number, target, [call.places for call in calls]))
+
+    def _feed_wide(self, slot: Slot) -> None:
+        orders = []
+        for job, target in list(self._ring):
+            if target not in slot.targets:
+                continue
+            if any(sent.call.alone for sent in slot.sent.values()):
+                break
+            while len(slot.sent) < slot.width and job.pending.get(target):
+                orders.append(self._order_for(slot, job, job.pending[target].popleft()))
+            if job.alone.get(target) and not slot.sent:
+                if slot.given_up:
+                    self._retire(slot)
+                    return
+                orders.append(self._order_for(slot, job, job.alone[target].popleft()))
+            if not job.pending.get(target) and not job.alone.get(target):
+                self._ring.remove((job, target))
+        if orders:
+            slot.tell(("start", orders))
+            soon = LOOP_CHECK_S if slot.lane is Lane.ASYNCIO else min(order[4] for order in orders)
+            slot.check_at = min(slot.check_at, time.monotonic() + soon)
+
+    def _order_for(self, slot: Slot, job: Job, call: Call) -> tuple[Any, ...]:
+        self._open_batch(slot, job)
+        return (slot.tickets([Sent(job, call)]), job.number, call.target, call.places, call.timeout_s)
+
+    def _open_batch(self, slot: Slot, job: Job) -> None:
+        if job.number not in slot.batches:
+            slot.batches.add(job.number)
+            slot.tell(("batch", job.number, job.common), [job.file.descriptor])
+
+    # Hearing.
+
+    def _hear_worker(self, slot: Slot) -> None:
+        assert slot.channel is not None
+        try:
+            frames = [_decode(frame) for frame in slot.channel.receive()]
+        except (EOFError, OSError, ValueError):
+            self._lost_channel(slot)
+            return
+        for kind, *message in frames:
+            match kind:
+                case "ready":
+                    slot.state, slot.failed_starts, slot.check_at = State.READY, 0, math.inf
+                case "load_error":
+                    self._break(WorkerStartError(str(message[0])))
+                case "done":
+                    self._chunk_done(slot, *message)
+                case "wake":
+                    self._collect(slot)
+                    self._settle(slot)
+                case "emptied":
+                    slot.emptying = False
+                    slot.reader.restart()  # type: ignore[union-attr]  # open as long as the channel is
+
+    def _lost_channel(self, slot: Slot) -> None:
+        """The worker's end of the socket is closed: it is dying, or a call closed its descriptors."""
+        self._deafen(slot)
+        if slot.state is State.READY:
+            slot.state, slot.check_at = State.CUT_OFF, time.monotonic() + CUT_OFF_S
+
+    def _chunk_done(self, slot: Slot, done: int, tainted: bool, resident_bytes: int) -> None:
+        self._collect(slot)
+        slot.check_at = math.inf
+        slot.tainted = tainted
+        self._send_again(slot)
+        if self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes:
+            self._retire(slot)
+        else:
+            self._tidy(slot)
+
+    def _collect(self, slot: Slot) -> None:
+        """Take the finished calls' records and hand them to their jobs."""
+        assert slot.reader is not None
+        try:
+            records = slot.reader.read()
+        except ValueError:
+            self._retire(slot)
+            return
+        by_job: dict[Job, list[CallResult]] = {}
+        sent = slot.sent
+        for ticket, duration_s, logs, answer in records:
+            entry = sent.pop(ticket, None)
+            if entry is None:
+                slot.given_up = max(0, slot.given_up - 1)  # a stuck thread came free after all
+                continue
+            job, call = entry
+            if answer is None:
+                result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, _late(call))
+            else:
+                result = CallResult(call, CallStatus.ANSWERED, answer, duration_s, logs)
+            by_job.setdefault(job, []).append(result)
+        for job, results in by_job.items():
+            self._deliver(job, results)
+
+    def _deliver(self, job: Job, results: list[CallResult]) -> None:
+        if job.ended.is_set():
+            return
+        try:
+            again = job.handler(results)
+        except BaseException as fault:
+            self._end_job(job, fault)
+            return
+        now = time.monotonic()
+        for delay_s, call in again:
+            heapq.heappush(self._delayed, (now + delay_s, next(self._order), job, call))
+        job.remaining -= len(results) - len(again)
+        if job.remaining == 0:
+            self._end_job(job, None)
+
+    def _end_job(self, job: Job, error: BaseException | None) -> None:
+        self._jobs.pop(job.number, None)
+        self._ring = deque(entry for entry in self._ring if entry[0] is not job)
+        for slot in self._slots:
+            if job.number in slot.batches:
+                slot.batches.discard(job.number)
+                slot.tell(("drop", job.number))
+        job.end(error)
+
+    # Watching.
+
+    def _check(self, slot: Slot, now: float) -> None:
+        if slot.state is State.STARTING:
+            self._break(WorkerStartError(f"loading took longer than {self._load_timeout_s:g} s: {self._names(slot)}"))
+            return
+        if slot.state is State.CUT_OFF:
+            self._kill(slot)  # it lives on without its descriptors: whatever it runs closed them
+            return
+        if slot.state is not State.READY:
+            slot.check_at = math.inf
+            return
+        overdue = slot.overdue(now)
+        if not overdue:
+            return
+        self._collect(slot)
+        late = {ticket: tainted for ticket, tainted in overdue.items() if ticket in slot.sent}
+        if slot.lane is Lane.THREADS:
+            self._threads_overdue(slot, late, now)
+        elif late or slot.lane is Lane.ASYNCIO:  # an event loop may be held by a call that was given up already
+            for ticket, tainted in late.items():
+                call = slot.sent[ticket].call
+                if tainted and not call.alone:
+                    call.alone = True  # others' threads may have slowed it: once more, in a clean worker
+                else:
+                    slot.guilty[ticket] = _late(call)
+            self._retire(slot)
+
+    def _threads_overdue(self, slot: Slot, overdue: Iterable[int], now: float) -> None:
+        """Give late calls up and leave their threads; or, where one call holds the interpreter, find out which."""
+        if not slot.breathes(now) and len(slot.sent) > 1:
+            for sent in slot.sent.values():
+                sent.call.alone = True
+            self._retire(slot)
+            return
+        for ticket in overdue:
+            job, call = slot.sent.pop(ticket)
+            slot.given_up += 1
+            self._deliver(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", _late(call))])
+        self._settle(slot)
+
+    def _settle(self, slot: Slot) -> None:
+        """Replace a worker whose stuck threads are many, or that has nothing else to do."""
+        if slot.given_up and (not slot.sent or slot.given_up >= slot.width):
+            self._retire(slot)
+        elif not slot.sent:
+            slot.check_at = math.inf
+            self._tidy(slot)
+
+    def _tidy(self, slot: Slot) -> None:
+        """Have an idle worker empty its results file once that has grown large."""
+        if slot.state is State.READY and not slot.sent and slot.reader is not None and slot.reader.large:
+            slot.emptying = True
+            slot.tell(("empty",))
+
+    # Ends and beginnings.
+
+    def _retire(self, slot: Slot) -> None:
+        """Kill a worker; of the calls it runs only those noted as guilty are to blame."""
+        slot.retiring = True
+        self._kill(slot)
+
+    def _kill(self, slot: Slot) -> None:
+        if slot.state in (State.READY, State.CUT_OFF):
+            slot.state, slot.check_at = State.DYING, math.inf
+            self._tell_warden(("kill", slot.index))
+
+    def _ended(self, slot: Slot, process: int, code: int) -> None:
+        """A worker is dead: count what it finished, blame whom it was running, send the others out again."""
+        if process != slot.process:
+            return
+        ours, was_starting = slot.state is State.DYING, slot.state is State.STARTING
+        suspects = {} if was_starting else slot.suspects()
+        self._collect(slot)
+        words = slot.last_words()
+        if was_starting and not self._closing:
+            slot.failed_starts += 1
+            if slot.failed_starts >= MAX_FAILED_STARTS:
+                self._break(WorkerStartError(f"{describe_end(code)} while loading {self._names(slot)}\n{words}"))
+                return
+        for ticket, message in slot.guilty.items():
+            sent = slot.sent.pop(ticket, None)
+            if sent is not None:
+                late = CallResult(sent.call, CallStatus.TIMEOUT, None, sent.call.timeout_s, "", message)
+                self._deliver(sent.job, [late])
+        if not slot.retiring:
+            unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
+            self._blame(slot, unfinished, code, words, cut_off=ours)
+        self._send_again(slot)
+        self._spawn(slot)
+
+    def _send_again(self, slot: Slot) -> None:
+        """Queue what a lost worker had not finished, in its old order."""
+        rest = list(slot.sent.values())
+        slot.sent.clear()
+        for sent in reversed(rest):
+            self._queue(sent.job, sent.call, first=True)
+
+    def _blame(self, slot: Slot, suspects: dict[int, bool], code: int, words: str, *, cut_off: bool) -> None:
+        """Answer for the calls that brought a worker down; those that stay in ``slot.sent`` are innocent.
+
+        Args:
+            slot: The dead worker's place.
+            suspects: The calls that ran when it died, and whether each had left-over threads beside it.
+            code: Its exit code, negative for a signal.
+            words: What the interpreter wrote as it crashed.
+            cut_off: Whether we killed it because it had closed its own descriptors.
+        """
+        if cut_off:
+            message = "the call closed the worker's own descriptors"
+        elif not killed_from_outside(code):
+            message = describe_end(code)
+        elif self._ran_out_of_memory():
+            message = "the machine ran out of memory and the kernel killed the worker"
+        else:
+            self._count_lost(slot, suspects, code)
+            return
+        for ticket, tainted in suspects.items():
+            job, call = slot.sent[ticket]
+            if (len(suspects) > 1 or tainted) and not call.alone:
+                call.alone = True
+                continue
+            del slot.sent[ticket]
+            report = f"{message}\n{words}" if words else message
+            self._deliver(job, [CallResult(call, CallStatus.CRASHED, None, 0.0, "", report)])
+
+    def _count_lost(self, slot: Slot, suspects: dict[int, bool], code: int) -> None:
+        for ticket in suspects:
+            job, call = slot.sent[ticket]
+            call.lost += 1
+            if call.lost >= MAX_LOST:
+                del slot.sent[ticket]
+                message = f"{describe_end(code)} from outside, {call.lost} times while this call ran"
+                self._deliver(job, [CallResult(call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)])
+
+    def _ran_out_of_memory(self) -> bool:
+        before, self._oom_kills = self._oom_kills, out_of_memory_kills()
+        return self._oom_kills > before
+
+    def _spawn(self, slot: Slot) -> None:
+        if self._broken is not None or self._closing:
+            return
+        self._deafen(slot)
+        descriptors = slot.open()
+        assert slot.channel is not None
+        self._selector.register(slot.channel, selectors.EVENT_READ, slot)
+        slot.check_at = time.monotonic() + self._load_timeout_s
+        self._tell_warden(("spawn", slot.index, slot.generation, slot.lane.value, slot.width), descriptors)
+        os.close(descriptors[0])
+
+    def _deafen(self, slot: Slot) -> None:
+        """Stop listening to a slot's worker."""
+        if slot.channel is not None:
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(slot.channel)
+
+    # The warden.
+
+    def _start_warden(self) -> None:
+        self._wardens += 1
+        self._control, theirs = channel_pair()
+        root = str(Path(__file__).parents[2])
+        boot = _BOOT.format(root=root, fd=theirs.fileno(), pid=os.getpid())
+        try:
+            self._warden = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
+                [sys.executable, "-c", boot],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=self._env,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError as reason:
+            raise WorkerStartError(f"cannot start {sys.executable}: {reason}") from reason
+        theirs.close()
+        self._selector.register(self._control, selectors.EVENT_READ, None)
+        payloads = {slot.index: _payload(self._targets, slot.targets) for slot in self._slots}
+        self._tell_warden(("setup", *self._setup, payloads))
+        for slot in self._slots:
+            self._spawn(slot)
+
+    def _tell_warden(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
+        if self._control is not None:
+            with contextlib.suppress(OSError):  # its end is noticed when it is next heard
+                self._control.send_pickle(message, descriptors)
+
+    def _hear_warden(self) -> None:
+        assert self._control is not None
+        try:
+            frames = [_decode(frame) for frame in self._control.receive()]
+        except (EOFError, OSError):
+            self._lost_warden()
+            return
+        for kind, index, *message in frames:
+            slot = self._slots[index]
+            if kind == "started" and message[0] == slot.generation:
+                slot.process = message[1]
+            elif kind == "ended":
+                self._ended(slot, *message)
+
+    def _lost_warden(self) -> None:
+        """The warden is gone, and by the kernel's hand its workers with it: start anew, blaming nobody."""
+        self._stop_warden()
+        if self._wardens >= MAX_WARDENS:
+            self._break(WorkerStartError(f"the process that starts workers died {self._wardens} times"))
+            return
+        for slot in self._slots:
+            if slot.process:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(slot.process, signal.SIGKILL)
+            if slot.state is State.READY:
+                suspects = slot.suspects()
+                self._collect(slot)
+                alive = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
+                self._count_lost(slot, alive, -signal.SIGKILL)
+            self._send_again(slot)
+            self._deafen(slot)
+            slot.close()
+        self._start_warden()
+
+    def _stop_warden(self) -> None:
+        if self._control is not None:
+            self._tell_warden(("close",))
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(self._control)
+            self._control.close()
+            self._control = None
+        if self._warden is not None:
+            try:
+                self._warden.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self._warden.kill()
+                self._warden.wait()
+            self._warden = None
+
+    # The end.
+
+    def _names(self, slot: Slot) -> str:
+        return ", ".join(repr(self._targets[target].name) for target in sorted(slot.targets))
+
+    def _break(self, fault: BaseException) -> None:
+        """Nothing more can be run: say so to every job, now and later."""
+        self._broken = fault
+        self._fail_all(fault)
+        for slot in self._slots:
+            slot.check_at = math.inf
+
+    def _fail_all(self, fault: BaseException) -> None:
+        for job in list(self._jobs.values()):
+            self._end_job(job, fault)
+
+    def _release(self) -> None:
+        self._stop_warden()
+        for slot in self._slots:
+            slot.close()
+        self._selector.close()
+        self._wake_read.close()
+        self._wake_write.close()
+
+
+class _Stop(BaseException):
+    """Ends the pool's thread."""
+
+
+def _stop() -> None:
+    raise _Stop
+
+
+def _slots(targets: Sequence[Target], workers: int) -> list[Slot]:
+    serial = frozenset(i for i, target in enumerate(targets) if target.lane is Lane.SERIAL)
+    plans = [(Lane.SERIAL, 1, serial)] * workers if serial else []
+    plans += [(t.lane, t.width, frozenset({i})) for i, t in enumerate(targets) if t.lane is not Lane.SERIAL]
+    return [Slot(index, *plan) for index, plan in enumerate(plans)]
+
+
+def _payload(targets: Sequence[Target], wanted: frozenset[int]) -> dict[int, tuple[str, bytes]]:
+    return {index: (targets[index].name, targets[index].payload) for index in sorted(wanted)}
+
+
+def _late(call: Call) -> str:
+    return f"no answer within {call.timeout_s:g} s"
+
+
+def _decode(frame: bytes) -> list[Any]:
+    message: list[Any] = json.loads(frame)
+    return message

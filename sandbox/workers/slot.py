@@ -1,0 +1,228 @@
+"""The parent's view of one worker: its process, what it was sent, and what it is seen doing."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sandbox.workers.page import Page, page_bytes
+from sandbox.workers.wire import Channel, RecordReader, anonymous_file, channel_pair
+from sandbox.workers.worker import CHANNEL_LOST, cells_of
+
+if TYPE_CHECKING:
+    from sandbox.workers.job import Call, Job
+
+CONSOLE_CHARS = 4000
+"""Characters kept of what the interpreter wrote as it crashed."""
+
+
+class Lane(StrEnum):
+    """How a worker runs its calls."""
+
+    SERIAL = "serial"
+    """One at a time, in the main thread."""
+    THREADS = "threads"
+    """Many at once, on threads."""
+    ASYNCIO = "asyncio"
+    """Many at once, on an event loop."""
+
+
+class State(StrEnum):
+    """Where a slot's worker is in its life."""
+
+    DOWN = "down"
+    STARTING = "starting"
+    READY = "ready"
+    CUT_OFF = "cut off"
+    """Its end of the socket is closed: it is dying, or a call closed its descriptors."""
+    DYING = "dying"
+
+
+class Sent(NamedTuple):
+    """A call that was sent and has not been answered."""
+
+    job: Job
+    call: Call
+
+
+@dataclass(slots=True)
+class Slot:
+    """One place for a worker; when its worker dies, the next one takes the place.
+
+    Attributes:
+        index: Its number.
+        lane: How its workers run calls.
+        width: Calls in flight at once.
+        targets: Which targets it can run.
+        state: Where the present worker is in its life.
+        process: The present worker's process id; 0 for none.
+        generation: Counts the workers of this slot.
+        sent: Unanswered calls by ticket.
+        given_up: Calls that ran out of time and whose threads are still stuck.
+        batches: Jobs whose batch the worker has open.
+        check_at: When to look at the page next, on the monotonic clock.
+        guilty: Why the parent killed the worker: the calls to blame and the words for each.
+        retiring: Whether we killed the worker, and nobody but :attr:`guilty` is to blame for its end.
+        emptying: Whether the worker is emptying its results file, and nothing may be sent.
+        tainted: Whether calls left threads running in it.
+        failed_starts: Workers in a row that died before they were ready.
+    """
+
+    index: int
+    lane: Lane
+    width: int
+    targets: frozenset[int]
+    state: State = State.DOWN
+    process: int = 0
+    generation: int = 0
+    sent: dict[int, Sent] = field(default_factory=dict)
+    given_up: int = 0
+    batches: set[int] = field(default_factory=set)
+    check_at: float = math.inf
+    guilty: dict[int, str] = field(default_factory=dict)
+    retiring: bool = False
+    emptying: bool = False
+    tainted: bool = False
+    failed_starts: int = 0
+    channel: Channel | None = None
+    page: Page | None = None
+    reader: RecordReader | None = None
+    _descriptors: list[int] = field(default_factory=list)
+    _next_ticket: int = 1
+
+    @property
+    def busy(self) -> bool:
+        """Whether calls are in flight."""
+        return bool(self.sent)
+
+    def open(self) -> list[int]:
+        """Make the files for a new worker and give the descriptors that it needs; the first is to be closed."""
+        self.close()
+        self.channel, theirs = channel_pair()
+        cells = cells_of(self.lane, self.width)
+        self._descriptors = [anonymous_file("page"), anonymous_file("results"), anonymous_file("console")]
+        os.ftruncate(self._descriptors[0], page_bytes(cells))
+        self.page = Page(self._descriptors[0], cells)
+        self.reader = RecordReader(self._descriptors[1])
+        self.state, self.generation = State.STARTING, self.generation + 1
+        self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
+        self.batches.clear()
+        self.guilty.clear()
+        return [theirs.detach(), *self._descriptors]
+
+    def close(self) -> None:
+        """Close this side's files."""
+        if self.channel is not None:
+            self.channel.close()
+        if self.page is not None:
+            self.page.close()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self.channel, self.page, self.reader, self._descriptors = None, None, None, []
+        self.state, self.process, self.check_at = State.DOWN, 0, math.inf
+
+    def tickets(self, calls: Sequence[Sent]) -> int:
+        """Enter calls as sent, under tickets in a row, and give the first."""
+        first = self._next_ticket
+        self._next_ticket += len(calls)
+        self.sent.update(zip(range(first, self._next_ticket), calls, strict=True))
+        return first
+
+    def tell(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
+        """Send the worker a message; if it is dead, its end is reported elsewhere."""
+        if self.channel is not None:
+            with contextlib.suppress(OSError):
+                self.channel.send_pickle(message, descriptors)
+
+    def overdue(self, now: float) -> dict[int, bool]:
+        """Gives the calls whose time is up, and whether each ran beside threads that others left.
+
+        Sets :attr:`check_at` for the calls whose time is not up yet.
+        """
+        assert self.page is not None
+        if self.lane is Lane.ASYNCIO:
+            return self._overdue_step(now)
+        found: dict[int, bool] = {}
+        next_check = math.inf
+        for running in self.page.running():
+            sent = self.sent.get(running.ticket)
+            if sent is None:
+                continue
+            if now >= running.started + sent.call.timeout_s:
+                found[running.ticket] = running.tainted
+            else:
+                next_check = min(next_check, running.started + sent.call.timeout_s)
+        waiting = min((sent.call.timeout_s for sent in self.sent.values()), default=math.inf)
+        self.check_at = min(next_check, now + waiting)
+        return found
+
+    def _overdue_step(self, now: float) -> dict[int, bool]:
+        """Look whether one coroutine holds the loop past its call's deadline."""
+        assert self.page is not None
+        step = self.page.stepping()
+        self.check_at = now + LOOP_CHECK_S if self.sent else math.inf
+        if step.ticket and now > step.deadline and now - step.began > LOOP_CHECK_S / 2:
+            return {step.ticket: False}
+        return {}
+
+    def suspects(self) -> dict[int, bool]:
+        """Gives the calls that were running when the worker died, and whether each had left-over threads beside it."""
+        assert self.page is not None
+        if self.lane is Lane.ASYNCIO:
+            step = self.page.stepping()
+            if step.ticket in self.sent:
+                return {step.ticket: False}
+            return dict.fromkeys(self.sent, False)
+        return {running.ticket: running.tainted for running in self.page.running() if running.ticket in self.sent}
+
+    def breathes(self, now: float) -> bool:
+        """Whether a lane of threads still runs Python code; not while one call holds the interpreter."""
+        assert self.page is not None
+        return now - self.page.heartbeat() < HEARTBEAT_LOST_S
+
+    def last_words(self) -> str:
+        """Gives what the interpreter wrote as it crashed."""
+        with contextlib.suppress(OSError):
+            text = os.pread(self._descriptors[2], CONSOLE_CHARS, 0).decode("utf-8", "replace")
+            return text.strip()
+        return ""
+
+
+CUT_OFF_S = 0.1
+"""Seconds that a cut-off worker has to die by itself, with an exit code of its own, before it is killed."""
+LOOP_CHECK_S = 0.05
+"""Seconds between two looks at an event loop's current step."""
+HEARTBEAT_LOST_S = 0.5
+"""Seconds without a sign of life after which some call is taken to hold the interpreter."""
+
+
+def describe_end(code: int) -> str:
+    """Gives words for a worker's exit code, negative for a signal."""
+    if code == CHANNEL_LOST:
+        return "the worker's own descriptors were closed under it"
+    if code >= 0:
+        return f"the worker process exited with code {code}"
+    try:
+        return f"the worker process was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"the worker process was ended by signal {-code}"
+
+
+def killed_from_outside(code: int) -> bool:
+    """Whether an end that nobody here asked for is one that a process does not bring upon itself."""
+    return code in (-signal.SIGKILL, -signal.SIGTERM)
+
+
+def out_of_memory_kills() -> int:
+    """Gives how many processes the kernel has killed for want of memory since it started; 0 where untold."""
+    with contextlib.suppress(OSError), open("/proc/vmstat") as file:
+        for line in file:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0

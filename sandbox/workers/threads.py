@@ -1,0 +1,67 @@
+"""The lane of threads: blocking calls (HTTP, a database), many at once in one process.
+
+A thread cannot be killed. A call that is over its deadline is given up by the parent and its thread
+left behind; the parent starts a new process when too many threads are stuck or nothing else is in flight.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import select
+import time
+from typing import Any
+
+from pebble import ThreadPool
+
+from sandbox.workers import capture
+from sandbox.workers.worker import Desk, Order, cells_of
+
+BEAT_S = 0.05
+"""Seconds between two signs of life of the main thread; none means that some call holds the interpreter."""
+
+
+class ThreadLane:
+    """Runs calls on a pool of daemon threads (pebble's: one stuck thread must not keep the process alive)."""
+
+    def __init__(self, desk: Desk, width: int) -> None:
+        self._desk = desk
+        self._cells: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for cell in range(cells_of("threads", width)):
+            self._cells.put(cell)
+        self._pool = ThreadPool(max_workers=cells_of("threads", width))
+
+    def run(self) -> int:
+        """Serve until the parent is gone."""
+        poll = select.poll()
+        poll.register(self._desk.channel.fileno(), select.POLLIN)
+        while True:
+            self._desk.page.beat(time.monotonic())
+            if poll.poll(BEAT_S * 1000):
+                for frame in self._desk.channel.receive():
+                    self._obey(*pickle.loads(frame))  # noqa: S301 - the parent is trusted
+
+    def _obey(self, kind: str, *message: Any) -> None:
+        match kind:
+            case "start":
+                for order in message[0]:
+                    self._pool.schedule(self._run_call, args=(Order(*order),))
+            case "batch":
+                self._desk.batch(*message)
+            case "drop":
+                self._desk.drop(*message)
+            case "empty":
+                self._desk.empty_results()
+
+    def _run_call(self, order: Order) -> None:
+        desk, cell = self._desk, self._cells.get()
+        try:
+            log = capture.begin_call()
+            began = time.monotonic()
+            desk.page.begin(cell, order.ticket, began, False)
+            answer = desk.targets[order.target](*desk.arguments(order))
+            desk.record(order.ticket, time.monotonic() - began, log.finish(), answer)
+            desk.page.end(cell)
+            desk.tell("wake")
+        finally:
+            self._cells.put(cell)

@@ -1,0 +1,189 @@
+"""What passes between the parent, the warden and the workers.
+
+Down, from the parent: frames of pickled tuples, for the parent is trusted. Up: frames and records
+of JSON; nothing that a worker wrote is ever unpickled. A batch's data travels once, as one anonymous
+file that every worker maps.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import mmap
+import os
+import pickle
+import socket
+import struct
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+_LENGTH = struct.Struct("<I")
+_READ_BYTES = 1 << 18
+_MAX_FDS = 8
+_LARGE_BYTES = 4 << 20
+
+
+def anonymous_file(name: str) -> int:
+    """Gives the descriptor of a new file in memory that no other process can name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name, os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class Channel:
+    """Frames over a stream socket, with descriptors where wanted."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._buffer = bytearray()
+        self._descriptors: list[int] = []
+
+    def fileno(self) -> int:
+        """The socket's descriptor, for selectors."""
+        return self.sock.fileno()
+
+    def send(self, body: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Send one frame and the descriptors that go with it, blocking until the kernel has it."""
+        data = _LENGTH.pack(len(body)) + body
+        if descriptors:
+            sent = socket.send_fds(self.sock, [data], list(descriptors))
+            data = data[sent:]
+        if data:
+            self.sock.sendall(data)
+
+    def send_pickle(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
+        """Send a message downwards."""
+        self.send(pickle.dumps(message, protocol=5), descriptors)
+
+    def send_json(self, message: list[Any]) -> None:
+        """Send a message upwards."""
+        self.send(json.dumps(message).encode())
+
+    def receive(self) -> Iterator[bytes]:
+        """Reads what has come, blocking for at least a byte, and gives the frames completed by it.
+
+        Raises:
+            EOFError: The other side is gone.
+        """
+        data, descriptors, _, _ = socket.recv_fds(self.sock, _READ_BYTES, _MAX_FDS)
+        self._descriptors.extend(descriptors)
+        if not data:
+            raise EOFError
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            if len(self._buffer) < _LENGTH.size + length:
+                return
+            body = bytes(self._buffer[_LENGTH.size : _LENGTH.size + length])
+            del self._buffer[: _LENGTH.size + length]
+            yield body
+
+    def take_descriptors(self, count: int) -> list[int]:
+        """Gives the next descriptors that came with the frames read so far."""
+        taken, self._descriptors = self._descriptors[:count], self._descriptors[count:]
+        return taken
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()
+
+
+def channel_pair() -> tuple[Channel, socket.socket]:
+    """Gives this side's channel and the socket for the other side."""
+    ours, theirs = socket.socketpair()
+    return Channel(ours), theirs
+
+
+class BatchFile:
+    """A batch's segments in one anonymous file: count, offsets, then the segments back to back."""
+
+    def __init__(self, segments: Sequence[bytes]) -> None:
+        offsets = array.array("Q", [0])
+        position = 0
+        for segment in segments:
+            position += len(segment)
+            offsets.append(position)
+        self.descriptor = anonymous_file("batch")
+        with open(self.descriptor, "wb", closefd=False, buffering=1 << 20) as file:
+            file.write(struct.pack("<Q", len(segments)))
+            file.write(offsets.tobytes())
+            file.writelines(segments)
+
+    def close(self) -> None:
+        """Let go of the file; workers that mapped it keep it until they drop it."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+class BatchView:
+    """A worker's view of a :class:`BatchFile`, with what is common to its calls."""
+
+    def __init__(self, descriptor: int, common: Any) -> None:
+        self.common = common
+        with contextlib.closing(_Descriptor(descriptor)):
+            self._map = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        self._view = memoryview(self._map)
+        (count,) = struct.unpack_from("<Q", self._map)
+        self._base = 8 + 8 * (count + 1)
+        self._offsets = self._view[8 : self._base].cast("Q")
+
+    def segment(self, index: int) -> memoryview:
+        """Gives one segment's bytes, not copied."""
+        return self._view[self._base + self._offsets[index] : self._base + self._offsets[index + 1]]
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._offsets.release()
+        self._view.release()
+        self._map.close()
+
+
+class _Descriptor:
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def close(self) -> None:
+        os.close(self._number)
+
+
+class RecordReader:
+    """The parent's end of a worker's results file: complete JSON lines, in the order written."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._position = 0
+
+    def read(self) -> list[Any]:
+        """Gives the records completed since the last call.
+
+        Raises:
+            ValueError: The file holds what is no record; the worker is not to be trusted further.
+        """
+        size = os.fstat(self._descriptor).st_size
+        if size <= self._position:
+            return []
+        data = bytearray()
+        while self._position + len(data) < size:
+            piece = os.pread(self._descriptor, size - self._position - len(data), self._position + len(data))
+            if not piece:
+                break
+            data += piece
+        complete = data.rfind(b"\n") + 1
+        if not complete:
+            return []
+        self._position += complete
+        records: list[Any] = json.loads(b"[" + data[: complete - 1].replace(b"\n", b",") + b"]")
+        return records
+
+    @property
+    def large(self) -> bool:
+        """Whether it is time to have the worker empty the file."""
+        return self._position > _LARGE_BYTES
+
+    def restart(self) -> None:
+        """Read from the beginning again: the worker has emptied the file."""
+        self._position = 0

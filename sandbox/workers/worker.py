@@ -1,0 +1,223 @@
+"""The worker: it loads its targets once and runs calls of them until it is killed.
+
+A target is a callable ``(common, segments, places) -> JSON text``.
+This module serves the lane that runs one call at a time; ``threads`` and ``loop`` serve the others.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import json
+import os
+import pickle
+import random
+import resource
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sandbox.workers import capture
+from sandbox.workers.page import Page
+from sandbox.workers.wire import BatchView, Channel
+
+BOX_S = 0.02
+"""Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
+
+CHANNEL_LOST = 71
+"""Exit code of a worker whose own descriptors were closed under it."""
+
+Payload = dict[int, tuple[str, bytes]]
+Target = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
+
+
+class Order(NamedTuple):
+    """One call to run.
+
+    Attributes:
+        ticket: The number to answer under.
+        batch: Which batch its segments are in.
+        target: Which target to run.
+        places: Which segments.
+        timeout_s: Its time; used by the event loop, elsewhere the parent watches.
+    """
+
+    ticket: int
+    batch: int
+    target: int
+    places: tuple[int, ...]
+    timeout_s: float
+
+
+class Desk:
+    """What every lane needs: the channel, the page, the results file, the batches and the targets."""
+
+    def __init__(self, channel: Channel, page: Page, results: int, targets: dict[int, Target]) -> None:
+        self.channel = channel
+        self.page = page
+        self.targets = targets
+        self.batches: dict[int, BatchView] = {}
+        self._results = results
+        self.threads = threading.active_count()
+
+    def batch(self, batch: int, common: bytes) -> None:
+        """Open a batch whose file came with the frame."""
+        (descriptor,) = self.channel.take_descriptors(1)
+        self.batches[batch] = BatchView(descriptor, pickle.loads(common))  # noqa: S301 - the parent is trusted
+
+    def drop(self, batch: int) -> None:
+        """Forget a batch."""
+        view = self.batches.pop(batch, None)
+        if view is not None:
+            try:
+                view.close()
+            except BufferError:
+                gc.collect()  # an abandoned call still reads it; the memory goes when that call does
+
+    def arguments(self, order: Order) -> tuple[Any, list[memoryview], tuple[int, ...]]:
+        """Gives what the order's target is called with."""
+        view = self.batches[order.batch]
+        return view.common, [view.segment(place) for place in order.places], order.places
+
+    def record(self, ticket: int, duration_s: float, logs: str, answer: str) -> None:
+        """Write one result. Where the descriptor is gone there is nothing more to do in this process."""
+        quoted = json.dumps(logs) if logs else '""'
+        text = f"[{ticket},{duration_s!r},{quoted},{answer}]\n"
+        try:
+            os.write(self._results, text.encode())
+        except OSError:
+            os._exit(CHANNEL_LOST)
+
+    def empty_results(self) -> None:
+        """Start the results file again, and say so; the parent has read all of it and sends nothing meanwhile."""
+        os.ftruncate(self._results, 0)
+        os.lseek(self._results, 0, os.SEEK_SET)
+        self.tell("emptied")
+
+    def tell(self, *message: Any) -> None:
+        """Send a message to the parent."""
+        try:
+            self.channel.send_json(list(message))
+        except OSError:
+            os._exit(CHANNEL_LOST)
+
+    @property
+    def tainted(self) -> bool:
+        """Whether calls left threads running."""
+        return threading.active_count() > self.threads
+
+
+def serve(lane: str, width: int, payload: Payload, control: int, page: int, results: int, console: int) -> int:
+    """Loads the payload's targets and serves calls until the parent is gone.
+
+    Args:
+        lane: "serial", "threads" or "asyncio".
+        width: Calls in flight at once.
+        payload: Each target's name and pickle, by number.
+        control: Socket to the parent.
+        page: Descriptor of the shared page.
+        results: Descriptor of the results file.
+        console: Where the interpreter writes its last words in a crash.
+    """
+    faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
+    channel = Channel(socket.socket(fileno=control))
+    _reseed()
+    capture.install()
+    try:
+        targets = {index: _load(*target) for index, target in payload.items()}
+    except BaseException as fault:
+        channel.send_json(["load_error", str(fault)])
+        return 1
+    gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
+    desk = Desk(channel, Page(page, cells_of(lane, width)), results, targets)
+    desk.tell("ready")
+    try:
+        if lane == "serial":
+            return SerialLane(desk).run()
+        if lane == "threads":
+            from sandbox.workers.threads import ThreadLane
+
+            return ThreadLane(desk, width).run()
+        from sandbox.workers.loop import LoopLane
+
+        return LoopLane(desk, width).run()
+    except EOFError:
+        return 0
+
+
+def _load(name: str, payload: bytes) -> Target:
+    try:
+        target: Target = pickle.loads(payload)  # noqa: S301 - the parent is trusted
+        return target
+    except BaseException as fault:
+        words = "".join(traceback.format_exception(fault, limit=-4)).strip()
+        raise RuntimeError(f"{name!r} cannot be loaded in a worker:\n{words}") from fault
+
+
+def cells_of(lane: str, width: int) -> int:
+    """Gives how many cells a lane's page has: a lane of threads may have as many stuck as working."""
+    return 2 * width if lane == "threads" else 1
+
+
+def _reseed() -> None:
+    """Give each worker random numbers of its own; forks would all draw the same."""
+    random.seed()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
+class SerialLane:
+    """Runs one call at a time, in the main thread."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def run(self) -> int:
+        """Serve until the parent is gone."""
+        while True:
+            for frame in self._desk.channel.receive():
+                self._obey(*pickle.loads(frame))  # noqa: S301 - the parent is trusted
+
+    def _obey(self, kind: str, *message: Any) -> None:
+        match kind:
+            case "run":
+                self._run_chunk(*message)
+            case "batch":
+                self._desk.batch(*message)
+            case "drop":
+                self._desk.drop(*message)
+            case "empty":
+                self._desk.empty_results()
+
+    def _run_chunk(self, ticket: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
+        """Run calls until the chunk or its time box ends, and say how many were run."""
+        desk, monotonic = self._desk, time.monotonic
+        page, view, run = desk.page, desk.batches[batch], desk.targets[target]
+        box = monotonic() + BOX_S
+        done = 0
+        for places in calls:
+            log = capture.begin_call()
+            began = monotonic()
+            page.begin(0, ticket + done, began, desk.tainted)
+            answer = run(view.common, [view.segment(place) for place in places], places)
+            ended = monotonic()
+            desk.record(ticket + done, ended - began, log.finish(), answer)
+            page.end(0)
+            done += 1
+            if ended > box:
+                break
+        desk.tell("done", done, desk.tainted, _resident_bytes())
+
+
+def _resident_bytes() -> int:
+    """Gives the memory that this process holds now, in bytes; where that is not told, its highest ever."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
