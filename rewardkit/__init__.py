@@ -1,0 +1,62 @@
+"""rewardkit: typed reward functions for RL fine-tuning, scored in isolated worker processes."""
+
+from rewardkit.compose import Composable, Composite, clip, gate, maximum, minimum, product, scheduled
+from rewardkit.config import RewardFunctionsConfig, RewardFunctionsRuntimeConfig
+from rewardkit.decorator import Reward, group_reward, reward
+from rewardkit.errors import (
+    CoercionError,
+    ConfigError,
+    DataError,
+    InfrastructureError,
+    MissingColumnError,
+    PackageInstallError,
+    RewardDefinitionError,
+    RewardError,
+    RewardFailedError,
+    RewardLoadError,
+    RewardTransportError,
+    RuntimeClosedError,
+)
+from rewardkit.options import RewardOptions
+from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.runtime.scoring import Finished
+from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status
+
+__all__ = [
+    "Cause",
+    "CoercionError",
+    "Composable",
+    "Composite",
+    "ConfigError",
+    "DataError",
+    "Finished",
+    "InfrastructureError",
+    "Message",
+    "MissingColumnError",
+    "Outcome",
+    "PackageInstallError",
+    "Reward",
+    "RewardDefinitionError",
+    "RewardError",
+    "RewardFailedError",
+    "RewardFunctionsConfig",
+    "RewardFunctionsRuntimeConfig",
+    "RewardLoadError",
+    "RewardOptions",
+    "RewardTransportError",
+    "Rollout",
+    "Runtime",
+    "RuntimeClosedError",
+    "Score",
+    "ScoreBatch",
+    "Status",
+    "clip",
+    "gate",
+    "group_reward",
+    "maximum",
+    "minimum",
+    "product",
+    "reward",
+    "scheduled",
+]

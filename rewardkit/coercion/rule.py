@@ -1,0 +1,120 @@
+"""What one annotation means to a column's value: the rule, the error it raises, and its place in a union."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+Convert: TypeAlias = Callable[[object], object]
+"""Turns a column's value into what an annotation asks for; raises :class:`ColumnValueError`."""
+
+SHOWN_CHARS = 80
+"""The most characters of a value that a message shows."""
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = SHOWN_CHARS
+
+
+class ColumnValueError(ValueError):
+    """A value is not what an annotation says. Internal: a runtime turns it into an outcome of cause ``coercion``.
+
+    Attributes:
+        expected: What the annotation asks for, such as ``list[str]``.
+        shown: The value's repr, at most about 80 characters of it.
+        detail: Why, in a few words; ``None`` if the first two say it all.
+        inner: True if ``detail`` speaks of a value inside the shown one.
+    """
+
+    def __init__(self, expected: str, shown: str, detail: str | None = None, inner: bool = False) -> None:
+        super().__init__(expected, shown, detail, inner)
+        self.expected = expected
+        self.shown = shown
+        self.detail = detail
+        self.inner = inner
+
+    @classmethod
+    def of(cls, expected: str, value: object, detail: str | None = None) -> ColumnValueError:
+        """The error for this very value."""
+        return cls(expected, shorten(value), detail)
+
+    def inside(self, place: str, expected: str, value: object) -> ColumnValueError:
+        """The same error as seen from the container ``value`` that has it at ``place``, such as ``item 2``."""
+        reason = self.detail if self.inner else str(self)
+        return ColumnValueError(expected, shorten(value), f"{place}: {reason}", True)
+
+    def seen_as(self, expected: str, value: object) -> ColumnValueError:
+        """The same error where a wider annotation was asked for, or the value was first read from text."""
+        return ColumnValueError(expected, shorten(value), self.detail, self.inner)
+
+    def describe(self, column: str, example_index: int | None) -> str:
+        """The whole sentence for a user.
+
+        Args:
+            column: Name of the dataset's column.
+            example_index: Row of the dataset, from 0; ``None`` if it is not known.
+        """
+        where = "" if example_index is None else f" of example {example_index}"
+        return f"column {column!r}{where}: {self}"
+
+    def __str__(self) -> str:
+        why = f" ({self.detail})" if self.detail else ""
+        return f"expected {self.expected}, got {self.shown}{why}"
+
+
+def shorten(value: object) -> str:
+    """The value's repr in about 80 characters, at a bounded cost; its type's name if it has no repr."""
+    if type(value) is str and len(value) <= SHOWN_CHARS // 2:
+        return repr(value)
+    try:
+        shown = _short.repr(value)
+    except Exception:  # a repr is foreign code, and an int of over 4300 digits has none
+        return f"<{type(value).__name__}>"
+    return shown if len(shown) <= SHOWN_CHARS else shown[: SHOWN_CHARS - 3] + "..."
+
+
+def foreign_reason(error: Exception) -> str:
+    """What a user's constructor or validator raised, in a line."""
+    reason = f"{type(error).__name__}: {error}"
+    return reason if len(reason) <= 2 * SHOWN_CHARS else reason[: 2 * SHOWN_CHARS - 3] + "..."
+
+
+class TextOrder(IntEnum):
+    """In which order the members of a union are offered a text: the narrower first."""
+
+    CHOICE = 0
+    """Literal and Enum: only the texts they name."""
+    BOOL = 1
+    """At first only the words true and false; the other words as the very last resort."""
+    INT = 2
+    """At first only plain digits; ``4.0`` and ``1e3`` as the very last resort."""
+    FLOAT = 3
+    NUMBER = 4
+    """Decimal, Fraction, complex."""
+    OTHER = 5
+    """Dates, UUID, a union within the union, and what only pydantic knows."""
+    STRUCTURED = 6
+    """Containers, records and models: only texts that start with a bracket."""
+    STR = 7
+    ANY_TEXT = 8
+    """bytes and Path take every text, and would never leave one to ``str``."""
+    LAST_RESORT = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one annotation means.
+
+    Attributes:
+        expected: Readable name of the annotation.
+        convert: Turns a value into what the annotation asks for.
+        order: Its turn in a union.
+        passthrough: True if it hands every value on as it is.
+    """
+
+    expected: str
+    convert: Convert
+    order: TextOrder
+    passthrough: bool = False

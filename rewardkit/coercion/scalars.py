@@ -1,0 +1,336 @@
+"""One value to one scalar: text, numbers, bool, bytes, paths, and the choices of a Literal or an Enum.
+
+Each ``to_*`` takes text or a real value and raises :class:`ColumnValueError`. Numpy scalars, and arrays and tensors
+without a dimension, count as the Python number they hold; none of those libraries is imported for it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
+
+from rewardkit.coercion.rule import ColumnValueError, Convert, foreign_reason
+
+MAX_DIGITS = 4300
+"""The most digits of a number in text, and the largest power of ten: Python's own default limit for ints."""
+
+NONE_WORDS = frozenset({"", "None", "none", "null", "NULL", "Null"})
+"""Texts, stripped, that stand for None where None is allowed."""
+
+TRUE_WORDS = frozenset({"true", "1", "yes", "on", "y", "t"})
+FALSE_WORDS = frozenset({"false", "0", "no", "off", "n", "f"})
+"""Texts, stripped and in lower case, that stand for a bool."""
+
+_MAX_NUMBER_CHARS = 2 * MAX_DIGITS
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+")
+_INTEGER = re.compile(r"[+-]?[0-9]++")
+_FRACTION = re.compile(r"([+-]?[0-9]++)/([0-9]++)")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+
+
+def plain(value: object) -> object:
+    """The Python scalar that a numpy scalar or an array without a dimension holds; other values as they are."""
+    if getattr(type(value), "item", None) is not None and getattr(value, "shape", None) == ():
+        return value.item()  # type: ignore[attr-defined]
+    return value
+
+
+def is_none_text(value: object) -> bool:
+    """Whether the value is a text that stands for None."""
+    return isinstance(value, str) and value.strip() in NONE_WORDS
+
+
+def to_none(value: object) -> None:
+    """None, from None or a text that stands for it."""
+    if value is not None and not is_none_text(value):
+        raise ColumnValueError.of("None", value)
+
+
+def to_str(value: object) -> str:
+    """Text as it is; a real int or float (not a bool) as Python writes it."""
+    if type(value) is str:
+        return value
+    value = plain(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ColumnValueError.of("str", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ColumnValueError.of("str", value, "not finite")
+    try:
+        return str(value)
+    except ValueError as error:
+        raise ColumnValueError.of("str", value, "too many digits") from error
+
+
+def to_int(value: object) -> int:
+    """A whole number; ``"4.0"``, ``"1e3"`` and a real 4.0 count, a real bool does not."""
+    if type(value) is int:
+        return value
+    if isinstance(value, str):
+        return _int_of_text(value)
+    value = plain(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float | Decimal | Fraction):
+        return _whole(value)
+    raise ColumnValueError.of("int", value)
+
+
+def to_plain_int(value: object) -> int:
+    """A whole number from a text of digits and perhaps a sign, and nothing else."""
+    if not isinstance(value, str) or not _INTEGER.fullmatch(value.strip()):
+        raise ColumnValueError.of("int", value)
+    return to_int(value)
+
+
+def _whole(value: float | Decimal | Fraction) -> int:
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        raise ColumnValueError.of("int", value, "not finite")
+    if isinstance(value, Decimal) and value.adjusted() > MAX_DIGITS:
+        raise ColumnValueError.of("int", value, "too large")
+    number = int(value)
+    if number != value:
+        raise ColumnValueError.of("int", value, "not a whole number")
+    return number
+
+
+def _int_of_text(value: str) -> int:
+    if len(value) < 19 and value.isdigit() and value.isascii():  # by far the most frequent, and no regex
+        return int(value)
+    text = _number_text(value, "int")
+    if _INTEGER.fullmatch(text):
+        try:
+            return int(text)
+        except ValueError as error:
+            raise ColumnValueError.of("int", value, "too many digits") from error
+    number = _decimal_of(text, value, "int")
+    if number != number.to_integral_value():
+        raise ColumnValueError.of("int", value, "not a whole number")
+    return int(number)
+
+
+def _number_text(value: str, expected: str) -> str:
+    """The stripped text, if its length is one that a number may have."""
+    text = value.strip()
+    if len(text) > _MAX_NUMBER_CHARS:
+        raise ColumnValueError.of(expected, value, "too many digits")
+    return text
+
+
+def _decimal_of(text: str, value: object, expected: str) -> Decimal:
+    """The exact number, with an exponent so small that an int or a fraction of it fits in memory."""
+    if not _DECIMAL.fullmatch(text):
+        raise ColumnValueError.of(expected, value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
+    try:
+        number = Decimal(text)
+    except ArithmeticError as error:
+        raise ColumnValueError.of(expected, value, "exponent out of range") from error
+    if number and abs(number.adjusted()) > MAX_DIGITS:
+        raise ColumnValueError.of(expected, value, "exponent out of range")
+    return number if number else Decimal(0).copy_sign(number)
+
+
+def to_float(value: object) -> float:
+    """A finite float; nan and inf are refused, since no comparison with a nan is ever true."""
+    number = value if type(value) is float else _float_of(value)
+    if not math.isfinite(number):
+        raise ColumnValueError.of("float", value, "not finite")
+    return number
+
+
+def _float_of(value: object) -> float:
+    if isinstance(value, str):
+        text = _number_text(value, "float")
+        if not _DECIMAL.fullmatch(text):
+            raise ColumnValueError.of("float", value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
+        return float(text)
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
+        raise ColumnValueError.of("float", value)
+    try:
+        return float(value)
+    except (OverflowError, ValueError) as error:
+        raise ColumnValueError.of("float", value, "too large") from error
+
+
+def to_bool(value: object) -> bool:
+    """A bool, from the words of TRUE_WORDS and FALSE_WORDS or a real 0 or 1. Any other text is refused."""
+    if type(value) is bool:
+        return value
+    value = plain(value)
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in TRUE_WORDS:
+            return True
+        if word in FALSE_WORDS:
+            return False
+    elif isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    raise ColumnValueError.of("bool", value)
+
+
+def to_bool_word(value: object) -> bool:
+    """A bool from the text true or false, in any case, and nothing else."""
+    word = value.strip().lower() if isinstance(value, str) else None
+    if word not in ("true", "false"):
+        raise ColumnValueError.of("bool", value)
+    return word == "true"
+
+
+def to_decimal(value: object) -> Decimal:
+    """A finite Decimal; a real float as Python writes it, so 0.1 is 0.1."""
+    value = plain(value)
+    if isinstance(value, str):
+        return _decimal_of(_number_text(value, "Decimal"), value, "Decimal")
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ColumnValueError.of("Decimal", value)
+    number = Decimal(value)
+    if not number.is_finite():
+        raise ColumnValueError.of("Decimal", value, "not finite")
+    return number
+
+
+def to_fraction(value: object) -> Fraction:
+    """An exact fraction, from ``"1/3"``, a decimal number or a real one; a real float as Python writes it."""
+    value = plain(value)
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
+        raise ColumnValueError.of("Fraction", value)
+    if isinstance(value, int):
+        return Fraction(value)
+    text = _number_text(value if isinstance(value, str) else str(value), "Fraction")
+    parts = _FRACTION.fullmatch(text)
+    if parts is None:
+        return Fraction(_decimal_of(text, value, "Fraction"))
+    try:
+        return Fraction(int(parts[1]), int(parts[2]))
+    except (ZeroDivisionError, ValueError) as error:
+        reason = "division by zero" if isinstance(error, ZeroDivisionError) else "too many digits"
+        raise ColumnValueError.of("Fraction", value, reason) from error
+
+
+def to_complex(value: object) -> complex:
+    """A finite complex number, in text as Python writes it: ``"1+2j"``."""
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float | complex):
+        raise ColumnValueError.of("complex", value)
+    try:
+        number = complex(_complex_text(value) if isinstance(value, str) else value)
+    except (ValueError, OverflowError) as error:
+        raise ColumnValueError.of("complex", value) from error
+    if not (math.isfinite(number.real) and math.isfinite(number.imag)):
+        raise ColumnValueError.of("complex", value, "not finite")
+    return number
+
+
+def _complex_text(value: str) -> str:
+    text = _number_text(value, "complex")
+    if "_" in text or not text.isascii():
+        raise ColumnValueError.of("complex", value)
+    return text
+
+
+def to_bytes(value: object) -> bytes:
+    """Bytes; a text's UTF-8."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if not isinstance(value, str):
+        raise ColumnValueError.of("bytes", value)
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise ColumnValueError.of("bytes", value, "not text that UTF-8 can hold") from error
+
+
+def to_path(value: object) -> Path:
+    """A path; the empty text is refused, as it would silently name the current folder."""
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str):
+        raise ColumnValueError.of("Path", value)
+    if not value:
+        raise ColumnValueError.of("Path", value, "empty")
+    return Path(value)
+
+
+# Order matters: a text is read as the narrowest kind first.
+_READERS: dict[type, tuple[Convert, ...]] = {
+    type(None): (to_none,),
+    bool: (to_bool_word,),
+    int: (to_int,),
+    float: (to_float,),
+    bytes: (to_bytes,),
+    str: (to_str,),
+}
+
+
+def _readers(values: Collection[object]) -> list[Convert]:
+    """How a value may be read where it must become one of these."""
+    kinds = {type(value) for value in values}
+    readers = [reader for kind, readers in _READERS.items() if kind in kinds for reader in readers]
+    readers += [enum_convert(kind) for kind in kinds if issubclass(kind, Enum)]
+    return [*readers, to_bool] if bool in kinds else readers
+
+
+def _readings(value: object, readers: list[Convert]) -> Iterator[object]:
+    """The value as it is, then as each reader reads it."""
+    yield value
+    for reader in readers:
+        try:
+            yield reader(value)
+        except ColumnValueError:
+            continue
+
+
+def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
+    """One of the values of a Literal: the value itself, else what its text says, so ``"1"`` finds 1."""
+    known = {(type(choice), choice): choice for choice in choices}
+    kinds = {type(choice) for choice in choices}
+    readers = _readers(choices)
+
+    def convert(value: object) -> object:
+        given = plain(value)
+        for reading in _readings(given, readers):
+            if type(reading) in kinds and (type(reading), reading) in known:
+                return known[type(reading), reading]
+        raise ColumnValueError.of(expected, value)
+
+    return convert
+
+
+def enum_convert(enum: type[Enum]) -> Convert:
+    """A member of an Enum: by value, then by name, then by what the text says, so ``"1"`` finds the value 1."""
+    values: list[object] = [member.value for member in enum]
+    kinds = {type(value) for value in values}
+    readers = _readers(values)
+    names = ", ".join(map(repr, values[:8])) + (", ..." if len(values) > 8 else "")
+
+    def convert(value: object) -> object:
+        if isinstance(value, enum):
+            return value
+        given = plain(value)
+        by_name = enum.__members__.get(given) if isinstance(given, str) else None
+        for reading in _readings(given, readers):
+            if type(reading) in kinds:
+                try:
+                    return enum(reading)
+                except ValueError:
+                    pass
+                except Exception as error:  # the user's own _missing_
+                    raise ColumnValueError.of(enum.__name__, value, foreign_reason(error)) from error
+            if by_name is not None:
+                return by_name
+        raise ColumnValueError.of(enum.__name__, value, f"one of {names}")
+
+    return convert

@@ -1,0 +1,114 @@
+"""Which member of a union a value becomes.
+
+A real value becomes the first member that takes it unchanged, else the first that takes it at all. A text is offered
+to the members in the order of :class:`~rewardkit.coercion.rule.TextOrder`, whatever order the union has: the narrower
+first, ``str`` last. So ``int | str`` makes ``"4"`` a 4 and leaves ``"4.0"`` and ``"abc"`` text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from rewardkit.coercion.literals import TextError, looks_structured, parse_container
+from rewardkit.coercion.rule import ColumnValueError, Convert, Rule, TextOrder
+from rewardkit.coercion.scalars import is_none_text, plain, to_bool, to_bool_word, to_int, to_plain_int
+
+_VALUES = (str, int, float, bool, bytes, complex, Decimal, type(None))
+_NARROW: dict[Convert, Convert] = {to_bool: to_bool_word, to_int: to_plain_int}
+"""Members that are offered a text twice: narrowly in their turn, and in full as the last resort."""
+
+
+def optional_convert(rule: Rule, expected: str) -> Convert:
+    """To None or the one other member."""
+    convert_member = rule.convert
+
+    def convert(value: object) -> object:
+        if value is None or is_none_text(value):
+            return None
+        try:
+            return convert_member(value)
+        except ColumnValueError as error:
+            raise error.seen_as(expected, value) from None
+
+    return convert
+
+
+def union_convert(rules: Sequence[Rule], expected: str) -> Convert:
+    """To one of several members, none of them None."""
+    members = sorted(rules, key=lambda rule: rule.order)
+    structured = [rule.convert for rule in members if rule.order is TextOrder.STRUCTURED]
+    before, after = _text_steps(members)
+
+    def convert(value: object) -> object:
+        given = plain(value)
+        if not isinstance(given, str):
+            return _choose([rule.convert for rule in rules], given, expected, value)
+        found, result = _first(before, given)
+        if not found and structured and looks_structured(given):
+            found, result = _structured(structured, given)
+        if not found:
+            found, result = _first(after, given)
+        if not found:
+            raise ColumnValueError.of(expected, value)
+        return result
+
+    return convert
+
+
+def _text_steps(members: Sequence[Rule]) -> tuple[list[Convert], list[Convert]]:
+    """What a text is offered to before, and after, the members that read brackets."""
+    before = [_NARROW.get(rule.convert, rule.convert) for rule in members if rule.order < TextOrder.STRUCTURED]
+    after = [rule.convert for rule in members if rule.order > TextOrder.STRUCTURED]
+    return before, after + [rule.convert for rule in members if rule.convert in _NARROW]
+
+
+def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
+    """Whether any takes the value, and what the first of them makes of it."""
+    for convert in converts:
+        try:
+            return True, convert(value)
+        except ColumnValueError:
+            continue
+    return False, None
+
+
+def _structured(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
+    try:
+        held = parse_container(text)
+        return True, _choose(converts, held, "", text)
+    except (TextError, ColumnValueError):
+        return False, None
+
+
+def _choose(converts: Sequence[Convert], given: object, expected: str, value: object) -> object:
+    """What the first member makes of ``given`` that leaves it unchanged, else what the first makes of it."""
+    results: list[object] = []
+    for convert in converts:
+        try:
+            result = convert(given)
+        except ColumnValueError:
+            continue
+        if _unchanged(given, result):
+            return result
+        results.append(result)
+    if not results:
+        raise ColumnValueError.of(expected, value)
+    return results[0]
+
+
+def _unchanged(given: object, result: object) -> bool:
+    """Whether the two are the same in type and content, all the way down."""
+    if given is result:
+        return True
+    if type(given) is not type(result):
+        return False
+    if isinstance(given, _VALUES):
+        return given == result
+    if isinstance(given, list | tuple) and isinstance(result, list | tuple):
+        return len(given) == len(result) and all(map(_unchanged, given, result))
+    if isinstance(given, dict) and isinstance(result, dict):
+        return len(given) == len(result) and all(map(_unchanged, given.items(), result.items()))
+    if isinstance(given, set | frozenset) and isinstance(result, set | frozenset):
+        return {(type(member), member) for member in given} == {(type(member), member) for member in result}
+    return False

@@ -1,0 +1,291 @@
+"""Rewards made of rewards: weighted sums, gates, clips, products, schedules.
+
+A composition is a tree whose leaves are rewards. The runtime scores the leaves, each once, and
+:meth:`Composite.combine` makes one outcome of theirs:
+
+* a leaf that failed with nothing to stand in makes the whole fail, also with nothing to stand in;
+* a leaf that failed with a default is counted by its default, and the whole says that it failed;
+* a skipped leaf is left out of sums, products and minima; when nothing is left the whole is skipped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.types import Outcome, Status
+
+if TYPE_CHECKING:
+    from rewardkit.decorator import Reward
+
+Values = Mapping["Reward[..., Any]", float | None]
+"""The leaves' scores, ``None`` for a skipped leaf."""
+
+
+class Composable:
+    """What can be added, weighted and gated: a reward, or a composition of rewards."""
+
+    @property
+    def name(self) -> str:
+        """What tables, logs and metrics call it."""
+        raise NotImplementedError
+
+    def __mul__(self, weight: float) -> WeightedSum:
+        return WeightedSum(((_weight(weight), self),))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> WeightedSum:
+        return self * -1.0
+
+    def __add__(self, other: Composable) -> WeightedSum:
+        if not isinstance(other, Composable):
+            return NotImplemented
+        return WeightedSum((*_terms(self), *_terms(other)))
+
+    def __sub__(self, other: Composable) -> WeightedSum:
+        if not isinstance(other, Composable):
+            return NotImplemented
+        return self + (-other)
+
+
+class Composite(Composable):
+    """A composition of rewards. Subclasses say how leaves' scores become one."""
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        """What it is directly made of."""
+        raise NotImplementedError
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        """Gives the score from the leaves' scores; ``None`` means skipped."""
+        raise NotImplementedError
+
+    @property
+    def leaves(self) -> tuple[Reward[..., Any], ...]:
+        """The rewards in it, each once, from left to right."""
+        return tuple(dict.fromkeys(_leaves(self)))
+
+    def named(self, name: str) -> Composite:
+        """Gives the same composition under another name."""
+        return Named(self, name)
+
+    def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
+        """Gives the one outcome that the leaves' outcomes make.
+
+        Args:
+            outcomes: An outcome for each leaf.
+            step: Where in training, for schedules.
+        """
+        parts = {leaf: outcomes[leaf] for leaf in self.leaves}
+        failed = next((o for o in parts.values() if o.status is Status.FAILED and o.score is None), None)
+        failed = failed or next((o for o in parts.values() if o.status is Status.FAILED), None)
+        unknown = failed is not None and failed.score is None
+        score = None if unknown else self.value({leaf: o.score for leaf, o in parts.items()}, step)
+        if score is not None and not math.isfinite(score):
+            raise RewardDefinitionError(f"composition {self.name!r} gave {score!r}; scores are finite numbers")
+        status = Status.FAILED if failed else Status.SKIPPED if score is None else Status.SCORED
+        return Outcome(
+            status=status,
+            score=score,
+            reason="; ".join(f"{leaf.name}: {o.reason}" for leaf, o in parts.items() if o.reason) or None,
+            metrics={leaf.name: o.score for leaf, o in parts.items() if o.score is not None},
+            cause=failed.cause if failed else None,
+            error="; ".join(f"{leaf.name}: {o.error}" for leaf, o in parts.items() if o.error) or None,
+            attempts=max(o.attempts for o in parts.values()),
+            duration_s=max(o.duration_s for o in parts.values()),
+            version="+".join(o.version for o in parts.values()),
+        )
+
+
+def _leaves(node: Composable) -> Iterator[Reward[..., Any]]:
+    if isinstance(node, Composite):
+        for part in node.parts:
+            yield from _leaves(part)
+    else:
+        yield node  # type: ignore[misc]  # the only Composable that is not a Composite is a Reward
+
+
+def _value(node: Composable, values: Values, step: int | None) -> float | None:
+    if isinstance(node, Composite):
+        return node.value(values, step)
+    return values[node]  # type: ignore[index]  # a leaf
+
+
+def _present(nodes: Sequence[Composable], values: Values, step: int | None) -> list[float]:
+    return [v for v in (_value(node, values, step) for node in nodes) if v is not None]
+
+
+def _weight(weight: float) -> float:
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise RewardDefinitionError(f"weight {weight!r}: expected a finite number")
+    return float(weight)
+
+
+def _terms(node: Composable) -> tuple[tuple[float, Composable], ...]:
+    return node.terms if type(node) is WeightedSum else ((1.0, node),)
+
+
+@dataclass(frozen=True, eq=False)
+class Named(Composite):
+    """A composition under a name of the author's choosing."""
+
+    inner: Composite
+    label: str
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        return (self.inner,)
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        return self.inner.value(values, step)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSum(Composite):
+    """Σ weight · score over the parts that are not skipped."""
+
+    terms: tuple[tuple[float, Composable], ...]
+
+    @property
+    def name(self) -> str:
+        return " + ".join(part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms)
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        return tuple(part for _, part in self.terms)
+
+    def __mul__(self, weight: float) -> WeightedSum:
+        return WeightedSum(tuple((_weight(weight) * own, part) for own, part in self.terms))
+
+    __rmul__ = __mul__
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        weighted = [(weight, _value(part, values, step)) for weight, part in self.terms]
+        present = [weight * value for weight, value in weighted if value is not None]
+        return math.fsum(present) if present else None
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced(Composite):
+    """One number from the scores of the parts that are not skipped."""
+
+    label: str
+    reduce: Callable[[Sequence[float]], float]
+    nodes: tuple[Composable, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.label}({', '.join(node.name for node in self.nodes)})"
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        return self.nodes
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        present = _present(self.nodes, values, step)
+        return self.reduce(present) if present else None
+
+
+@dataclass(frozen=True, eq=False)
+class Gate(Composite):
+    """The second part's score where the first part passes, another number where it does not."""
+
+    condition: Composable
+    then: Composable
+    threshold: float
+    otherwise: float
+
+    @property
+    def name(self) -> str:
+        return f"gate({self.condition.name}, {self.then.name})"
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        return (self.condition, self.then)
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        condition = _value(self.condition, values, step)
+        if condition is None:
+            return None
+        return _value(self.then, values, step) if condition >= self.threshold else self.otherwise
+
+
+@dataclass(frozen=True, eq=False)
+class Scheduled(Composite):
+    """A part whose weight depends on the training step."""
+
+    node: Composable
+    weight_at: Callable[[int], float]
+
+    @property
+    def name(self) -> str:
+        return f"scheduled({self.node.name})"
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        return (self.node,)
+
+    def value(self, values: Values, step: int | None) -> float | None:
+        value = _value(self.node, values, step)
+        return None if value is None else _weight(self.weight_at(step or 0)) * value
+
+
+def minimum(*nodes: Composable) -> Composite:
+    """Gives the lowest score of its parts."""
+    return Reduced("minimum", min, _some(nodes, "minimum"))
+
+
+def maximum(*nodes: Composable) -> Composite:
+    """Gives the highest score of its parts."""
+    return Reduced("maximum", max, _some(nodes, "maximum"))
+
+
+def product(*nodes: Composable) -> Composite:
+    """Gives the product of its parts' scores."""
+    return Reduced("product", math.prod, _some(nodes, "product"))
+
+
+def clip(node: Composable, lowest: float, highest: float) -> Composite:
+    """Gives the part's score, held between two bounds.
+
+    Args:
+        node: A reward or a composition.
+        lowest: The least that comes out.
+        highest: The most that comes out, not below ``lowest``.
+    """
+    if not lowest <= highest:
+        raise RewardDefinitionError(f"clip({lowest!r}, {highest!r}): expected the lower bound first")
+    low, high = _weight(lowest), _weight(highest)
+    return Reduced("clip", lambda present: min(high, max(low, present[0])), _some((node,), "clip"))
+
+
+def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
+    """Gives ``then``'s score where ``condition`` scores at least ``threshold``, and ``otherwise`` elsewhere.
+
+    Both parts are scored. A skipped condition skips the whole; where the gate is shut it does not
+    matter whether ``then`` was skipped.
+    """
+    _some((condition, then), "gate")
+    return Gate(condition, then, _weight(threshold), _weight(otherwise))
+
+
+def scheduled(node: Composable, weight_at: Callable[[int], float]) -> Composite:
+    """Gives the part's score times ``weight_at(step)``; outside training the step counts as 0."""
+    return Scheduled(_some((node,), "scheduled")[0], weight_at)
+
+
+def _some(nodes: Sequence[Composable], what: str) -> tuple[Composable, ...]:
+    if not nodes:
+        raise RewardDefinitionError(f"{what}(): expected at least one reward")
+    for node in nodes:
+        if not isinstance(node, Composable):
+            raise RewardDefinitionError(f"{what}({node!r}): expected a reward; decorate the function with @reward")
+    return tuple(nodes)

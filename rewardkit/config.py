@@ -1,0 +1,144 @@
+"""Reward functions as a configuration: in Python or YAML, with the packages and environment of their workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from rewardkit.errors import ConfigError
+from rewardkit.packages import overlay_for
+from rewardkit.registry import RewardLike, RewardSet, resolve_set
+
+
+@dataclass(frozen=True, slots=True)
+class RewardFunctionsRuntimeConfig:
+    """What the workers get that the caller does not have.
+
+    Attributes:
+        packages: Requirements as pip takes them, such as ``"sqlglot>=25"``; installed once into a cached
+            folder that only the workers see.
+        env: Environment variables added for the workers.
+    """
+
+    packages: tuple[str, ...] | list[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check both fields and raise :class:`ConfigError` naming the one that is wrong."""
+        if isinstance(self.packages, str) or not all(isinstance(one, str) and one.strip() for one in self.packages):
+            raise ConfigError(f"runtime.packages: expected a list of requirements, got {self.packages!r}")
+        if not isinstance(self.env, Mapping):
+            raise ConfigError(f"runtime.env: expected a mapping, got {self.env!r}")
+        for name, value in self.env.items():
+            if (
+                not isinstance(name, str)
+                or not isinstance(value, str)
+                or not name
+                or "=" in name
+                or "\0" in name + value
+            ):
+                raise ConfigError(f"runtime.env: expected names and values that are strings, got {name!r}: {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class RewardFunctionsConfig:
+    """Rewards by name, and what their workers need. Give it to a :class:`~rewardkit.Runtime`.
+
+    Attributes:
+        functions: Reward-likes by name: functions, rewards, compositions or references.
+        runtime: Packages and environment of the workers.
+    """
+
+    functions: Mapping[str, RewardLike]
+    runtime: RewardFunctionsRuntimeConfig = field(default_factory=RewardFunctionsRuntimeConfig)
+
+    def __post_init__(self) -> None:
+        """Raise :class:`ConfigError` unless ``functions`` is a mapping with names."""
+        if not isinstance(self.functions, Mapping) or not self.functions:
+            raise ConfigError(f"functions: expected a mapping of names to rewards, got {self.functions!r}")
+
+    def resolve(self) -> RewardSet:
+        """Gives the rewards, installing the packages if they are not yet.
+
+        Raises:
+            RewardLoadError: A reference leads nowhere.
+            PackageInstallError: pip could not install the packages.
+        """
+        found = resolve_set(self.functions)
+        overlay = overlay_for(self.runtime.packages) if self.runtime.packages else None
+        return RewardSet(found.rewards, [str(overlay)] if overlay else [], dict(self.runtime.env))
+
+    @classmethod
+    def from_dict(
+        cls, data: Any, *, where: str = "reward functions", base: Path | None = None
+    ) -> RewardFunctionsConfig:
+        """Gives a configuration from plain data.
+
+        Args:
+            data: ``{"functions": {...}, "runtime": {"packages": [...], "env": {...}}}``.
+            where: What to call the data in errors.
+            base: Folder that relative ``file.py`` references start from.
+
+        Raises:
+            ConfigError: A field is unknown or of the wrong type.
+        """
+        data = _only(data, {"functions", "runtime"}, where)
+        runtime = _only(data.get("runtime") or {}, _names(RewardFunctionsRuntimeConfig), f"{where}: runtime")
+        if "functions" not in data:
+            raise ConfigError(f"{where}: field 'functions' is missing")
+        functions = data["functions"]
+        if isinstance(functions, Mapping) and base is not None:
+            functions = {name: _from(base, like) for name, like in functions.items()}
+        try:
+            return cls(functions, RewardFunctionsRuntimeConfig(**runtime))
+        except ConfigError as wrong:
+            raise ConfigError(f"{where}: {wrong}") from None
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> RewardFunctionsConfig:
+        """Gives the configuration in a YAML file; its relative file references start from the file's folder.
+
+        Raises:
+            ConfigError: There is no such file, it is not YAML, or a field is wrong.
+        """
+        path = Path(path)
+        return cls.from_dict(read_yaml(path), where=str(path), base=path.resolve().parent)
+
+
+def read_yaml(path: Path) -> Any:
+    """Gives the data in a YAML file.
+
+    Raises:
+        ConfigError: There is no such file, or it is not YAML; names the line.
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as reason:
+        raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
+    except (yaml.YAMLError, UnicodeDecodeError) as reason:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(reason).split())}") from reason
+
+
+def _from(base: Path, like: Any) -> Any:
+    if isinstance(like, str):
+        place, colon, name = like.partition(":")
+        if place.endswith(".py") and not Path(place).is_absolute():
+            return f"{base / place}{colon}{name}"
+    return like
+
+
+def _names(kind: type) -> set[str]:
+    return {one.name for one in fields(kind)}
+
+
+def _only(data: Any, known: set[str], where: str) -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{where}: expected a mapping, got {data!r}")
+    for name in data:
+        if name not in known:
+            raise ConfigError(f"{where}: unknown field {name!r}; the fields are {', '.join(sorted(known))}")
+    return dict(data)

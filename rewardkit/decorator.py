@@ -1,0 +1,222 @@
+"""``@reward`` and ``@group_reward``: they mark and describe a function, and do not hide it.
+
+The result is an object that pickles, has the function's ``__name__`` and ``__doc__``, and is
+called like the function, with columns coerced as they would be in a run.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from rewardkit.compose import Composable
+from rewardkit.errors import RewardDefinitionError
+from rewardkit.options import OnInfrastructure, RewardOptions
+from rewardkit.spec import Kind, RewardSpec, build_spec, coerce_column
+from rewardkit.text import completion_text, prompt_text
+from rewardkit.transport import find, locate
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Reward(Composable, Generic[P, R]):
+    """A reward function with its options.
+
+    Call it as the plain function it is, by keyword. ``0.8 * a + 0.2 * b`` composes rewards.
+
+    Attributes:
+        spec: The function, its options and its parameter plan.
+    """
+
+    spec: RewardSpec
+    __name__: str
+
+    def __init__(self, function: Callable[P, R], kind: Kind, options: RewardOptions) -> None:
+        if not callable(function):
+            raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {function!r}")
+        self.spec = build_spec(function, kind, options)
+        functools.update_wrapper(self, function)
+        self.__name__ = options.name
+
+    @property
+    def name(self) -> str:
+        """What tables, logs and metrics call it."""
+        return self.spec.options.name
+
+    @property
+    def options(self) -> RewardOptions:
+        """What the author asked of the runtime."""
+        return self.spec.options
+
+    @property
+    def function(self) -> Callable[P, R]:
+        """The function as the author wrote it: no coercion, exact types."""
+        return self.spec.function
+
+    @property
+    def version(self) -> str:
+        """Fingerprint of code and options, 12 hexadecimal digits."""
+        return self.spec.version
+
+    def __call__(self, *arguments: Any, **columns: Any) -> R:
+        """Calls the function, coercing columns as a run would.
+
+        Conversational prompts and completions become text where the function asks for ``str``.
+
+        Raises:
+            CoercionError: A column's value is not what the annotation says.
+            TypeError: An argument is missing or unknown, as with any function.
+        """
+        names = [parameter.name for parameter in self.spec.parameters]
+        if len(arguments) > len(names):
+            raise TypeError(f"{self.name}() takes {len(names)} arguments but {len(arguments)} were given")
+        given = {**dict(zip(names, arguments, strict=False))}
+        for name in given:
+            if name in columns:
+                raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
+        given.update(columns)
+        result: R = self.spec.function(**{name: self._as_in_a_run(name, value) for name, value in given.items()})
+        return result
+
+    def _as_in_a_run(self, name: str, value: Any) -> Any:
+        plan = {parameter.name: parameter for parameter in self.spec.parameters}
+        parameter = plan.get(name)
+        if parameter is not None and parameter.coercer is not None:
+            return coerce_column(parameter.coercer, name, value, None)
+        if parameter is None and self.spec.rest is not None:
+            return coerce_column(self.spec.rest, name, value, None)
+        if parameter is not None and parameter.text and not isinstance(value, str):
+            return prompt_text(value) if name == "prompt" else completion_text(value)
+        return value
+
+    def with_options(self, **changes: Any) -> Reward[P, R]:
+        """Gives the same reward with some options changed, such as ``timeout_s=30``."""
+        values = {field: getattr(self.options, field) for field in RewardOptions.__dataclass_fields__}
+        return Reward(self.spec.function, self.spec.kind, _options(values.pop("name"), {**values, **changes}))
+
+    def __repr__(self) -> str:
+        return f"<{_marker(self.spec.kind)} {self.name} version {self.version}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by reference where a fresh process finds this very object again, else by value."""
+        place = locate(self, self.spec.function)
+        if place is not None:
+            return find, place
+        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options)
+
+
+def _rebuild(function: Callable[..., Any], kind: Kind, options: RewardOptions) -> Reward[..., Any]:
+    return Reward(function, kind, options)
+
+
+def _marker(kind: Kind) -> str:
+    return "group_reward" if kind is Kind.GROUP else "reward"
+
+
+def _options(name: str, changes: dict[str, Any]) -> RewardOptions:
+    try:
+        return RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
+    except TypeError:
+        known = set(RewardOptions.__dataclass_fields__)
+        unknown = sorted(set(changes) - known)
+        raise RewardDefinitionError(
+            f"reward {name!r}: unknown option {unknown[0]!r}; the options are {', '.join(sorted(known))}"
+        ) from None
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    inner = function.func if isinstance(function, functools.partial) else function
+    return getattr(inner, "__name__", None) or type(inner).__name__
+
+
+@overload
+def reward(function: Callable[P, R], /) -> Reward[P, R]: ...
+@overload
+def reward(
+    *,
+    name: str | None = None,
+    timeout_s: float = 10.0,
+    retries: int = 0,
+    default: float | None = 0.0,
+    score_range: tuple[float, float] | None = None,
+    cache: bool = False,
+    on_infrastructure: str | OnInfrastructure = OnInfrastructure.SKIP,
+    concurrency: int | None = None,
+) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
+
+
+def reward(function: Callable[P, R] | None = None, /, **options: Any) -> Any:
+    """Marks a function as a reward that scores one completion.
+
+    Its parameters are filled by name: ``prompt``, ``completion``, ``messages``, ``completion_ids``,
+    ``example``, ``step`` and ``epoch``; every other name is a dataset column, coerced to its
+    annotation. It returns a finite number, a :class:`~rewardkit.types.Score`, or ``None`` where it
+    does not apply.
+
+    Works bare and with options; see :class:`~rewardkit.options.RewardOptions` for what they mean.
+
+    >>> @reward(score_range=(0, 1))
+    ... def exact(completion: str, answer: int) -> float:
+    ...     return float(completion.strip() == str(answer))
+    >>> exact(completion=" 4", answer="4")
+    1.0
+
+    Raises:
+        RewardDefinitionError: The signature or an option makes no sense.
+    """
+    return _mark(Kind.SINGLE, function, options)
+
+
+@overload
+def group_reward(function: Callable[P, R], /) -> Reward[P, R]: ...
+@overload
+def group_reward(
+    *,
+    name: str | None = None,
+    timeout_s: float = 10.0,
+    retries: int = 0,
+    default: float | None = 0.0,
+    score_range: tuple[float, float] | None = None,
+    cache: bool = False,
+    on_infrastructure: str | OnInfrastructure = OnInfrastructure.SKIP,
+    concurrency: int | None = None,
+) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
+
+
+def group_reward(function: Callable[P, R] | None = None, /, **options: Any) -> Any:
+    """Marks a function as a reward that scores all completions of one prompt together.
+
+    It takes ``completions``, a list, and returns a list of as many scores; ``prompt``, ``step``,
+    ``epoch``, ``example`` and the columns are those of the group, whose rollouts share prompt and row.
+
+    >>> @group_reward
+    ... def shortest(completions: list[str]) -> list[float]:
+    ...     return [float(len(c) == min(map(len, completions))) for c in completions]
+    >>> shortest(completions=["a", "bcd"])
+    [1.0, 0.0]
+
+    Raises:
+        RewardDefinitionError: The signature or an option makes no sense.
+    """
+    return _mark(Kind.GROUP, function, options)
+
+
+def _mark(kind: Kind, function: Callable[P, R] | None, options: dict[str, Any]) -> Any:
+    def mark(marked: Callable[P, R]) -> Reward[P, R]:
+        if isinstance(marked, Reward):
+            raise RewardDefinitionError(f"reward {marked.name!r} is marked already; use .with_options(...)")
+        if not callable(marked):
+            raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {marked!r}")
+        return Reward(marked, kind, _options(_name_of(marked), options))
+
+    return mark if function is None else mark(function)
+
+
+def as_reward(candidate: Any) -> Reward[..., Any]:
+    """Gives a reward: itself, or a plain function marked with the default options."""
+    if isinstance(candidate, Reward):
+        return candidate
+    marked: Reward[..., Any] = reward(candidate)
+    return marked

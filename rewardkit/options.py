@@ -1,0 +1,100 @@
+"""What an author may ask of the runtime for one reward: deadline, retries, stand-in score, and so on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rewardkit.errors import RewardDefinitionError
+
+DEFAULT_ASYNC_CONCURRENCY = 128
+"""Calls of one ``async def`` reward in flight at once, unless ``concurrency`` says otherwise."""
+
+
+class OnInfrastructure(StrEnum):
+    """What stands in for a call that failed through no fault of the completion, after its retries."""
+
+    SKIP = "skip"
+    """No score: the rollout leaves the baseline."""
+    DEFAULT = "default"
+    """The reward's ``default``."""
+    RAISE = "raise"
+    """The whole batch stops with :class:`~rewardkit.errors.InfrastructureError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardOptions:
+    """The options of one reward.
+
+    Attributes:
+        name: Shown in tables, logs and metrics (``rewards/<name>/mean``); without ``/``.
+        timeout_s: Wall-clock seconds that one attempt may take, greater than 0.
+        retries: Further attempts after an exception, a timeout or a crash, at least 0. A value that
+            is no score, or a column that does not coerce, is not retried: it would fail again.
+        default: The score that stands in for a failed call; ``None`` leaves the rollout out of the baseline.
+        score_range: Lowest and highest score allowed, both included; outside is ``bad_return``.
+            ``None`` allows every finite number.
+        cache: Whether equal inputs give equal scores, so that one call may serve many.
+        on_infrastructure: What stands in for a call lost through no fault of the completion.
+        concurrency: Calls in flight at once. ``None`` means 1 for a plain function and
+            :data:`DEFAULT_ASYNC_CONCURRENCY` for an ``async def``; more than 1 gives a plain function
+            that many threads in a worker process of its own.
+    """
+
+    name: str
+    timeout_s: float = 10.0
+    retries: int = 0
+    default: float | None = 0.0
+    score_range: tuple[float, float] | None = None
+    cache: bool = False
+    on_infrastructure: OnInfrastructure = OnInfrastructure.SKIP
+    concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check every option and raise :class:`RewardDefinitionError` naming the first that is wrong."""
+        if not isinstance(self.name, str) or not self.name.strip() or "/" in self.name or not self.name.isprintable():
+            raise self._wrong("name", "a non-empty, printable string without '/'")
+        if not _is_number(self.timeout_s) or not 0 < self.timeout_s < math.inf:
+            raise self._wrong("timeout_s", "a number of seconds greater than 0")
+        if not _is_count(self.retries, lowest=0):
+            raise self._wrong("retries", "a whole number, 0 or more")
+        if self.concurrency is not None and not _is_count(self.concurrency, lowest=1):
+            raise self._wrong("concurrency", "a whole number, 1 or more, or None")
+        if not isinstance(self.cache, bool):
+            raise self._wrong("cache", "True or False")
+        self._check_range()
+        self._check_default()
+        try:
+            object.__setattr__(self, "on_infrastructure", OnInfrastructure(self.on_infrastructure))
+        except ValueError:
+            raise self._wrong("on_infrastructure", "'skip', 'default' or 'raise'") from None
+
+    def _check_range(self) -> None:
+        if self.score_range is None:
+            return
+        pair = self.score_range
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(_is_number(end) for end in pair)):
+            raise self._wrong("score_range", "a pair of numbers (lowest, highest)")
+        if not pair[0] <= pair[1]:
+            raise self._wrong("score_range", "the lowest score first")
+        object.__setattr__(self, "score_range", (float(pair[0]), float(pair[1])))
+
+    def _check_default(self) -> None:
+        if self.default is None:
+            return
+        if not _is_number(self.default) or not math.isfinite(self.default):
+            raise self._wrong("default", "a finite number, or None to leave the rollout out")
+        object.__setattr__(self, "default", float(self.default))
+
+    def _wrong(self, option: str, expected: str) -> RewardDefinitionError:
+        value = getattr(self, option)
+        return RewardDefinitionError(f"reward {self.name!r}: option {option}={value!r}: expected {expected}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_count(value: object, lowest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= lowest

@@ -1,0 +1,185 @@
+"""How rewards are found: by reference, by entry point, by name in a file."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from rewardkit.compose import Composable, Composite
+from rewardkit.decorator import Reward, as_reward
+from rewardkit.errors import RewardDefinitionError, RewardLoadError
+from rewardkit.transport import load_file
+
+RewardLike: TypeAlias = Composable | Callable[..., Any] | str
+"""A reward, a composition, a plain function, or a reference to one."""
+
+ENTRY_POINTS = "rewardkit.rewards"
+"""The entry-point group under which packages offer rewards by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSet:
+    """Rewards by name, and what their workers need.
+
+    Attributes:
+        rewards: Rewards and compositions by name.
+        overlay: Folders that come first in the workers' ``sys.path``.
+        env: Environment variables added for the workers.
+    """
+
+    rewards: dict[str, Composable]
+    overlay: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def resolve(reference: RewardLike) -> Composable:
+    """Gives one reward.
+
+    Args:
+        reference: A reward, a composition or a function; ``"file.py:name"``, ``"module:name"``, or the
+            name of an entry point. Without ``:name`` a file must hold exactly one reward.
+
+    Raises:
+        RewardLoadError: The reference leads nowhere, or to several rewards.
+    """
+    if isinstance(reference, Composable):
+        return reference
+    if not isinstance(reference, str):
+        return as_reward(reference)
+    found = resolve_all(reference)
+    if len(found) != 1:
+        raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
+    return found[0]
+
+
+def resolve_all(reference: str) -> list[Composable]:
+    """Gives the rewards that a reference names: one, or without ``:name`` all of a file's or module's.
+
+    Raises:
+        RewardLoadError: The reference leads nowhere; near names are offered.
+    """
+    place, _, name = reference.rpartition(":") if ":" in reference else (reference, "", "")
+    if not place:
+        raise RewardLoadError(f"{reference!r}: expected file.py, file.py:name, module:name or a built-in's name")
+    if not name and "/" not in place and not place.endswith(".py"):
+        offered = entry_points().get(place)
+        if offered is not None:
+            return [_checked(offered.load(), reference)]
+    module = load_file(Path(place)) if place.endswith(".py") or "/" in place else _import(place, reference)
+    if name:
+        return [_member(module, name, reference)]
+    rewards = rewards_in(module)
+    if not rewards:
+        raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward")
+    return rewards
+
+
+def entry_points() -> dict[str, importlib.metadata.EntryPoint]:
+    """Gives the rewards that installed packages offer, by name."""
+    return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def rewards_in(module: ModuleType) -> list[Composable]:
+    """Gives the rewards and compositions that a module defines, in the order of their definition.
+
+    A reward imported from elsewhere is not the module's own. Where the module composes its rewards,
+    the compositions stand beside them.
+    """
+    found: dict[Composable, None] = {}
+    for value in vars(module).values():
+        own = isinstance(value, Composite) or (
+            isinstance(value, Reward) and value.spec.function.__module__ == module.__name__
+        )
+        if own:
+            found[value] = None
+    return list(found)
+
+
+def _import(name: str, reference: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is not None and (name == missing.name or name.startswith(missing.name + ".")):
+            near = difflib.get_close_matches(name, [*entry_points(), *sys.modules], n=2)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise RewardLoadError(f"{reference!r}: no module or built-in reward named {name!r}{hint}") from None
+        raise RewardLoadError(f"{reference!r} does not import: {missing}") from missing
+    except Exception as fault:
+        words = "".join(traceback.format_exception(fault, limit=-3)).strip()
+        raise RewardLoadError(f"{reference!r} does not import:\n{words}") from fault
+
+
+def _member(module: ModuleType, name: str, reference: str) -> Composable:
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [reward.name for reward in rewards_in(module)]
+            functions = [n for n, v in vars(module).items() if inspect.isfunction(v) and not n.startswith("_")]
+            near = difflib.get_close_matches(part, [*names, *functions], n=2)
+            hint = (
+                f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(names) or 'no reward'}"
+            )
+            raise RewardLoadError(f"{reference!r}: no {part!r} in it; {hint}")
+        found = getattr(found, part)
+    return _checked(found, reference)
+
+
+def _checked(found: Any, reference: str) -> Composable:
+    if isinstance(found, Composable):
+        return found
+    if callable(found):
+        return as_reward(found)
+    raise RewardLoadError(f"{reference!r} is a {type(found).__name__}, not a reward or a function")
+
+
+def resolve_set(rewards: Any) -> RewardSet:
+    """Gives the rewards that a caller named, under names of their own.
+
+    Args:
+        rewards: A sequence of reward-likes, a mapping of names to them, one composition, or anything with a
+            ``resolve()`` that gives a :class:`RewardSet`, as :class:`~rewardkit.config.RewardFunctionsConfig`.
+
+    Raises:
+        RewardDefinitionError: There is none, or two have one name.
+        RewardLoadError: A reference leads nowhere.
+    """
+    if hasattr(rewards, "resolve"):
+        resolved: RewardSet = rewards.resolve()
+        return resolved
+    if isinstance(rewards, Mapping):
+        return RewardSet({name: _as_named(resolve(like), name) for name, like in _some(rewards).items()})
+    if isinstance(rewards, Composable | str) or callable(rewards):
+        rewards = [rewards]
+    named: dict[str, Composable] = {}
+    for like in _some(rewards):
+        for reward in resolve_all(like) if isinstance(like, str) else [resolve(like)]:
+            if reward.name in named:
+                raise RewardDefinitionError(
+                    f"two rewards are named {reward.name!r}; give one another name: @reward(name=...)"
+                )
+            named[reward.name] = reward
+    return RewardSet(named)
+
+
+def _as_named(reward: Composable, name: str) -> Composable:
+    if isinstance(reward, Composite):
+        return reward if reward.name == name else reward.named(name)
+    assert isinstance(reward, Reward)
+    return reward if reward.name == name else reward.with_options(name=name)
+
+
+def _some(rewards: Any) -> Any:
+    if not isinstance(rewards, Sequence | Mapping):
+        raise RewardDefinitionError(f"expected a list of rewards, got {rewards!r}")
+    if not rewards:
+        raise RewardDefinitionError("no rewards given; a runtime needs at least one")
+    return rewards

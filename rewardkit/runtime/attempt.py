@@ -1,0 +1,167 @@
+"""One attempt at one call: arguments are bound, the function runs, its return value is judged.
+
+What comes out is a *finding*, a list that is JSON as it stands, for it may have to leave a worker process:
+
+    [0, score]  [0, score, reason, metrics]     scored
+    [1]         [1, reason, metrics]            skipped
+    [2, cause, error, traceback]                failed
+    [3, [finding, ...]]                         a group, one finding a rollout
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import traceback
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from rewardkit.errors import CoercionError
+from rewardkit.options import RewardOptions
+from rewardkit.spec import CallContext, Kind, RewardSpec
+from rewardkit.types import Cause, Rollout, Score
+
+SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
+
+Finding = list[Any]
+
+_MAX_REASON_CHARS = 10_000
+_MAX_ERROR_CHARS = 2_000
+_MAX_FRAMES = 8
+_SHOWN_CHARS = 80
+
+
+def attempt(spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext, places: Sequence[int]) -> Finding:
+    """Runs a plain reward once on one rollout, or on one group, and gives the finding. Never raises."""
+    try:
+        value = spec.function(**spec.bind(rollouts, context, places))
+    except CoercionError as wrong:
+        return [FAILED, Cause.COERCION.value, _clean(str(wrong), _MAX_ERROR_CHARS), None]
+    except BaseException as error:
+        return _raised(error)
+    return judge(spec, value, len(rollouts))
+
+
+async def attempt_async(
+    spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext, places: Sequence[int]
+) -> Finding:
+    """Runs an ``async def`` reward once; the same as :func:`attempt` otherwise."""
+    try:
+        value = await spec.function(**spec.bind(rollouts, context, places))
+    except CoercionError as wrong:
+        return [FAILED, Cause.COERCION.value, _clean(str(wrong), _MAX_ERROR_CHARS), None]
+    except BaseException as error:
+        return _raised(error)
+    return judge(spec, value, len(rollouts))
+
+
+def encode(finding: Finding) -> str:
+    """Gives the finding as JSON text."""
+    if len(finding) == 2 and finding[0] == SCORED:
+        return f"[0,{finding[1]!r}]"
+    return json.dumps(finding)
+
+
+def judge(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
+    """Gives the finding that a returned value makes: a score, a skip, or ``bad_return``."""
+    try:
+        if spec.kind is Kind.SINGLE:
+            return _one(spec.options, value)
+        return _group(spec.options, value, rollouts)
+    except Exception as odd:  # a value whose own methods raise
+        return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {odd}")
+
+
+def _one(options: RewardOptions, value: Any) -> Finding:
+    if value is None:
+        return [SKIPPED]
+    if isinstance(value, Score):
+        return _said_more(options, value)
+    number = value if type(value) is float else _number(value)
+    if number is None:
+        return _bad(f"returned {_shown(value)}; expected a finite number, a Score or None{_hint(value)}")
+    if not math.isfinite(number):
+        return _bad(f"returned {number!r}; expected a finite number, a Score or None")
+    if options.score_range is not None and not options.score_range[0] <= number <= options.score_range[1]:
+        return _bad(f"returned {number!r}, outside score_range={options.score_range}")
+    return [SCORED, number]
+
+
+def _said_more(options: RewardOptions, score: Score) -> Finding:
+    if isinstance(score.value, Score):
+        return _bad("returned a Score inside a Score")
+    finding = _one(options, score.value)
+    if finding[0] == FAILED:
+        return finding
+    metrics: dict[str, float] = {}
+    if not isinstance(score.metrics, Mapping):
+        return _bad(f"returned metrics={_shown(score.metrics)}; expected a dict of numbers")
+    for name, value in score.metrics.items():
+        number = _number(value)
+        if number is None or not math.isfinite(number):
+            return _bad(f"returned metric {name!r}={_shown(value)}; expected a finite number")
+        metrics[str(name)] = number
+    reason = None if score.reason is None else _clean(str(score.reason), _MAX_REASON_CHARS)
+    return [*finding, reason, metrics]
+
+
+def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        return _bad(f"returned {_shown(value)}; expected a list of {rollouts} scores{_hint(value)}")
+    if len(value) != rollouts:
+        return _bad(f"returned {len(value)} scores for a group of {rollouts} completions")
+    return [GROUP, [_one(options, one) for one in value]]
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, Real) and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf  # the sign does not matter: neither is a score
+
+
+def _hint(value: Any) -> str:
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        return " (it was not awaited: declare the reward with 'async def')"
+    return ""
+
+
+def _raised(error: BaseException) -> Finding:
+    try:
+        words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        frames = traceback.extract_tb(error.__traceback__)[1:][-_MAX_FRAMES:]  # the first is our own
+        trace = "".join(traceback.format_list(frames)) or None
+    except BaseException as worse:  # an error whose own __str__ raises
+        words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None
+    return [FAILED, Cause.EXCEPTION.value, _clean(words, _MAX_ERROR_CHARS), trace and _clean(trace, 8_000)]
+
+
+def _bad(words: str) -> Finding:
+    return [FAILED, Cause.BAD_RETURN.value, _clean(words, _MAX_ERROR_CHARS), None]
+
+
+def _shown(value: Any) -> str:
+    """Gives a value's type and beginning, without building a text of its whole length where that can be helped."""
+    if isinstance(value, str | bytes | list | tuple):
+        text = repr(value[:_SHOWN_CHARS])
+    elif isinstance(value, dict | set | frozenset):
+        text = f"of {len(value)}"
+    else:
+        text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + '...'}"
+
+
+def _clean(text: str, limit: int) -> str:
+    """Gives text that any file and terminal can take: capped, lone surrogates escaped."""
+    kept = text if len(text) <= limit else text[:limit] + f" [... {len(text) - limit:,} more characters]"
+    return kept.encode("utf-8", "backslashreplace").decode()

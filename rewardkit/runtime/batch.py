@@ -1,0 +1,79 @@
+"""The scores of a batch: outcomes by reward, in the order of the rollouts, and their weighted sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.types import Outcome, Rollout, Status
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBatch(Mapping[str, Sequence[Outcome]]):
+    """What :meth:`~rewardkit.Runtime.score` gives; ``batch["correct"][0]`` is an outcome.
+
+    Attributes:
+        rollouts: What was scored, in the order given.
+        outcomes: Outcomes by the reward's name, in the order of the rollouts.
+        weights: Each reward's weight in the totals.
+    """
+
+    rollouts: Sequence[Rollout]
+    outcomes: Mapping[str, Sequence[Outcome]]
+    weights: Mapping[str, float]
+
+    def __getitem__(self, reward: str) -> Sequence[Outcome]:
+        return self.outcomes[reward]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.outcomes)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def scores(self) -> dict[str, list[float | None]]:
+        """Scores by reward: the number given, the default that stands in for a failure, or ``None``."""
+        return {name: [outcome.score for outcome in column] for name, column in self.outcomes.items()}
+
+    @property
+    def totals(self) -> list[float | None]:
+        """Weighted sums, one a rollout; ``None`` where no total is known.
+
+        A skipped reward does not apply and is left out of the sum. A reward that failed with nothing to
+        stand in makes the total unknown, for a sum without it would pass for a low score; unless its weight is 0.
+        """
+        return [self._total(place) for place in range(len(self.rollouts))]
+
+    def _total(self, place: int) -> float | None:
+        terms = []
+        for name, column in self.outcomes.items():
+            outcome, weight = column[place], self.weights[name]
+            if outcome.score is not None:
+                terms.append(weight * outcome.score)
+            elif outcome.status is Status.FAILED and weight != 0:
+                return None
+        return math.fsum(terms) if terms else None
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Gives a dictionary a rollout, ready for JSON: row, prompt, completion, example, total and rewards."""
+        totals = self.totals
+        return [
+            {
+                "row": place,
+                "prompt": rollout.prompt,
+                "completion": rollout.completion,
+                "example": dict(rollout.example),
+                "total": totals[place],
+                "rewards": {name: outcome_row(column[place]) for name, column in self.outcomes.items()},
+            }
+            for place, rollout in enumerate(self.rollouts)
+        ]
+
+
+def outcome_row(outcome: Outcome) -> dict[str, Any]:
+    """Gives an outcome as a dictionary ready for JSON."""
+    row = {field: getattr(outcome, field) for field in Outcome.__dataclass_fields__}
+    return {**row, "metrics": dict(outcome.metrics)}

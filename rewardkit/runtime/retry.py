@@ -1,0 +1,48 @@
+"""When a failed call is tried again: the one place that decides, on tenacity's rules."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from rewardkit.options import RewardOptions
+from rewardkit.types import Cause
+
+if TYPE_CHECKING:
+    from tenacity import Retrying
+
+FIRST_WAIT_S = 0.05
+"""Seconds before the second attempt; doubled with each further one."""
+LONGEST_WAIT_S = 2.0
+
+CURABLE = frozenset({Cause.EXCEPTION, Cause.TIMEOUT, Cause.CRASHED})
+"""Causes that another attempt may cure. ``bad_return`` and ``coercion`` would come out the same;
+``infrastructure`` has been tried again by the worker pool already."""
+
+
+def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> float | None:
+    """Gives the seconds to wait before another attempt, or ``None`` if there is to be none.
+
+    Args:
+        options: The reward's options.
+        cause: Why the last attempt failed.
+        attempts: Attempts made so far, at least 1.
+    """
+    if cause not in CURABLE or options.retries == 0:
+        return None
+    from tenacity import RetryCallState
+
+    rule = _rule(options.retries)
+    state = RetryCallState(retry_object=rule, fn=None, args=(), kwargs={})
+    state.attempt_number = attempts
+    return None if rule.stop(state) else rule.wait(state)
+
+
+@functools.cache
+def _rule(retries: int) -> Retrying:
+    from tenacity import Retrying, stop_after_attempt, wait_exponential_jitter
+
+    return Retrying(
+        stop=stop_after_attempt(retries + 1),
+        wait=wait_exponential_jitter(initial=FIRST_WAIT_S, max=LONGEST_WAIT_S, jitter=FIRST_WAIT_S),
+    )

@@ -1,0 +1,398 @@
+"""The runtime: rewards in, scores out."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import importlib.util
+import os
+import queue
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from rewardkit.compose import Composable, Composite
+from rewardkit.decorator import Reward
+from rewardkit.errors import (
+    InfrastructureError,
+    RewardDefinitionError,
+    RewardError,
+    RewardLoadError,
+    RuntimeClosedError,
+)
+from rewardkit.registry import RewardLike, resolve_set
+from rewardkit.runtime.alarms import Alarms
+from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
+from rewardkit.runtime.inline import run_inline
+from rewardkit.runtime.plan import check_rollouts, segments_of
+from rewardkit.runtime.scoring import Finished, Listener, Scoring, lost_share
+from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
+from rewardkit.spec import CallContext
+from rewardkit.transport import dumps
+from rewardkit.types import Outcome, Rollout
+from sandbox.errors import PoolClosedError, WorkerStartError
+from sandbox.workers.job import Job
+from sandbox.workers.pool import DEFAULT_MEMORY_BYTES, Target, WorkerPool
+from sandbox.workers.slot import Lane as PoolLane
+
+Rewards: TypeAlias = "Sequence[RewardLike] | Mapping[str, RewardLike] | Composable"
+
+
+class Lane(StrEnum):
+    """Where rewards run."""
+
+    WORKER = "worker"
+    """In isolated worker processes; ``async def`` rewards and those with ``concurrency`` in one of their own."""
+    INLINE = "inline"
+    """In the caller's process: for unit tests and debuggers. No isolation, no deadlines."""
+
+
+class OnFailure(StrEnum):
+    """What a failed call means for the batch."""
+
+    DEFAULT = "default"
+    """The reward's ``default`` stands in, and the outcome says so."""
+    RAISE = "raise"
+    """The batch stops with :class:`~rewardkit.errors.RewardFailedError`."""
+
+
+class Runtime:
+    """Scores rollouts with a set of rewards, each call isolated from every other.
+
+    Reusable and thread-safe. Use it in a ``with`` statement, or call :meth:`close`.
+
+    >>> from rewardkit import Rollout, Runtime, reward
+    >>> @reward
+    ... def exact(completion: str, answer: str) -> float:
+    ...     return float(completion == answer)
+    >>> with Runtime([exact], workers=1) as runtime:
+    ...     batch = runtime.score([Rollout("2+2=", "4", {"answer": "4"})])
+    >>> batch.totals
+    [1.0]
+
+    Args:
+        rewards: Rewards, plain functions, compositions, references such as ``"my_rewards.py:correct"``,
+            a mapping of names to these, or a :class:`~rewardkit.config.RewardFunctionsConfig`.
+        weights: Each reward's weight in the totals, 1 by default.
+        workers: Worker processes shared by the plain rewards; by default the cores at hand, at most 4.
+        lane: ``"worker"``, or ``"inline"`` for the caller's own process.
+        memory_bytes: Memory of one worker; ``None`` for no limit.
+        cache_entries: Calls of rewards with ``cache=True`` whose outcomes are kept.
+        max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost through
+            no fault of the completions before :class:`InfrastructureError` is raised.
+        on_failure: ``"default"``, or ``"raise"`` to stop at the first failed call.
+
+    Raises:
+        RewardDefinitionError: Two rewards of one name, or weights that do not match.
+        RewardLoadError: A reference leads nowhere.
+        RewardTransportError: A reward cannot travel to a worker process.
+    """
+
+    def __init__(
+        self,
+        rewards: Any,
+        *,
+        weights: Sequence[float] | Mapping[str, float] | None = None,
+        workers: int | None = None,
+        lane: str | Lane = Lane.WORKER,
+        memory_bytes: int | None = DEFAULT_MEMORY_BYTES,
+        cache_entries: int = CACHE_ENTRIES,
+        max_infrastructure_rate: float = 0.5,
+        on_failure: str | OnFailure = OnFailure.DEFAULT,
+    ) -> None:
+        self._closed = False
+        self._pool: WorkerPool | None = None
+        resolved = resolve_set(rewards)
+        self._rewards = resolved.rewards
+        self.weights = _weights(list(self._rewards), weights)
+        self._leaves = _leaves(self._rewards.values())
+        self._max_infrastructure_rate = _share(max_infrastructure_rate)
+        self._raise_failures = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
+        self._cache = OutcomeCache(cache_entries)
+        self._alarms = Alarms()
+        self._owner = os.getpid()
+        if _choice(Lane, lane, "lane") is Lane.WORKER:
+            self._pool = WorkerPool(
+                [_target(reward) for reward in self._leaves],
+                workers=_workers(workers),
+                path=[*resolved.overlay, *(entry or os.getcwd() for entry in sys.path)],
+                env=resolved.env,
+                preload=_preload(),
+                memory_bytes=memory_bytes,
+            )
+            self._finalizer = weakref.finalize(self, self._pool.close)
+
+    @property
+    def names(self) -> list[str]:
+        """The rewards' names, in their order."""
+        return list(self._rewards)
+
+    @property
+    def rewards(self) -> Mapping[str, Composable]:
+        """The rewards and compositions by name."""
+        return self._rewards
+
+    @property
+    def processes(self) -> list[int]:
+        """Process ids of the workers that are alive now."""
+        return [] if self._pool is None else self._pool.processes
+
+    def start(self) -> Runtime:
+        """Starts the workers without waiting for them, so that the first batch need not. Gives itself."""
+        self._check_open()
+        if self._pool is not None:
+            self._pool.start()
+        return self
+
+    def score(self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
+        """Scores rollouts with every reward and waits for the last of them.
+
+        Args:
+            rollouts: What to score.
+            step: Optimizer steps done, for rewards that ask and for schedules.
+            epoch: Passes over the data done, for rewards that ask.
+
+        Raises:
+            DataError: The rollouts are wrong; nothing was run.
+            InfrastructureError: Too many calls were lost through no fault of the completions.
+            RewardFailedError: A call failed, and the runtime was made with ``on_failure="raise"``.
+            RewardLoadError: A worker cannot load a reward.
+            RuntimeClosedError: The runtime is closed.
+        """
+        run = _Run(self, rollouts, CallContext(step, epoch), None)
+        try:
+            run.future.result()
+        except BaseException:
+            run.cancel()
+            raise
+        return run.batch()
+
+    async def ascore(
+        self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
+    ) -> ScoreBatch:
+        """The same as :meth:`score`, for code that runs on an event loop."""
+        context = CallContext(step, epoch)
+        run = await asyncio.to_thread(_Run, self, rollouts, context, None)
+        try:
+            await asyncio.wrap_future(run.future)
+        except BaseException:
+            run.cancel()
+            raise
+        return run.batch()
+
+    def stream(
+        self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
+    ) -> Iterator[Finished]:
+        """Gives (row, reward, outcome) as each becomes known, in no order; compositions come last.
+
+        Leaving the loop early cancels what has not been run.
+        """
+        arrived: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        run = _Run(self, rollouts, CallContext(step, epoch), arrived.put)
+        run.future.add_done_callback(lambda _: arrived.put(None))
+        shown = {reward for reward in self._rewards.values() if isinstance(reward, Reward)}
+        names = {reward.name: name for name, reward in self._rewards.items() if reward in shown}
+        try:
+            while (finished := arrived.get()) is not None:
+                if finished.reward in names:
+                    yield finished._replace(reward=names[finished.reward])
+            run.future.result()
+            batch = run.batch()
+            for name, reward in self._rewards.items():
+                if isinstance(reward, Composite):
+                    yield from (Finished(row, name, outcome) for row, outcome in enumerate(batch[name]))
+        finally:
+            run.cancel()
+
+    def close(self) -> None:
+        """Ends the workers. A second call does nothing; a batch on its way fails."""
+        self._closed = True
+        if self._pool is not None:
+            self._pool.close()
+
+    def __enter__(self) -> Runtime:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeClosedError("this runtime is closed; make a new one")
+        if os.getpid() != self._owner:
+            raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
+
+    def _combine(
+        self, columns: Mapping[Reward[..., Any], Sequence[Outcome]], rows: int, step: int | None
+    ) -> dict[str, Sequence[Outcome]]:
+        """Gives the outcomes of each named reward or composition from the leaves'."""
+        combined: dict[str, Sequence[Outcome]] = {}
+        for name, reward in self._rewards.items():
+            if isinstance(reward, Composite):
+                parts = reward.leaves
+                combined[name] = [
+                    reward.combine({leaf: columns[leaf][row] for leaf in parts}, step) for row in range(rows)
+                ]
+            else:
+                combined[name] = columns[reward]  # type: ignore[index]  # a leaf
+        return combined
+
+    def _check_infrastructure(self, columns: Mapping[Reward[..., Any], Sequence[Outcome]]) -> None:
+        for reward, outcomes in columns.items():
+            share = lost_share(outcomes)
+            if share > self._max_infrastructure_rate:
+                example = next(outcome for outcome in outcomes if outcome.cause == "infrastructure")
+                raise InfrastructureError(
+                    f"reward {reward.name!r}: {share:.0%} of {len(outcomes)} calls were lost through no fault of the "
+                    f"completions (more than max_infrastructure_rate={self._max_infrastructure_rate:g}); "
+                    f"the first: {example.error}"
+                )
+
+
+class _Run:
+    """One batch being scored.
+
+    Attributes:
+        future: Done when every outcome is known, or with the error that ended the batch.
+    """
+
+    def __init__(
+        self, runtime: Runtime, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None
+    ) -> None:
+        runtime._check_open()
+        self._runtime = runtime
+        self._rollouts = list(rollouts)
+        self._context = context
+        leaves = runtime._leaves
+        check_rollouts(leaves, self._rollouts)
+        self.future: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._job: Job | None = None
+        self._scoring = Scoring(
+            leaves,
+            self._rollouts,
+            context,
+            runtime._cache,
+            raise_failures=runtime._raise_failures,
+            listener=listener,
+        )
+        if not self._scoring.calls:
+            self.future.set_result(None)
+            return
+        segments = segments_of(leaves, self._rollouts)
+        if runtime._pool is None:
+            run_inline(self._scoring, leaves, segments, context)
+            self.future.set_result(None)
+            return
+        self._job = Job(segments, tuple(context), self._scoring.calls, self._scoring.take, self._finished)
+        try:
+            runtime._pool.submit(self._job)
+        except PoolClosedError as closed:
+            self._job.end()
+            raise RuntimeClosedError(str(closed)) from closed
+
+    def _finished(self) -> None:
+        assert self._job is not None
+        error = self._job.error
+        if self.future.cancelled() or self.future.done():
+            return
+        if error is None:
+            self.future.set_result(None)
+        else:
+            self.future.set_exception(_translated(error))
+
+    def cancel(self) -> None:
+        """Stop what has not been run; nothing where all is done."""
+        if self._job is not None and not self._job.ended.is_set() and self._runtime._pool is not None:
+            self._runtime._pool.cancel(self._job, RuntimeClosedError("the batch was cancelled"))
+
+    def batch(self) -> ScoreBatch:
+        """Gives the scores, once the future is done."""
+        runtime = self._runtime
+        columns = self._scoring.columns()
+        runtime._alarms.look_at(columns)
+        runtime._check_infrastructure(columns)
+        combined = runtime._combine(columns, len(self._rollouts), self._context.step)
+        return ScoreBatch(self._rollouts, combined, runtime.weights)
+
+
+def _translated(error: BaseException) -> BaseException:
+    """The border: the sandbox's errors become ours."""
+    if isinstance(error, WorkerStartError):
+        translated: RewardError = RewardLoadError(str(error))
+    elif isinstance(error, PoolClosedError):
+        translated = RuntimeClosedError(str(error))
+    else:
+        return error
+    translated.__cause__ = error
+    return translated
+
+
+def _target(reward: Reward[..., Any]) -> Target:
+    spec = reward.spec
+    wrapped = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)
+    payload = dumps(wrapped, reward)
+    if spec.is_async:
+        return Target(reward.name, payload, PoolLane.ASYNCIO, spec.concurrency)
+    if spec.concurrency > 1:
+        return Target(reward.name, payload, PoolLane.THREADS, spec.concurrency)
+    return Target(reward.name, payload)
+
+
+def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
+    """Gives the plain rewards in a set, each once."""
+    leaves: dict[Reward[..., Any], None] = {}
+    for reward in rewards:
+        leaves.update(dict.fromkeys(reward.leaves if isinstance(reward, Composite) else (reward,)))  # type: ignore[arg-type]
+    names = [leaf.name for leaf in leaves]
+    for name in names:
+        if names.count(name) > 1:
+            raise RewardDefinitionError(f"two rewards are named {name!r}; give one another name: @reward(name=...)")
+    return list(leaves)
+
+
+def _weights(names: Sequence[str], weights: Sequence[float] | Mapping[str, float] | None) -> dict[str, float]:
+    if weights is None:
+        return dict.fromkeys(names, 1.0)
+    if isinstance(weights, Mapping):
+        unknown = sorted(set(weights) - set(names))
+        if unknown:
+            raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
+        pairs = {name: weights.get(name, 1.0) for name in names}
+    else:
+        if len(weights) != len(names):
+            raise RewardDefinitionError(f"{len(weights)} weights for {len(names)} rewards ({', '.join(names)})")
+        pairs = dict(zip(names, weights, strict=True))
+    for name, weight in pairs.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < float("inf"):
+            raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected a finite number")
+    return {name: float(weight) for name, weight in pairs.items()}
+
+
+def _workers(workers: int | None) -> int:
+    if workers is None:
+        return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise RewardDefinitionError(f"workers={workers!r}: expected a whole number, 1 or more")
+    return workers
+
+
+def _share(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise RewardDefinitionError(f"max_infrastructure_rate={value!r}: expected a share from 0 to 1")
+    return float(value)
+
+
+def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
+    try:
+        return choices(value)
+    except ValueError:
+        raise RewardDefinitionError(f"{option}={value!r}: expected one of {', '.join(map(repr, choices))}") from None
+
+
+def _preload() -> list[str]:
+    """Modules that every worker needs or that the caller has loaded anyway, imported once before forking."""
+    heavy = [name for name in ("numpy", "pydantic") if name in sys.modules and importlib.util.find_spec(name)]
+    return ["rewardkit.runtime.target", *heavy]

@@ -1,0 +1,37 @@
+"""What a worker process is given to run: a reward, called with the bytes of its rollouts."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from rewardkit.decorator import Reward
+from rewardkit.runtime.attempt import attempt, attempt_async, encode
+from rewardkit.spec import CallContext
+from rewardkit.types import Rollout
+
+
+def rollout_of(segment: bytes | memoryview) -> Rollout:
+    """Gives a rollout of its own from the bytes that travelled; a reward may change it as it likes."""
+    return Rollout(*pickle.loads(segment))  # noqa: S301 - the parent wrote it
+
+
+class RewardTarget:
+    """Runs a plain reward."""
+
+    def __init__(self, reward: Reward[..., Any]) -> None:
+        self._reward = reward
+
+    def __call__(self, common: tuple[Any, ...], segments: list[memoryview], places: tuple[int, ...]) -> str:
+        rollouts = [rollout_of(segment) for segment in segments]
+        return encode(attempt(self._reward.spec, rollouts, CallContext(*common), places))
+
+
+class AsyncRewardTarget(RewardTarget):
+    """Runs an ``async def`` reward."""
+
+    async def __call__(  # type: ignore[override]  # the event loop's lane awaits it
+        self, common: tuple[Any, ...], segments: list[memoryview], places: tuple[int, ...]
+    ) -> str:
+        rollouts = [rollout_of(segment) for segment in segments]
+        return encode(await attempt_async(self._reward.spec, rollouts, CallContext(*common), places))

@@ -1,0 +1,334 @@
+"""What a reward is: its function, its options, and the plan that fills its parameters by name.
+
+The signature is read once, at decoration. At call time :meth:`RewardSpec.bind` walks the plan.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import json
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
+from rewardkit.errors import CoercionError, RewardDefinitionError
+from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
+from rewardkit.text import completion_text, conversation, prompt_text
+from rewardkit.types import Rollout
+
+
+class Kind(StrEnum):
+    """What one call of a reward scores."""
+
+    SINGLE = "single"
+    """One rollout."""
+    GROUP = "group"
+    """All rollouts of one prompt together."""
+
+
+class CallContext(NamedTuple):
+    """Where in a training run a batch is scored.
+
+    Attributes:
+        step: Optimizer steps done; ``None`` outside training.
+        epoch: Passes over the data done, fractional; ``None`` outside training.
+    """
+
+    step: int | None = None
+    epoch: float | None = None
+
+
+RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
+"""Parameter names with a meaning of their own; every other name is a dataset column."""
+GROUP_RESERVED = frozenset({"prompt", "completions", "messages", "completion_ids", "example", "step", "epoch"})
+"""The same for group rewards."""
+
+Filler = Callable[[Sequence[Rollout], CallContext, Sequence[int]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """How one parameter of a reward is filled.
+
+    Attributes:
+        name: Its name, and for a column the column's name.
+        column: Whether it is a dataset column.
+        required: Whether it has no default of its own.
+        coercer: What turns the column's value into the annotated type; ``None`` for reserved names.
+        fill: Gives the value from the call's rollouts, its context and the rollouts' places in the batch.
+        text: Whether it takes the text of a conversational prompt or completion.
+    """
+
+    name: str
+    column: bool
+    required: bool
+    coercer: Coercer | None
+    fill: Filler
+    text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSpec:
+    """A reward's function, options and parameter plan.
+
+    Attributes:
+        function: What the author wrote.
+        kind: Whether one call scores one rollout or a group.
+        options: What the author asked of the runtime.
+        parameters: The plan, in the order of the signature.
+        rest: Fills ``**columns``; ``None`` where the function takes none.
+        version: Fingerprint of code and options, 12 hexadecimal digits. It covers the function itself
+            and the plain values it closes over, not other functions that it calls.
+        is_async: Whether the function is an ``async def``.
+    """
+
+    function: Callable[..., Any]
+    kind: Kind
+    options: RewardOptions
+    parameters: tuple[Parameter, ...]
+    rest: Coercer | None
+    version: str
+    is_async: bool
+
+    @property
+    def name(self) -> str:
+        """The reward's name."""
+        return self.options.name
+
+    @property
+    def concurrency(self) -> int:
+        """Calls in flight at once."""
+        if self.options.concurrency is not None:
+            return self.options.concurrency
+        return DEFAULT_ASYNC_CONCURRENCY if self.is_async else 1
+
+    @property
+    def required_columns(self) -> tuple[str, ...]:
+        """Dataset columns without which the reward cannot be called."""
+        return tuple(p.name for p in self.parameters if p.column and p.required)
+
+    @property
+    def wanted_columns(self) -> frozenset[str] | None:
+        """Dataset columns that the reward reads; ``None`` for all of them."""
+        if self.rest is not None or any(p.name == "example" for p in self.parameters):
+            return None
+        return frozenset(p.name for p in self.parameters if p.column)
+
+    @property
+    def wants_completion_ids(self) -> bool:
+        """Whether the reward reads token ids."""
+        return any(p.name == "completion_ids" for p in self.parameters)
+
+    def bind(self, rollouts: Sequence[Rollout], context: CallContext, places: Sequence[int]) -> dict[str, Any]:
+        """Gives the keyword arguments of one call.
+
+        Args:
+            rollouts: The one rollout, or the group's rollouts.
+            context: Where in training the batch is.
+            places: The rollouts' places in the batch, for error messages.
+
+        Raises:
+            CoercionError: A column's value is not what the annotation says.
+        """
+        arguments = {}
+        example = rollouts[0].example
+        for parameter in self.parameters:
+            if parameter.column and parameter.name not in example and not parameter.required:
+                continue
+            arguments[parameter.name] = parameter.fill(rollouts, context, places)
+        if self.rest is not None:
+            named = {p.name for p in self.parameters} | RESERVED
+            for column, value in example.items():
+                if column not in named:
+                    arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
+        return arguments
+
+
+def coerce_column(coercer: Coercer, column: str, value: object, place: int | None) -> Any:
+    """Gives the column's value as the annotated type, or raises :class:`CoercionError` naming column and row."""
+    try:
+        return coercer(value)
+    except ColumnValueError as wrong:
+        raise CoercionError(wrong.describe(column, place)) from None
+
+
+def build_spec(function: Callable[..., Any], kind: Kind, options: RewardOptions) -> RewardSpec:
+    """Reads a function's signature and makes the plan that fills its parameters.
+
+    Raises:
+        RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
+    """
+    name = options.name
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as reason:
+        raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
+    hints = _hints(function, name)
+    parameters: list[Parameter] = []
+    rest: Coercer | None = None
+    for parameter in signature.parameters.values():
+        annotation = hints.get(parameter.name, Any)
+        if parameter.kind is parameter.VAR_KEYWORD:
+            rest = _coercer(annotation, name, parameter.name)
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+            raise RewardDefinitionError(
+                f"reward {name!r}: parameter '{parameter}' takes its value by position; rewards are filled by name"
+            )
+        else:
+            parameters.append(_parameter(kind, parameter, annotation, name))
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an instance whose __call__ is async
+    )
+    return RewardSpec(function, kind, options, tuple(parameters), rest, _version(function, options), is_async)
+
+
+def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward: str) -> Parameter:
+    name = parameter.name
+    required = parameter.default is inspect.Parameter.empty
+    fillers = _group_fillers(annotation) if kind is Kind.GROUP else _single_fillers(annotation)
+    if name in fillers:
+        text = kind is Kind.SINGLE and name in ("prompt", "completion") and _wants_text(annotation)
+        return Parameter(name, False, required, None, fillers[name], text)
+    _refuse_mixed_up(kind, name, reward)
+    coercer = _coercer(annotation, reward, name)
+    return Parameter(name, True, required, coercer, _column_filler(name, coercer))
+
+
+def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
+    """Raise where a reward asks for the other kind's words, the likeliest slip of the pen."""
+    if kind is Kind.GROUP and name == "completion":
+        raise RewardDefinitionError(f"group reward {reward!r}: it takes 'completions', a list, not 'completion'")
+    if kind is Kind.SINGLE and name in ("completions", "prompts"):
+        raise RewardDefinitionError(
+            f"reward {reward!r}: parameter {name!r} is a list of a whole group; "
+            f"name it {name[:-1]!r}, or declare the reward with @group_reward"
+        )
+
+
+def _column_filler(name: str, coercer: Coercer) -> Filler:
+    if coercer.passthrough:
+        return lambda rollouts, context, places: _fresh(rollouts[0].example[name])
+    return lambda rollouts, context, places: coerce_column(coercer, name, rollouts[0].example[name], places[0])
+
+
+def _single_fillers(annotation: Any) -> dict[str, Filler]:
+    text = _wants_text(annotation)
+    return {
+        "prompt": (lambda r, c, p: prompt_text(r[0].prompt)) if text else (lambda r, c, p: r[0].prompt),
+        "completion": (lambda r, c, p: completion_text(r[0].completion)) if text else (lambda r, c, p: r[0].completion),
+        "messages": lambda r, c, p: conversation(r[0].prompt, r[0].completion),
+        "completion_ids": lambda r, c, p: None if r[0].completion_ids is None else list(r[0].completion_ids),
+        **_shared_fillers(annotation),
+    }
+
+
+def _group_fillers(annotation: Any) -> dict[str, Filler]:
+    inner = get_args(annotation)[0] if get_args(annotation) else Any
+    return {
+        "prompt": (lambda r, c, p: prompt_text(r[0].prompt))
+        if _wants_text(annotation)
+        else (lambda r, c, p: r[0].prompt),
+        "completions": (lambda r, c, p: [completion_text(one.completion) for one in r])
+        if _wants_text(inner)
+        else (lambda r, c, p: [one.completion for one in r]),
+        "messages": lambda r, c, p: [conversation(one.prompt, one.completion) for one in r],
+        "completion_ids": lambda r, c, p: [
+            None if one.completion_ids is None else list(one.completion_ids) for one in r
+        ],
+        **_shared_fillers(annotation),
+    }
+
+
+def _shared_fillers(annotation: Any) -> dict[str, Filler]:
+    return {
+        "example": (lambda r, c, p: {k: _fresh(v) for k, v in r[0].example.items()})
+        if _wants_raw_example(annotation)
+        else (lambda r, c, p: {str(k): column_text(v) for k, v in r[0].example.items()}),
+        "step": lambda r, c, p: c.step,
+        "epoch": lambda r, c, p: c.epoch,
+    }
+
+
+def _wants_text(annotation: Any) -> bool:
+    return annotation is str or annotation is Any
+
+
+def _wants_raw_example(annotation: Any) -> bool:
+    values = get_args(annotation)
+    return annotation is dict or (get_origin(annotation) in (dict, Mapping) and len(values) == 2 and values[1] is Any)
+
+
+def column_text(value: object) -> str:
+    """Gives a column's value as the text that a dataset of strings would hold."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _fresh(value: Any) -> Any:
+    """Gives a value that a reward may change without anyone else seeing it."""
+    return value if isinstance(value, str | int | float | bool | None) else copy.deepcopy(value)
+
+
+def _hints(function: Callable[..., Any], reward: str) -> dict[str, Any]:
+    """Resolve annotations, also those that `from __future__ import annotations` left as text."""
+    target = inspect.unwrap(function)
+    if not isinstance(target, types.FunctionType | types.MethodType | type):
+        target = type(target).__call__
+    try:
+        return get_type_hints(target, include_extras=True, localns=_closure(target))
+    except NameError as unknown:
+        raise RewardDefinitionError(
+            f"reward {reward!r}: annotation refers to {unknown.name!r}, which is not defined where the reward is; "
+            "import it at run time, not under TYPE_CHECKING only"
+        ) from unknown
+    except TypeError as reason:
+        raise RewardDefinitionError(f"reward {reward!r}: its annotations cannot be read: {reason}") from reason
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    try:
+        return dict(inspect.getclosurevars(function).nonlocals)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _coercer(annotation: Any, reward: str, parameter: str) -> Coercer:
+    try:
+        return build_coercer(annotation)
+    except RewardDefinitionError as reason:
+        raise RewardDefinitionError(f"reward {reward!r}, parameter {parameter!r}: {reason}") from reason
+
+
+def _version(function: Callable[..., Any], options: RewardOptions) -> str:
+    digest = hashlib.sha256(repr(options).encode())
+    target = inspect.unwrap(function)
+    _hash_code(digest, getattr(target, "__code__", None) or getattr(type(target).__call__, "__code__", None))
+    plain = (str, int, float, bool, bytes, tuple, type(None))
+    held = [getattr(target, "__defaults__", None), getattr(target, "__kwdefaults__", None)]
+    held += [value for value in _closure(target).values() if isinstance(value, plain)]
+    digest.update(repr(held).encode())
+    return digest.hexdigest()[:12]
+
+
+def _hash_code(digest: Any, code: types.CodeType | None) -> None:
+    """Feed a code object's meaning, not its line numbers, to the digest."""
+    if code is None:
+        return
+    digest.update(code.co_code)
+    digest.update(repr(code.co_names).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _hash_code(digest, constant)
+        elif isinstance(constant, frozenset):
+            digest.update(repr(sorted(map(repr, constant))).encode())
+        else:
+            digest.update(repr(constant).encode())

@@ -1,0 +1,54 @@
+"""How prompts and completions in conversational form become plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardkit.types import Message, Text
+
+
+def completion_text(completion: Text) -> str:
+    """Gives the text of a completion: itself, or the last assistant message that has content.
+
+    With tools the first assistant message is often empty and others follow; a conversation without
+    any assistant content gives ``""``.
+    """
+    if isinstance(completion, str):
+        return completion
+    return _last_content(completion, "assistant")
+
+
+def prompt_text(prompt: Text) -> str:
+    """Gives the text of a prompt: itself, or the last user message that has content."""
+    if isinstance(prompt, str):
+        return prompt
+    return _last_content(prompt, "user")
+
+
+def conversation(prompt: Text, completion: Text) -> list[Message]:
+    """Gives prompt and completion as one list of chat messages, making messages of plain strings."""
+    head: Sequence[Message] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    tail: Sequence[Message] = (
+        [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
+    )
+    return [*head, *tail]
+
+
+def _last_content(messages: Sequence[Message], role: str) -> str:
+    for message in reversed(messages):
+        if message.get("role", role) == role:
+            text = content_text(message.get("content"))
+            if text:
+                return text
+    return ""
+
+
+def content_text(content: Any) -> str:
+    """Gives the text of one message's content: a string, ``None``, or a list of content blocks."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    blocks = (block.get("text", "") if isinstance(block, Mapping) else block for block in content)
+    return "".join(block for block in blocks if isinstance(block, str))

@@ -1,0 +1,127 @@
+"""How a function travels to a worker process: by reference where a fresh process finds it, else by value.
+
+Workers never import the caller's main module, so what is defined in a script, a notebook or at the
+prompt goes by value (cloudpickle), and a training script needs no ``__main__`` guard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle
+
+from rewardkit.errors import RewardLoadError, RewardTransportError
+
+
+def locate(wrapper: object, function: Callable[..., Any]) -> tuple[str, str] | None:
+    """Gives (module, qualified name) under which a fresh process finds ``wrapper``, or ``None``."""
+    module_name = getattr(function, "__module__", None)
+    qualname = getattr(function, "__qualname__", "")
+    if not module_name or "<" in qualname:
+        return None
+    found: Any = sys.modules.get(module_name)
+    if module_name.startswith(FILE_MODULES) and found is not None:
+        module_name = f"file:{found.__file__}"
+    elif not importable(module_name):
+        return None
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return (module_name, qualname) if found is wrapper else None
+
+
+def importable(module_name: str) -> bool:
+    """Whether a fresh process with the same ``sys.path`` imports the very same file under this name."""
+    module = sys.modules.get(module_name)
+    if module is None or module_name == "__main__":
+        return False
+    path: list[str] | None = None
+    parts = module_name.split(".")
+    spec = None
+    for depth in range(len(parts)):
+        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[: depth + 1]), path)
+        if spec is None:
+            return module_name in sys.builtin_module_names
+        path = list(spec.submodule_search_locations or [])
+    return spec is not None and spec.origin == getattr(module, "__file__", spec.origin)
+
+
+def dumps(thing: Any, reward: Any) -> bytes:
+    """Gives the bytes from which a worker rebuilds ``thing``, which holds ``reward``.
+
+    Raises:
+        RewardTransportError: It holds something that cannot travel; says what and the remedy.
+    """
+    by_value = _own_modules(reward.spec.function)
+    for module in by_value:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        data: bytes = cloudpickle.dumps(thing)
+        return data
+    except Exception as reason:
+        raise RewardTransportError(
+            f"reward {reward.name!r} cannot travel to a worker process: {reason}. It holds something that lives only "
+            "in this process (an open file, a lock, a client, a model). Make that inside the function, or at the top "
+            "of a module that the worker imports; or use Runtime(..., lane='inline')"
+        ) from reason
+    finally:
+        for module in by_value:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _own_modules(function: Any) -> list[ModuleType]:
+    """Modules that a worker could not import, such as test modules: what they define goes by value."""
+    inner = getattr(function, "func", function)
+    names = {getattr(inner, "__module__", None), type(inner).__module__} - {None, "__main__", "builtins"}
+    modules = [sys.modules.get(name) for name in names if name]
+    return [module for module in modules if module is not None and not importable(module.__name__)]
+
+
+FILE_MODULES = "rewardkit_file_"
+"""Modules loaded from a file have this and a digest of the path as their name."""
+
+
+def load_file(path: Path) -> ModuleType:
+    """Gives the module made of a Python file, loaded once in a process; its folder is importable from then on.
+
+    Raises:
+        RewardLoadError: There is no such file, or it does not import; carries its own traceback.
+    """
+    path = path.resolve()
+    name = FILE_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    if name in sys.modules:
+        return sys.modules[name]
+    if not path.is_file():
+        raise RewardLoadError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise RewardLoadError(f"{path}: not a Python file")
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as fault:
+        del sys.modules[name]
+        if isinstance(fault, KeyboardInterrupt):
+            raise
+        words = "".join(traceback.format_exception(fault, limit=-3)).strip()
+        raise RewardLoadError(f"{path} does not import:\n{words}") from fault
+    return module
+
+
+def find(module: str, qualname: str) -> Any:
+    """Gives what :func:`locate` found, in another process."""
+    found: Any = load_file(Path(module[5:])) if module.startswith("file:") else importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    return found
