@@ -7,7 +7,7 @@ called like the function, with columns coerced as they would be in a run.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from rewardkit.compose import Composable
@@ -33,10 +33,16 @@ class Reward(Composable, Generic[P, R]):
     spec: RewardSpec
     __name__: str
 
-    def __init__(self, function: Callable[P, R], kind: Kind, options: RewardOptions) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        kind: Kind,
+        options: RewardOptions,
+        hints: Mapping[str, Any] | None = None,
+    ) -> None:
         if not callable(function):
             raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {function!r}")
-        self.spec = build_spec(function, kind, options)
+        self.spec = build_spec(function, kind, options, hints)
         functools.update_wrapper(self, function)
         self.__name__ = options.name
 
@@ -94,7 +100,9 @@ class Reward(Composable, Generic[P, R]):
     def with_options(self, **changes: Any) -> Reward[P, R]:
         """Gives the same reward with some options changed, such as ``timeout_s=30``."""
         values = {field: getattr(self.options, field) for field in RewardOptions.__dataclass_fields__}
-        return Reward(self.spec.function, self.spec.kind, _options(values.pop("name"), {**values, **changes}))
+        return Reward(
+            self.spec.function, self.spec.kind, _options(values.pop("name"), {**values, **changes}), self.spec.hints
+        )
 
     def __repr__(self) -> str:
         return f"<{_marker(self.spec.kind)} {self.name} version {self.version}>"
@@ -104,11 +112,13 @@ class Reward(Composable, Generic[P, R]):
         place = locate(self, self.spec.function)
         if place is not None:
             return find, place
-        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options)
+        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints))
 
 
-def _rebuild(function: Callable[..., Any], kind: Kind, options: RewardOptions) -> Reward[..., Any]:
-    return Reward(function, kind, options)
+def _rebuild(
+    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any]
+) -> Reward[..., Any]:
+    return Reward(function, kind, options, hints)
 
 
 def _marker(kind: Kind) -> str:

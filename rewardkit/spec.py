@@ -85,6 +85,7 @@ class RewardSpec:
         version: Fingerprint of code and options, 12 hexadecimal digits. It covers the function itself
             and the plain values it closes over, not other functions that it calls.
         is_async: Whether the function is an ``async def``.
+        hints: The parameters' annotations, resolved.
     """
 
     function: Callable[..., Any]
@@ -94,6 +95,7 @@ class RewardSpec:
     rest: Coercer | None
     version: str
     is_async: bool
+    hints: Mapping[str, Any]
 
     @property
     def name(self) -> str:
@@ -157,8 +159,17 @@ def coerce_column(coercer: Coercer, column: str, value: object, place: int | Non
         raise CoercionError(wrong.describe(column, place)) from None
 
 
-def build_spec(function: Callable[..., Any], kind: Kind, options: RewardOptions) -> RewardSpec:
+def build_spec(
+    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any] | None = None
+) -> RewardSpec:
     """Reads a function's signature and makes the plan that fills its parameters.
+
+    Args:
+        function: What the author wrote.
+        kind: Whether one call scores one rollout or a group.
+        options: What the author asked of the runtime.
+        hints: The parameters' annotations, if they are resolved already: a function that travelled to a
+            worker by value has not taken along the names that its annotations mention.
 
     Raises:
         RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
@@ -168,7 +179,7 @@ def build_spec(function: Callable[..., Any], kind: Kind, options: RewardOptions)
         signature = inspect.signature(function)
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
-    hints = _hints(function, name)
+    hints = _hints(function, name) if hints is None else hints
     parameters: list[Parameter] = []
     rest: Coercer | None = None
     for parameter in signature.parameters.values():
@@ -184,7 +195,7 @@ def build_spec(function: Callable[..., Any], kind: Kind, options: RewardOptions)
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an instance whose __call__ is async
     )
-    return RewardSpec(function, kind, options, tuple(parameters), rest, _version(function, options), is_async)
+    return RewardSpec(function, kind, options, tuple(parameters), rest, _version(function, options), is_async, hints)
 
 
 def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward: str) -> Parameter:
@@ -284,7 +295,9 @@ def _hints(function: Callable[..., Any], reward: str) -> dict[str, Any]:
     if not isinstance(target, types.FunctionType | types.MethodType | type):
         target = type(target).__call__
     try:
-        return get_type_hints(target, include_extras=True, localns=_closure(target))
+        hints = get_type_hints(target, include_extras=True, localns=_closure(target))
+        hints.pop("return", None)
+        return hints
     except NameError as unknown:
         raise RewardDefinitionError(
             f"reward {reward!r}: annotation refers to {unknown.name!r}, which is not defined where the reward is; "

@@ -173,12 +173,12 @@ def array_convert(args: tuple[Any, ...], expected: str) -> Convert:
 
 
 def _cast(array: NDArray[Any], dtype: Any, expected: str, value: object) -> NDArray[Any]:
-    """The array with another element type; texts and mixed values in it are read by the rules for scalars."""
+    """The array with another element type; all but plain numbers is read by the rules for scalars."""
     import numpy as np
 
     readers: dict[str, Callable[[object], object]] = {"b": to_bool, "i": to_int, "u": to_int, "f": to_float}
     reader = readers.get(dtype.kind)
-    if array.dtype.kind in "UO" and reader is not None:
+    if array.dtype.kind in "UOSc" and reader is not None:
         elements = convert_items(array.ravel().tolist(), reader, expected, value)
         return np.array(elements, dtype).reshape(array.shape)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -90,7 +90,8 @@ def to_plain_int(value: object) -> int:
 
 
 def _whole(value: float | Decimal | Fraction) -> int:
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
+    finite = value.is_finite() if isinstance(value, Decimal) else isinstance(value, Fraction) or math.isfinite(value)
+    if not finite:
         raise ColumnValueError.of("int", value, "not finite")
     if isinstance(value, Decimal) and value.adjusted() > MAX_DIGITS:
         raise ColumnValueError.of("int", value, "too large")

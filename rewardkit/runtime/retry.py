@@ -44,5 +44,5 @@ def _rule(retries: int) -> Retrying:
 
     return Retrying(
         stop=stop_after_attempt(retries + 1),
-        wait=wait_exponential_jitter(initial=FIRST_WAIT_S, max=LONGEST_WAIT_S, jitter=FIRST_WAIT_S),
+        wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S, jitter=FIRST_WAIT_S),
     )

@@ -1,0 +1,489 @@
+"""Every fault in the worker lane, each in a batch of innocents whose scores must all be right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
+
+INNOCENTS = 24
+DEADLINE_S = 1.0
+DEFAULT = -1.0
+
+
+def _rollouts(bad: int = 1) -> list[Rollout]:
+    """Innocents of different lengths, with bad completions spread among them."""
+    rollouts = [Rollout("p", "x" * (place + 1), {"place": str(place)}) for place in range(INNOCENTS)]
+    for number in range(bad):
+        rollouts.insert(5 + 9 * number, Rollout("p", "bad", {"place": "-1"}))
+    return rollouts
+
+
+def _expect_innocents_right(rollouts: list[Rollout], outcomes: Any) -> None:
+    for rollout, outcome in zip(rollouts, outcomes, strict=True):
+        if rollout.completion != "bad":
+            assert (Status.SCORED, float(len(rollout.completion))) == (outcome.status, outcome.score), outcome
+
+
+def _score_with(act: Callable[[], Any], *, bad: int = 1, workers: int = 2, **options: Any) -> list[Outcome]:
+    """Score a batch with a reward that commits ``act`` on bad completions; give the bad ones' outcomes."""
+
+    def faulty(completion: str) -> Any:
+        if completion == "bad":
+            return act()
+        return len(completion)
+
+    settings: dict[str, Any] = {"timeout_s": DEADLINE_S, "default": DEFAULT, **options}
+    rollouts = _rollouts(bad)
+    with Runtime([reward(**settings)(faulty)], workers=workers, memory_bytes=1 << 29) as runtime:
+        outcomes = runtime.score(rollouts)["faulty"]
+    _expect_innocents_right(rollouts, outcomes)
+    return [outcome for rollout, outcome in zip(rollouts, outcomes, strict=True) if rollout.completion == "bad"]
+
+
+def _raises() -> None:
+    raise ValueError("no sum in it")
+
+
+def _raises_with_a_broken_message() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    raise Odd
+
+
+def _exits_politely() -> None:
+    raise SystemExit(0)
+
+
+def _loops() -> None:
+    while True:
+        pass
+
+
+def _sleeps_and_ignores_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(60)
+
+
+def _segfaults() -> None:
+    import ctypes
+
+    ctypes.string_at(0)
+
+
+def _grows() -> None:
+    hoard = []
+    while True:
+        hoard.append(bytearray(1 << 24))
+
+
+def _recurses() -> int:
+    return _recurses() + 1
+
+
+def _prints_a_flood() -> float:
+    for _ in range(100):
+        print("y" * 1_000_000)
+    return 3.0
+
+
+def _computes_a_tower() -> int:
+    return len(str(9**9**9**9))
+
+
+def _closes_its_pipes() -> float:
+    os.closerange(3, 1 << 16)
+    return 3.0
+
+
+def _kills_itself_with_sigabrt() -> None:
+    os.abort()
+
+
+BAD_RETURNS = {
+    "str": (lambda: "1.0", "str '1.0'"),
+    "nan": (lambda: float("nan"), "nan"),
+    "inf": (lambda: float("inf"), "inf"),
+    "list": (lambda: [1.0], "list [1.0]"),
+    "dict": (lambda: {"score": 1.0}, "dict"),
+    "huge int": (lambda: 10**400, "inf"),
+    "lambda": (lambda: lambda: 1.0, "function"),
+    "open file": (lambda: open(os.devnull), "TextIOWrapper"),
+    "a score with a nan metric": (lambda: Score(1.0, metrics={"m": float("nan")}), "metric 'm'"),
+    "a coroutine": (lambda: _coroutine(), "async def"),
+}
+
+
+async def _coroutine() -> float:
+    return 1.0
+
+
+@pytest.mark.parametrize("name", BAD_RETURNS)
+def test_a_value_that_is_no_score_is_a_bad_return(name: str) -> None:
+    """What is not a finite number, a Score or None becomes bad_return, with the default standing in."""
+    act, words = BAD_RETURNS[name]
+    (outcome,) = _score_with(act)
+    assert (Status.FAILED, Cause.BAD_RETURN, DEFAULT) == (outcome.status, outcome.cause, outcome.score)
+    assert words in (outcome.error or "")
+
+
+FAULTS: dict[str, tuple[Callable[[], Any], Cause, str]] = {
+    "raises": (_raises, Cause.EXCEPTION, "ValueError: no sum in it"),
+    "raises without words": (_raises_with_a_broken_message, Cause.EXCEPTION, "Odd"),
+    "sys.exit": (_exits_politely, Cause.EXCEPTION, "SystemExit: 0"),
+    "loops": (_loops, Cause.TIMEOUT, "within 1 s"),
+    "sleeps, SIGTERM ignored": (_sleeps_and_ignores_sigterm, Cause.TIMEOUT, "within 1 s"),
+    "os._exit(0)": (lambda: os._exit(0), Cause.CRASHED, "exited with code 0"),
+    "os._exit(3)": (lambda: os._exit(3), Cause.CRASHED, "exited with code 3"),
+    "segfault": (_segfaults, Cause.CRASHED, "SIGSEGV"),
+    "abort": (_kills_itself_with_sigabrt, Cause.CRASHED, "SIGABRT"),
+    "memory bomb": (lambda: bytearray(10**12), Cause.EXCEPTION, "MemoryError"),
+    "recursion": (_recurses, Cause.EXCEPTION, "RecursionError"),
+    "tower of powers": (_computes_a_tower, Cause.TIMEOUT, "within 1 s"),
+    "closes its pipes": (_closes_its_pipes, Cause.CRASHED, "descriptors"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_costs_its_own_call_alone(name: str) -> None:
+    """The guilty call fails with its cause and its default; every innocent keeps its own score."""
+    act, cause, words = FAULTS[name]
+    outcomes = _score_with(act, bad=2)
+    assert [(Status.FAILED, cause, DEFAULT)] * 2 == [(o.status, o.cause, o.score) for o in outcomes]
+    assert all(words in (outcome.error or "") for outcome in outcomes), outcomes
+
+
+def test_growing_without_end_runs_into_the_memory_limit() -> None:
+    """A worker's memory is limited: what grows gets a MemoryError, and the machine keeps its memory."""
+    (outcome,) = _score_with(_grows, timeout_s=60.0)
+    assert (Status.FAILED, Cause.EXCEPTION) == (outcome.status, outcome.cause)
+    assert "MemoryError" in (outcome.error or "")
+
+
+def test_none_is_a_skip_and_not_a_failure() -> None:
+    """A reward that says None is skipped: no score, no default, no cause."""
+    (outcome,) = _score_with(lambda: None)
+    assert (Status.SKIPPED, None, None) == (outcome.status, outcome.score, outcome.cause)
+
+
+def test_a_flood_of_output_is_capped_and_counted() -> None:
+    """100 MB of print neither reach the parent nor cost the score; the log says how much was dropped."""
+    (outcome,) = _score_with(_prints_a_flood, timeout_s=10.0)
+    assert (Status.SCORED, 3.0) == (outcome.status, outcome.score)
+    assert len(outcome.logs) < 20_000
+    assert "99,983,716 more characters dropped" in outcome.logs
+
+
+def test_output_belongs_to_the_call_that_made_it() -> None:
+    """Prints, stderr and logging of each call are in its own outcome and in no other."""
+
+    def talks(completion: str) -> float:
+        import logging
+        import sys
+
+        print("out", completion)
+        sys.stderr.write(f"err {completion}\n")
+        logging.getLogger("mine").info("log %s", completion)
+        return 1.0
+
+    rollouts = [Rollout("p", str(number)) for number in range(50)]
+    with Runtime([talks], workers=2) as runtime:
+        outcomes = runtime.score(rollouts)["talks"]
+    expected = [f"out {n}\nerr {n}\nINFO mine: log {n}\n" for n in range(50)]
+    assert expected == [outcome.logs for outcome in outcomes]
+
+
+def test_a_worker_killed_from_outside_is_infrastructure_and_tried_again(tmp_path: Path) -> None:
+    """SIGKILL from outside blames nobody: the call runs again elsewhere and is scored."""
+    note = tmp_path / "pid"
+
+    def waits_once(completion: str) -> float:
+        if completion == "bad" and not note.exists():
+            note.write_text(str(os.getpid()))
+            time.sleep(30)
+        return len(completion)
+
+    def kill() -> None:
+        deadline = time.monotonic() + 20
+        while not (note.exists() and note.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(int(note.read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    rollouts = _rollouts()
+    with Runtime([reward(timeout_s=25.0)(waits_once)], workers=2) as runtime:
+        outcomes = runtime.score(rollouts)["waits_once"]
+    killer.join()
+    _expect_innocents_right(rollouts, outcomes)
+    assert (Status.SCORED, 3.0) == (outcomes[5].status, outcomes[5].score)
+
+
+@pytest.mark.parametrize(("choice", "score"), [("skip", None), ("default", DEFAULT)])
+def test_a_call_whose_worker_is_killed_every_time_is_lost(choice: str, score: float | None) -> None:
+    """After three kills the call is given up as infrastructure, and what stands in is the author's choice."""
+    (outcome,) = _score_with(lambda: os.kill(os.getpid(), signal.SIGKILL), on_infrastructure=choice)
+    assert (Status.FAILED, Cause.INFRASTRUCTURE, score) == (outcome.status, outcome.cause, outcome.score)
+    assert "3 times" in (outcome.error or "")
+
+
+def test_children_that_a_call_leaves_behind_are_ended() -> None:
+    """Forked children, also in sessions of their own, are gone when the runtime is closed."""
+
+    def forks(completion: str) -> float:
+        if completion == "bad":
+            for _ in range(5):
+                if os.fork() == 0:
+                    os.setsid()
+                    time.sleep(600)
+            os._exit(1)
+        if completion == "x":
+            if os.fork() == 0:
+                os.setsid()
+                time.sleep(600)
+        return len(completion)
+
+    before = _processes()
+    rollouts = _rollouts()
+    with Runtime([reward(timeout_s=5.0, default=DEFAULT)(forks)], workers=2) as runtime:
+        outcomes = runtime.score(rollouts)["forks"]
+    _expect_innocents_right(rollouts, outcomes)
+    assert Cause.CRASHED == outcomes[5].cause
+    assert before == _processes()
+
+
+def test_a_thread_left_running_neither_writes_nor_is_blamed_elsewhere() -> None:
+    """A thread that outlives its call prints into nothing and costs no innocent its score."""
+
+    def leaves_a_thread(completion: str) -> float:
+        import threading
+        import time
+
+        def chatter() -> None:
+            while True:
+                print("still here")
+                time.sleep(0.001)
+
+        if completion == "bad":
+            threading.Thread(target=chatter, daemon=True).start()
+        return len(completion)
+
+    rollouts = _rollouts(2)
+    with Runtime([leaves_a_thread], workers=1) as runtime:
+        outcomes = runtime.score(rollouts)["leaves_a_thread"]
+    _expect_innocents_right(rollouts, outcomes)
+    assert [""] == sorted({o.logs for r, o in zip(rollouts, outcomes, strict=True) if r.completion != "bad"})
+
+
+def test_a_thread_that_crashes_later_is_not_blamed_on_the_next_call() -> None:
+    """A call that runs when an earlier call's thread brings the worker down runs again alone, and is scored."""
+
+    def leaves_a_bomb(completion: str) -> float:
+        import os
+        import threading
+        import time
+
+        if completion == "bad":
+            threading.Timer(0.1, lambda: os._exit(9)).start()
+        else:
+            time.sleep(0.02)
+        return len(completion)
+
+    rollouts = _rollouts()
+    with Runtime([leaves_a_bomb], workers=1) as runtime:
+        outcomes = runtime.score(rollouts)["leaves_a_bomb"]
+    _expect_innocents_right(rollouts, outcomes)
+
+
+def test_a_reward_that_changes_its_inputs_changes_nobody_elses() -> None:
+    """Two rewards that wreck messages and columns still see what was given, in every lane."""
+
+    def wrecks(prompt: list[Any], completion: list[Any], tags: list[str], example: dict[str, Any]) -> float:
+        score = len(prompt) + len(completion) + len(tags) + len(example)
+        prompt.clear()
+        completion.clear()
+        tags.clear()
+        example.clear()
+        return score
+
+    messages = [{"role": "user", "content": "hi"}]
+    rollouts = [Rollout(messages, [{"role": "assistant", "content": "x"}], {"tags": ["a", "b"]}) for _ in range(8)]
+    rewards = [reward(name="one")(wrecks), reward(name="two")(wrecks)]
+    for lane in ("worker", "inline"):
+        with Runtime(rewards, workers=1, lane=lane) as runtime:
+            batch = runtime.score(rollouts)
+        assert {"one": [5.0] * 8, "two": [5.0] * 8} == batch.scores
+    assert [{"role": "user", "content": "hi"}] == messages
+
+
+def test_every_innocent_of_a_group_reward_is_right() -> None:
+    """A group reward that dies on one group scores the others."""
+
+    def spread(completions: list[str]) -> list[float]:
+        if "bad" in completions:
+            os._exit(0)
+        return [float(len(completion)) for completion in completions]
+
+    rollouts = [Rollout(f"p{n // 4}", "bad" if n == 9 else "x" * (n + 1)) for n in range(24)]
+    with Runtime([group_reward(default=DEFAULT)(spread)], workers=2) as runtime:
+        outcomes = runtime.score(rollouts)["spread"]
+    expected = [DEFAULT if n // 4 == 2 else float(n + 1) for n in range(24)]
+    assert expected == [outcome.score for outcome in outcomes]
+    assert {Cause.CRASHED} == {outcomes[n].cause for n in range(8, 12)}
+
+
+ASYNC_FAULTS = {
+    "raises": Cause.EXCEPTION,
+    "blocks the loop": Cause.TIMEOUT,
+    "loops": Cause.TIMEOUT,
+    "waits too long": Cause.TIMEOUT,
+    "swallows its cancellation": Cause.TIMEOUT,
+    "exits": Cause.CRASHED,
+    "blocks in a task of its own": Cause.TIMEOUT,
+    "cancels itself": Cause.EXCEPTION,
+}
+
+
+@pytest.mark.parametrize("act", ASYNC_FAULTS)
+def test_an_async_fault_costs_its_own_call_alone(act: str) -> None:
+    """On one event loop, with all calls in flight at once, the guilty one and no other is blamed."""
+
+    @reward(timeout_s=DEADLINE_S, default=DEFAULT)
+    async def waits(completion: str) -> float:
+        import asyncio
+        import os
+        import time
+
+        async def block() -> None:
+            time.sleep(30)
+
+        await asyncio.sleep(0.05)
+        if completion == "bad":
+            match act:
+                case "raises":
+                    raise ValueError(act)
+                case "blocks the loop":
+                    time.sleep(30)
+                case "loops":
+                    while True:
+                        pass
+                case "waits too long":
+                    await asyncio.sleep(30)
+                case "swallows its cancellation":
+                    while True:
+                        try:
+                            await asyncio.sleep(30)
+                        except asyncio.CancelledError:
+                            continue
+                case "exits":
+                    os._exit(0)
+                case "blocks in a task of its own":
+                    await asyncio.gather(block(), asyncio.sleep(0))
+                case "cancels itself":
+                    raise asyncio.CancelledError
+        await asyncio.sleep(0.05)
+        return len(completion)
+
+    rollouts = _rollouts(2)
+    with Runtime([waits]) as runtime:
+        outcomes = runtime.score(rollouts)["waits"]
+    _expect_innocents_right(rollouts, outcomes)
+    bad = [o for r, o in zip(rollouts, outcomes, strict=True) if r.completion == "bad"]
+    assert [(ASYNC_FAULTS[act], DEFAULT)] * 2 == [(outcome.cause, outcome.score) for outcome in bad]
+
+
+THREAD_FAULTS = {
+    "raises": Cause.EXCEPTION,
+    "waits too long": Cause.TIMEOUT,
+    "loops": Cause.TIMEOUT,
+    "holds the interpreter": Cause.TIMEOUT,
+    "exits": Cause.CRASHED,
+}
+
+
+@pytest.mark.parametrize("act", THREAD_FAULTS)
+def test_a_fault_among_threads_costs_its_own_call_alone(act: str) -> None:
+    """With many blocking calls in one process, the guilty one and no other is blamed."""
+
+    @reward(timeout_s=DEADLINE_S, default=DEFAULT, concurrency=8)
+    def blocks(completion: str) -> float:
+        import os
+        import time
+
+        time.sleep(0.02)
+        if completion == "bad":
+            match act:
+                case "raises":
+                    raise ValueError(act)
+                case "waits too long":
+                    time.sleep(30)
+                case "loops":
+                    while True:
+                        pass
+                case "holds the interpreter":
+                    9**9**9
+                case "exits":
+                    os._exit(0)
+        return len(completion)
+
+    rollouts = _rollouts(2)
+    with Runtime([blocks]) as runtime:
+        outcomes = runtime.score(rollouts)["blocks"]
+    _expect_innocents_right(rollouts, outcomes)
+    bad = [o for r, o in zip(rollouts, outcomes, strict=True) if r.completion == "bad"]
+    assert [(THREAD_FAULTS[act], DEFAULT)] * 2 == [(outcome.cause, outcome.score) for outcome in bad]
+
+
+def test_the_runtime_survives_the_loss_of_its_warden() -> None:
+    """When the process that forks workers is killed, a new one takes its place and the batch is scored."""
+
+    def slow(completion: str) -> float:
+        time.sleep(0.05)
+        return len(completion)
+
+    rollouts = _rollouts(0)
+    with Runtime([slow], workers=2) as runtime:
+        runtime.score(rollouts[:2])
+        (warden,) = [p for p in psutil.Process().children() if p.pid not in runtime.processes]
+        threading.Timer(0.2, warden.kill).start()
+        outcomes = runtime.score(rollouts)["slow"]
+    _expect_innocents_right(rollouts, outcomes)
+
+
+def _processes() -> set[int]:
+    """Every process that this one started, found by its environment or its parent."""
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def test_retries_cure_what_they_can(tmp_path: Path) -> None:
+    """A call that fails twice and then works is scored at the third attempt; bad returns are not tried again."""
+
+    def flaky(completion: str) -> float | str:
+        tries = tmp_path / completion
+        tries.write_text(str(int(tries.read_text()) + 1 if tries.exists() else 1))
+        if completion == "odd":
+            return "no score"
+        if int(tries.read_text()) < 3:
+            raise ConnectionError("not yet")
+        return 1.0
+
+    marked: Reward[..., Any] = reward(retries=2)(flaky)
+    for lane in ("worker", "inline"):
+        for note in tmp_path.iterdir():
+            note.unlink()
+        with Runtime([marked], workers=1, lane=lane) as runtime:
+            good, odd = runtime.score([Rollout("p", "fine"), Rollout("p", "odd")])["flaky"]
+        assert (Status.SCORED, 3) == (good.status, good.attempts)
+        assert (Cause.BAD_RETURN, 1) == (odd.cause, odd.attempts)
