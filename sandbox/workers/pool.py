@@ -21,7 +21,6 @@ import os
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -44,6 +43,7 @@ from sandbox.workers.slot import (
     killed_from_outside,
     out_of_memory_kills,
 )
+from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import Channel, channel_pair
 
 MAX_CHUNK = 1024
@@ -52,6 +52,8 @@ MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
 MAX_FAILED_STARTS = 3
 """Workers in a row that may die before they are ready."""
+WARDEN_END_S = 5.0
+"""Seconds that a warden has to end its workers and itself."""
 MAX_WARDENS = 5
 """Wardens that may be lost in a pool's life."""
 RETIRE_SHARE = 0.5
@@ -59,6 +61,7 @@ RETIRE_SHARE = 0.5
 DEFAULT_MEMORY_BYTES = 4 << 30
 """Memory (RLIMIT_DATA) of one worker."""
 
+_CONTROL = 3  # the warden's end of its socket
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.workers.warden import main; main({fd}, {pid})"
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -127,7 +130,8 @@ class WorkerPool:
         self._wake_read.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
-        self._warden: subprocess.Popen[bytes] | None = None
+        self._warden = 0
+        self._watch: int | None = None
         self._control: Channel | None = None
         self._wardens = 0
         self._oom_kills = out_of_memory_kills()
@@ -222,6 +226,8 @@ class WorkerPool:
             if key.fileobj is self._wake_read:
                 with contextlib.suppress(OSError):
                     self._wake_read.recv(4096)
+            elif key.fileobj == self._watch:
+                self._lost_warden()
             elif key.data is None:
                 self._hear_warden()
             else:
@@ -572,20 +578,28 @@ class WorkerPool:
         self._wardens += 1
         self._control, theirs = channel_pair()
         root = str(Path(__file__).parents[2])
-        boot = _BOOT.format(root=root, fd=theirs.fileno(), pid=os.getpid())
+        boot = _BOOT.format(root=root, fd=_CONTROL, pid=os.getpid())
+        # Not subprocess.Popen: it waits for the end of a pipe that a fork in another thread (a data
+        # loader's, say) may hold open for ever.
         try:
-            self._warden = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
+            self._warden = os.posix_spawn(
+                sys.executable,
                 [sys.executable, "-c", boot],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=self._env,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
+                self._env,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL),
+                ],
             )
         except OSError as reason:
             raise WorkerStartError(f"cannot start {sys.executable}: {reason}") from reason
-        theirs.close()
+        finally:
+            theirs.close()
         self._selector.register(self._control, selectors.EVENT_READ, None)
+        self._watch = process_descriptor(self._warden)
+        if self._watch is not None:
+            self._selector.register(self._watch, selectors.EVENT_READ, None)
         payloads = {slot.index: _payload(self._targets, slot.targets) for slot in self._slots}
         self._tell_warden(("setup", *self._setup, payloads))
         for slot in self._slots:
@@ -637,13 +651,13 @@ class WorkerPool:
                 self._selector.unregister(self._control)
             self._control.close()
             self._control = None
-        if self._warden is not None:
-            try:
-                self._warden.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                self._warden.kill()
-                self._warden.wait()
-            self._warden = None
+        if self._watch is not None:
+            self._selector.unregister(self._watch)
+            os.close(self._watch)
+            self._watch = None
+        if self._warden:
+            _wait_for_end(self._warden, WARDEN_END_S)
+            self._warden = 0
 
     # The end.
 
@@ -668,6 +682,20 @@ class WorkerPool:
         self._selector.close()
         self._wake_read.close()
         self._wake_write.close()
+
+
+def _wait_for_end(process: int, timeout_s: float) -> None:
+    """Reap a child, killing it if it does not end by itself in time."""
+    deadline = time.monotonic() + timeout_s
+    try:
+        while os.waitpid(process, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+                return
+            time.sleep(0.002)
+    except ChildProcessError:  # somebody else in this process reaps every child
+        return
 
 
 class _Stop(BaseException):

@@ -37,6 +37,8 @@ _OUR_DESCRIPTORS_FROM = 400  # above what a reward's own files get, so that the 
 
 def main(control: int, parent: int) -> None:
     """Runs the warden on the given control socket until the parent says close or is gone."""
+    os.setsid()
+    _close_others(control)
     Warden(Channel(socket.socket(fileno=control)), parent).run()
 
 
@@ -62,7 +64,7 @@ class Warden:
         poll = select.poll()
         poll.register(self._control.fileno(), select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
-        parent = _process_descriptor(self._parent)
+        parent = process_descriptor(self._parent)
         if parent is not None:
             poll.register(parent, select.POLLIN)
         try:
@@ -192,6 +194,15 @@ def _serve(lane: str, width: int, payload: Payload, descriptors: list[int]) -> i
     return worker.serve(lane, width, payload, *raised)
 
 
+def _close_others(control: int) -> None:
+    """Close what the parent left inheritable: a worker must not hold the trainer's files open."""
+    with contextlib.suppress(OSError):
+        for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:
+            if descriptor > 2 and descriptor != control:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+
+
 def _kill_group(process: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
@@ -207,7 +218,7 @@ def _children() -> list[int]:
         return []
 
 
-def _process_descriptor(process: int) -> int | None:
+def process_descriptor(process: int) -> int | None:
     """Gives a descriptor that becomes readable when the process ends, where the kernel has such."""
     if not hasattr(os, "pidfd_open"):
         return None
