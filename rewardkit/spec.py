@@ -19,7 +19,7 @@ from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import completion_text, conversation, prompt_text
-from rewardkit.types import Rollout
+from rewardkit.types import Rollout, Row
 
 
 class Kind(StrEnum):
@@ -48,7 +48,7 @@ RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "exa
 GROUP_RESERVED = frozenset({"prompt", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 """The same for group rewards."""
 
-Filler = Callable[[Sequence[Rollout], CallContext, Sequence[int]], Any]
+Filler = Callable[[Sequence[Rollout | Row], CallContext, Sequence[int]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class RewardSpec:
             and the plain values it closes over, not other functions that it calls.
         is_async: Whether the function is an ``async def``.
         hints: The parameters' annotations, resolved.
+        always: Names and fillers of the parameters that every call fills.
+        any_finite_score: Whether every finite number is a score of one rollout.
     """
 
     function: Callable[..., Any]
@@ -96,6 +98,15 @@ class RewardSpec:
     version: str
     is_async: bool
     hints: Mapping[str, Any]
+    always: tuple[tuple[str, Filler], ...] = ()
+    any_finite_score: bool = False
+
+    def __post_init__(self) -> None:
+        """Derive what each call would otherwise ask anew."""
+        always = tuple((p.name, p.fill) for p in self.parameters if not p.column or p.required)
+        object.__setattr__(self, "always", always)
+        simple = self.kind is Kind.SINGLE and self.options.score_range is None
+        object.__setattr__(self, "any_finite_score", simple)
 
     @property
     def name(self) -> str:
@@ -126,7 +137,7 @@ class RewardSpec:
         """Whether the reward reads token ids."""
         return any(p.name == "completion_ids" for p in self.parameters)
 
-    def bind(self, rollouts: Sequence[Rollout], context: CallContext, places: Sequence[int]) -> dict[str, Any]:
+    def bind(self, rollouts: Sequence[Rollout | Row], context: CallContext, places: Sequence[int]) -> dict[str, Any]:
         """Gives the keyword arguments of one call.
 
         Args:
@@ -137,13 +148,13 @@ class RewardSpec:
         Raises:
             CoercionError: A column's value is not what the annotation says.
         """
-        arguments = {}
-        example = rollouts[0].example
-        for parameter in self.parameters:
-            if parameter.column and parameter.name not in example and not parameter.required:
-                continue
-            arguments[parameter.name] = parameter.fill(rollouts, context, places)
+        arguments = {name: fill(rollouts, context, places) for name, fill in self.always}
+        if len(arguments) < len(self.parameters):
+            for parameter in self.parameters:
+                if parameter.name not in arguments and parameter.name in rollouts[0].example:
+                    arguments[parameter.name] = parameter.fill(rollouts, context, places)
         if self.rest is not None:
+            example = rollouts[0].example
             named = {p.name for p in self.parameters} | RESERVED
             for column, value in example.items():
                 if column not in named:

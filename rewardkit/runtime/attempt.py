@@ -21,7 +21,7 @@ from typing import Any
 from rewardkit.errors import CoercionError
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
-from rewardkit.types import Cause, Rollout, Score
+from rewardkit.types import Cause, Rollout, Row, Score
 
 SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
 
@@ -33,7 +33,9 @@ _MAX_FRAMES = 8
 _SHOWN_CHARS = 80
 
 
-def attempt(spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext, places: Sequence[int]) -> Finding:
+def attempt(
+    spec: RewardSpec, rollouts: Sequence[Rollout | Row], context: CallContext, places: Sequence[int]
+) -> Finding:
     """Runs a plain reward once on one rollout, or on one group, and gives the finding. Never raises."""
     try:
         value = spec.function(**spec.bind(rollouts, context, places))
@@ -41,11 +43,13 @@ def attempt(spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext,
         return [FAILED, Cause.COERCION.value, _clean(str(wrong), _MAX_ERROR_CHARS), None]
     except BaseException as error:
         return _raised(error)
+    if type(value) is float and spec.any_finite_score and value - value == 0.0:
+        return [SCORED, value]  # the usual case; inf - inf and nan - nan are not 0
     return judge(spec, value, len(rollouts))
 
 
 async def attempt_async(
-    spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext, places: Sequence[int]
+    spec: RewardSpec, rollouts: Sequence[Rollout | Row], context: CallContext, places: Sequence[int]
 ) -> Finding:
     """Runs an ``async def`` reward once; the same as :func:`attempt` otherwise."""
     try:

@@ -75,5 +75,4 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
 def outcome_row(outcome: Outcome) -> dict[str, Any]:
     """Gives an outcome as a dictionary ready for JSON."""
-    row = {field: getattr(outcome, field) for field in Outcome.__dataclass_fields__}
-    return {**row, "metrics": dict(outcome.metrics)}
+    return {**outcome._asdict(), "metrics": dict(outcome.metrics)}

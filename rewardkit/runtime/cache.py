@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import replace
 
 from rewardkit.types import Outcome, Status
 
@@ -43,4 +42,4 @@ class OutcomeCache:
 
 def as_cached(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     """Gives the outcomes marked as taken from another call."""
-    return tuple(replace(outcome, cached=True) for outcome in outcomes)
+    return tuple(outcome._replace(cached=True) for outcome in outcomes)

@@ -24,6 +24,13 @@ def check_rollouts(rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollo
         MissingColumnError: Names reward, column, row and near names.
     """
     for place, rollout in enumerate(rollouts):
+        if (
+            type(rollout) is Rollout
+            and type(rollout.example) is dict
+            and type(rollout.prompt) is str
+            and type(rollout.completion) is str
+        ):
+            continue  # the usual case, told without the slow checks of abstract types
         if not isinstance(rollout, Rollout):
             raise DataError(f"row {place}: expected a Rollout, got {type(rollout).__name__}")
         if not isinstance(rollout.example, Mapping):

@@ -286,7 +286,7 @@ class _Run:
             run_inline(self._scoring, leaves, segments, context)
             self.future.set_result(None)
             return
-        self._job = Job(segments, tuple(context), self._scoring.calls, self._scoring.take, self._finished)
+        self._job = Job(segments, context, self._scoring.calls, self._scoring.take, self._finished)
         try:
             runtime._pool.submit(self._job)
         except PoolClosedError as closed:

@@ -8,12 +8,12 @@ from typing import Any
 from rewardkit.decorator import Reward
 from rewardkit.runtime.attempt import attempt, attempt_async, encode
 from rewardkit.spec import CallContext
-from rewardkit.types import Rollout
+from rewardkit.types import Row
 
 
-def rollout_of(segment: bytes | memoryview) -> Rollout:
+def rollout_of(segment: bytes | memoryview) -> Row:
     """Gives a rollout of its own from the bytes that travelled; a reward may change it as it likes."""
-    return Rollout(*pickle.loads(segment))  # noqa: S301 - the parent wrote it
+    return Row._make(pickle.loads(segment))  # noqa: S301 - the parent wrote it
 
 
 class RewardTarget:
@@ -21,17 +21,22 @@ class RewardTarget:
 
     def __init__(self, reward: Reward[..., Any]) -> None:
         self._reward = reward
+        self._spec = reward.spec
 
-    def __call__(self, common: tuple[Any, ...], segments: list[memoryview], places: tuple[int, ...]) -> str:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the reward alone, whose spec is made anew on arrival."""
+        return type(self), (self._reward,)
+
+    def __call__(self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]) -> str:
         rollouts = [rollout_of(segment) for segment in segments]
-        return encode(attempt(self._reward.spec, rollouts, CallContext(*common), places))
+        return encode(attempt(self._spec, rollouts, common, places))
 
 
 class AsyncRewardTarget(RewardTarget):
     """Runs an ``async def`` reward."""
 
     async def __call__(  # type: ignore[override]  # the event loop's lane awaits it
-        self, common: tuple[Any, ...], segments: list[memoryview], places: tuple[int, ...]
+        self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]
     ) -> str:
         rollouts = [rollout_of(segment) for segment in segments]
-        return encode(await attempt_async(self._reward.spec, rollouts, CallContext(*common), places))
+        return encode(await attempt_async(self._spec, rollouts, common, places))

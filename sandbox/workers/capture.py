@@ -40,6 +40,11 @@ class CallLog:
             self._kept += len(piece)
         self._dropped += len(text) - len(piece)
 
+    @property
+    def pristine(self) -> bool:
+        """Whether nothing has been written, so that the next call may have this log as well."""
+        return not self._parts
+
     def finish(self) -> str:
         """Gives the call's output and closes it: a thread left running writes into nothing."""
         self._closed = True
@@ -128,10 +133,14 @@ def install() -> None:
 
 
 _plain_start = threading.Thread.start
+threads_started = 0
+"""Threads that this process has started since its targets were loaded."""
 
 
 def _start_with_context(thread: threading.Thread) -> None:
     """Start a thread inside the call that starts it (as Python 3.14 does), so that its output is that call's."""
+    global threads_started
+    threads_started += 1
     context, run = contextvars.copy_context(), thread.run
     thread.run = lambda: context.run(run)  # type: ignore[method-assign]
     _plain_start(thread)

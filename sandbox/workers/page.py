@@ -14,9 +14,9 @@ from typing import NamedTuple
 _HEAD = struct.Struct("<dQdd")  # heartbeat, stepping ticket, step began, stepping call's deadline
 _STEP = struct.Struct("<Qdd")
 _STEP_AT = 8
-_CELL = struct.Struct("<Qd Q")  # ticket, started, whether other threads were alive at the start
-_BODY = struct.Struct("<dQ")
+_CELL = struct.Struct("<dQQ")  # started, whether other threads were alive then, ticket
 _TICKET = struct.Struct("<Q")
+_TICKET_AT = 16
 _BEAT = struct.Struct("<d")
 _CELLS_AT = 64
 
@@ -74,14 +74,16 @@ class Page:
         return Step(*_STEP.unpack_from(self._map, _STEP_AT))
 
     def begin(self, cell: int, ticket: int, now: float, tainted: bool) -> None:
-        """Say that a call begins. The ticket is written last, so that its start is never an older one's."""
-        at = _CELLS_AT + cell * _CELL.size
-        _BODY.pack_into(self._map, at + 8, now, tainted)
-        _TICKET.pack_into(self._map, at, ticket)
+        """Say that a call begins.
+
+        The ticket is written last. Where a machine's memory shows the writes in another order all the
+        same, a reader that is about to act looks a second time.
+        """
+        _CELL.pack_into(self._map, _CELLS_AT + cell * _CELL.size, now, tainted, ticket)
 
     def end(self, cell: int) -> None:
         """Say that the cell's call is over."""
-        _TICKET.pack_into(self._map, _CELLS_AT + cell * _CELL.size, 0)
+        _TICKET.pack_into(self._map, _CELLS_AT + cell * _CELL.size + _TICKET_AT, 0)
 
     def running(self) -> list[Running]:
         """Gives the calls in progress."""
@@ -91,8 +93,8 @@ class Page:
     def _cell(self, cell: int) -> Running:
         at = _CELLS_AT + cell * _CELL.size
         while True:
-            ticket, started, tainted = _CELL.unpack_from(self._map, at)
-            if _TICKET.unpack_from(self._map, at)[0] == ticket:
+            started, tainted, ticket = _CELL.unpack_from(self._map, at)
+            if _TICKET.unpack_from(self._map, at + _TICKET_AT)[0] == ticket:
                 return Running(ticket, started, bool(tainted))
 
     def close(self) -> None:

@@ -36,7 +36,6 @@ from sandbox.workers.slot import (
     CUT_OFF_S,
     LOOP_CHECK_S,
     Lane,
-    Sent,
     Slot,
     State,
     describe_end,
@@ -294,7 +293,7 @@ class WorkerPool:
 
     def _send_chunk(self, slot: Slot, job: Job, target: int, calls: list[Call]) -> None:
         self._open_batch(slot, job)
-        ticket = slot.tickets([Sent(job, call) for call in calls])
+        ticket = slot.tickets(job, calls)
         slot.check_at = time.monotonic() + calls[0].timeout_s
         slot.tell(("run", ticket, job.number, target, [call.places for call in calls]))
 
@@ -303,7 +302,7 @@ class WorkerPool:
         for job, target in list(self._ring):
             if target not in slot.targets:
                 continue
-            if any(sent.call.alone for sent in slot.sent.values()):
+            if any(call.alone for _, call in slot.sent.values()):
                 break
             while len(slot.sent) < slot.width and job.pending.get(target):
                 orders.append(self._order_for(slot, job, job.pending[target].popleft()))
@@ -321,7 +320,7 @@ class WorkerPool:
 
     def _order_for(self, slot: Slot, job: Job, call: Call) -> tuple[Any, ...]:
         self._open_batch(slot, job)
-        return (slot.tickets([Sent(job, call)]), job.number, call.target, call.places, call.timeout_s)
+        return (slot.tickets(job, [call]), job.number, call.target, call.places, call.timeout_s)
 
     def _open_batch(self, slot: Slot, job: Job) -> None:
         if job.number not in slot.batches:
@@ -377,6 +376,9 @@ class WorkerPool:
             self._retire(slot)
             return
         by_job: dict[Job, list[CallResult]] = {}
+        last: Job | None = None
+        results: list[CallResult] = []
+        make = tuple.__new__  # a named tuple's own is several times slower, and this is once a call
         sent = slot.sent
         for ticket, duration_s, logs, answer in records:
             entry = sent.pop(ticket, None)
@@ -387,8 +389,10 @@ class WorkerPool:
             if answer is None:
                 result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, _late(call))
             else:
-                result = CallResult(call, CallStatus.ANSWERED, answer, duration_s, logs)
-            by_job.setdefault(job, []).append(result)
+                result = make(CallResult, (call, CallStatus.ANSWERED, answer, duration_s, logs, ""))
+            if job is not last:
+                last, results = job, by_job.setdefault(job, [])
+            results.append(result)
         for job, results in by_job.items():
             self._deliver(job, results)
 
@@ -432,12 +436,13 @@ class WorkerPool:
         if not overdue:
             return
         self._collect(slot)
-        late = {ticket: tainted for ticket, tainted in overdue.items() if ticket in slot.sent}
+        sure = slot.overdue(now)  # read again: a ticket may have been seen beside its predecessor's start
+        late = {ticket: tainted for ticket, tainted in overdue.items() if ticket in slot.sent and ticket in sure}
         if slot.lane is Lane.THREADS:
             self._threads_overdue(slot, late, now)
         elif late or slot.lane is Lane.ASYNCIO:  # an event loop may be held by a call that was given up already
             for ticket, tainted in late.items():
-                call = slot.sent[ticket].call
+                _, call = slot.sent[ticket]
                 if tainted and not call.alone:
                     call.alone = True  # others' threads may have slowed it: once more, in a clean worker
                 else:
@@ -447,8 +452,8 @@ class WorkerPool:
     def _threads_overdue(self, slot: Slot, overdue: Iterable[int], now: float) -> None:
         """Give late calls up and leave their threads; or, where one call holds the interpreter, find out which."""
         if not slot.breathes(now) and len(slot.sent) > 1:
-            for sent in slot.sent.values():
-                sent.call.alone = True
+            for _, call in slot.sent.values():
+                call.alone = True
             self._retire(slot)
             return
         for ticket in overdue:
@@ -499,8 +504,8 @@ class WorkerPool:
         for ticket, message in slot.guilty.items():
             sent = slot.sent.pop(ticket, None)
             if sent is not None:
-                late = CallResult(sent.call, CallStatus.TIMEOUT, None, sent.call.timeout_s, "", message)
-                self._deliver(sent.job, [late])
+                job, call = sent
+                self._deliver(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
         if not slot.retiring:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
             self._blame(slot, unfinished, code, words, cut_off=ours)
@@ -511,8 +516,8 @@ class WorkerPool:
         """Queue what a lost worker had not finished, in its old order."""
         rest = list(slot.sent.values())
         slot.sent.clear()
-        for sent in reversed(rest):
-            self._queue(sent.job, sent.call, first=True)
+        for job, call in reversed(rest):
+            self._queue(job, call, first=True)
 
     def _blame(self, slot: Slot, suspects: dict[int, bool], code: int, words: str, *, cut_off: bool) -> None:
         """Answer for the calls that brought a worker down; those that stay in ``slot.sent`` are innocent.

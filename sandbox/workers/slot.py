@@ -9,7 +9,8 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
 
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.wire import Channel, RecordReader, anonymous_file, channel_pair
@@ -44,13 +45,6 @@ class State(StrEnum):
     DYING = "dying"
 
 
-class Sent(NamedTuple):
-    """A call that was sent and has not been answered."""
-
-    job: Job
-    call: Call
-
-
 @dataclass(slots=True)
 class Slot:
     """One place for a worker; when its worker dies, the next one takes the place.
@@ -81,7 +75,7 @@ class Slot:
     state: State = State.DOWN
     process: int = 0
     generation: int = 0
-    sent: dict[int, Sent] = field(default_factory=dict)
+    sent: dict[int, tuple[Job, Call]] = field(default_factory=dict)
     given_up: int = 0
     batches: set[int] = field(default_factory=set)
     check_at: float = math.inf
@@ -127,11 +121,11 @@ class Slot:
         self.channel, self.page, self.reader, self._descriptors = None, None, None, []
         self.state, self.process, self.check_at = State.DOWN, 0, math.inf
 
-    def tickets(self, calls: Sequence[Sent]) -> int:
+    def tickets(self, job: Job, calls: Sequence[Call]) -> int:
         """Enter calls as sent, under tickets in a row, and give the first."""
         first = self._next_ticket
         self._next_ticket += len(calls)
-        self.sent.update(zip(range(first, self._next_ticket), calls, strict=True))
+        self.sent.update(zip(range(first, self._next_ticket), zip(repeat(job), calls, strict=False), strict=True))
         return first
 
     def tell(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
@@ -154,11 +148,12 @@ class Slot:
             sent = self.sent.get(running.ticket)
             if sent is None:
                 continue
-            if now >= running.started + sent.call.timeout_s:
+            due = running.started + sent[1].timeout_s
+            if now >= due:
                 found[running.ticket] = running.tainted
             else:
-                next_check = min(next_check, running.started + sent.call.timeout_s)
-        waiting = min((sent.call.timeout_s for sent in self.sent.values()), default=math.inf)
+                next_check = min(next_check, due)
+        waiting = min((call.timeout_s for _, call in self.sent.values()), default=math.inf)
         self.check_at = min(next_check, now + waiting)
         return found
 

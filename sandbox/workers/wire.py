@@ -22,6 +22,7 @@ from typing import Any
 _LENGTH = struct.Struct("<I")
 _READ_BYTES = 1 << 18
 _MAX_FDS = 8
+_PIECES = 512  # below IOV_MAX everywhere
 _LARGE_BYTES = 4 << 20
 
 
@@ -107,16 +108,25 @@ class BatchFile:
             position += len(segment)
             offsets.append(position)
         self.descriptor = anonymous_file("batch")
-        with open(self.descriptor, "wb", closefd=False, buffering=1 << 20) as file:
-            file.write(struct.pack("<Q", len(segments)))
-            file.write(offsets.tobytes())
-            file.writelines(segments)
+        head = struct.pack("<Q", len(segments)) + offsets.tobytes()
+        _write_all(self.descriptor, [head, *segments])
 
     def close(self) -> None:
         """Let go of the file; workers that mapped it keep it until they drop it."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+def _write_all(descriptor: int, pieces: Sequence[bytes]) -> None:
+    """Write pieces one after another, without copying them together first."""
+    for start in range(0, len(pieces), _PIECES):
+        some = pieces[start : start + _PIECES]
+        wanted, written = sum(map(len, some)), os.writev(descriptor, some)
+        if written < wanted:  # the kernel takes at most 2 GiB at once
+            rest = memoryview(b"".join(some))[written:]
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
 
 
 class BatchView:

@@ -86,7 +86,7 @@ class Desk:
     def record(self, ticket: int, duration_s: float, logs: str, answer: str) -> None:
         """Write one result. Where the descriptor is gone there is nothing more to do in this process."""
         quoted = json.dumps(logs) if logs else '""'
-        text = f"[{ticket},{duration_s!r},{quoted},{answer}]\n"
+        text = f"[{ticket},{duration_s:.9f},{quoted},{answer}]\n"
         try:
             os.write(self._results, text.encode())
         except OSError:
@@ -108,7 +108,7 @@ class Desk:
     @property
     def tainted(self) -> bool:
         """Whether calls left threads running."""
-        return threading.active_count() > self.threads
+        return capture.threads_started > 0 and threading.active_count() > self.threads
 
 
 def serve(lane: str, width: int, payload: Payload, control: int, page: int, results: int, console: int) -> int:
@@ -132,6 +132,7 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
     except BaseException as fault:
         channel.send_json(["load_error", str(fault)])
         return 1
+    capture.threads_started = 0
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, Page(page, cells_of(lane, width)), results, targets)
     desk.tell("ready")
@@ -200,17 +201,22 @@ class SerialLane:
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]
         box = monotonic() + BOX_S
         done = 0
+        common, segment = view.common, view.segment
+        log = capture.begin_call()
         for places in calls:
-            log = capture.begin_call()
             began = monotonic()
             page.begin(0, ticket + done, began, desk.tainted)
-            answer = run(view.common, [view.segment(place) for place in places], places)
+            answer = run(common, [segment(place) for place in places], places)
             ended = monotonic()
-            desk.record(ticket + done, ended - began, log.finish(), answer)
-            page.end(0)
+            if log.pristine and not capture.threads_started:
+                desk.record(ticket + done, ended - began, "", answer)
+            else:
+                desk.record(ticket + done, ended - began, log.finish(), answer)
+                log = capture.begin_call()
             done += 1
             if ended > box:
                 break
+        page.end(0)
         desk.tell("done", done, desk.tainted, _resident_bytes())
 
 
