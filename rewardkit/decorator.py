@@ -112,6 +112,9 @@ class Reward(Composable, Generic[P, R]):
         place = locate(self, self.spec.function)
         if place is not None:
             return find, place
+        place = locate(self.spec.function, self.spec.function)
+        if place is not None:
+            return _rebuild_found, (*place, self.spec.kind, self.spec.options)
         return _rebuild, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints))
 
 
@@ -119,6 +122,10 @@ def _rebuild(
     function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any]
 ) -> Reward[..., Any]:
     return Reward(function, kind, options, hints)
+
+
+def _rebuild_found(module: str, qualname: str, kind: Kind, options: RewardOptions) -> Reward[..., Any]:
+    return Reward(find(module, qualname), kind, options)
 
 
 def _marker(kind: Kind) -> str:

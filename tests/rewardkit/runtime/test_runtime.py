@@ -1,0 +1,548 @@
+"""The runtime: order, concurrency, caching, streaming, ends, and how rewards reach the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from rewardkit import (
+    Cause,
+    DataError,
+    InfrastructureError,
+    MissingColumnError,
+    RewardDefinitionError,
+    RewardFailedError,
+    RewardLoadError,
+    RewardTransportError,
+    Rollout,
+    Runtime,
+    RuntimeClosedError,
+    Score,
+    Status,
+    clip,
+    gate,
+    group_reward,
+    minimum,
+    product,
+    reward,
+    scheduled,
+)
+
+
+def length(completion: str) -> float:
+    return float(len(completion))
+
+
+def answer_is(completion: str, answer: int) -> float:
+    return float(completion == str(answer))
+
+
+def _rollouts(count: int) -> list[Rollout]:
+    return [Rollout("p", "x" * (n % 50), {"answer": str(n)}) for n in range(count)]
+
+
+@pytest.mark.parametrize("lane", ["worker", "inline"])
+def test_outcomes_come_in_the_order_given(lane: str) -> None:
+    """A thousand rollouts keep their places, whatever the lane and however they were chunked."""
+    rollouts = _rollouts(1000)
+    with Runtime([length], workers=2, lane=lane) as runtime:
+        batch = runtime.score(rollouts)
+    assert [float(n % 50) for n in range(1000)] == batch.scores["length"]
+    assert rollouts == list(batch.rollouts)
+
+
+def test_an_empty_batch_has_no_scores() -> None:
+    """Nothing in, nothing out, and no worker is needed."""
+    with Runtime([length], workers=1) as runtime:
+        batch = runtime.score([])
+    assert ({"length": []}, []) == (batch.scores, batch.totals)
+
+
+def test_one_runtime_serves_many_threads() -> None:
+    """Batches scored at once from several threads keep to themselves."""
+    wrong: list[Any] = []
+    with Runtime([length], workers=2) as runtime:
+
+        def score(size: int) -> None:
+            for _ in range(5):
+                scores = runtime.score([Rollout("p", "y" * size)] * 40).scores["length"]
+                if scores != [float(size)] * 40:
+                    wrong.append((size, scores))
+
+        threads = [threading.Thread(target=score, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [] == wrong
+
+
+def test_ascore_is_score_for_event_loops() -> None:
+    """Two batches awaited together give what score gives."""
+
+    async def both(runtime: Runtime) -> list[Any]:
+        batches = await asyncio.gather(runtime.ascore(_rollouts(10)), runtime.ascore(_rollouts(20)))
+        return [batch.scores["length"] for batch in batches]
+
+    with Runtime([length], workers=1) as runtime:
+        assert [[float(n) for n in range(10)], [float(n) for n in range(20)]] == asyncio.run(both(runtime))
+
+
+def test_stream_gives_each_outcome_once_and_early() -> None:
+    """Every outcome comes exactly once, quick ones before slow ones, compositions at the end."""
+
+    def slow(completion: str) -> float:
+        time.sleep(0.5 if completion == "" else 0)
+        return 1.0
+
+    first, second = reward(slow), reward(length)
+    total = (first + second).named("total")
+    with Runtime([first, second, total], workers=2) as runtime:
+        seen = list(runtime.stream(_rollouts(20)))
+    assert sorted((n, name) for n in range(20) for name in ("slow", "length", "total")) == sorted(
+        (one.row, one.reward) for one in seen
+    )
+    assert {"total"} == {one.reward for one in seen[-20:]}
+    assert [(one.row, one.reward) for one in seen].index((0, "slow")) >= 30  # its chunk's rest comes after it
+
+
+def test_leaving_a_stream_early_frees_the_runtime() -> None:
+    """After a stream is dropped the next batch is scored as ever."""
+
+    def slow(completion: str) -> float:
+        time.sleep(0.05)
+        return float(len(completion))
+
+    with Runtime([slow], workers=1) as runtime:
+        for _ in runtime.stream(_rollouts(200)):
+            break
+        assert [3.0] == runtime.score([Rollout("p", "abc")]).scores["slow"]
+
+
+def test_a_group_reward_sees_all_completions_of_its_prompt() -> None:
+    """Rollouts are grouped by prompt and row, wherever they stand in the batch."""
+
+    @group_reward
+    def rank(completions: list[str], answer: int) -> list[float | None]:
+        order = sorted(completions, key=len)
+        return [None if c == "" else float(order.index(c) + answer) for c in completions]
+
+    rollouts = [Rollout(f"p{n % 3}", "x" * n, {"answer": str(100 * (n % 3))}) for n in range(9)]
+    with Runtime([rank], workers=2) as runtime:
+        outcomes = runtime.score(rollouts)["rank"]
+    assert [None, 100.0, 200.0, 1.0, 101.0, 201.0, 2.0, 102.0, 202.0] == [o.score for o in outcomes]
+    assert Status.SKIPPED == outcomes[0].status
+
+
+def test_equal_calls_of_a_cached_reward_run_once(tmp_path: Path) -> None:
+    """With cache=True equal inputs run once in a batch and never again in a later one; failures run again."""
+    note = tmp_path / "calls"
+
+    @reward(cache=True)
+    def counted(completion: str, answer: int) -> float:
+        with note.open("a") as file:
+            file.write(completion)
+        if completion == "f":
+            raise ValueError("no")
+        return float(answer)
+
+    rollouts = [Rollout(f"prompt {n}", c, {"answer": "7", "other": str(n)}) for n, c in enumerate("aabbaf")]
+    with Runtime([counted], workers=1) as runtime:
+        first = runtime.score(rollouts)["counted"]
+        second = runtime.score(rollouts)["counted"]
+    assert [7.0] * 5 + [0.0] == [o.score for o in first] == [o.score for o in second]
+    assert [False, True, False, True, True, False] == [o.cached for o in first]
+    assert [True] * 5 + [False] == [o.cached for o in second]
+    assert "abff" == "".join(sorted(note.read_text()))
+
+
+def test_conversations_reach_a_reward_as_text() -> None:
+    """Text is the last assistant message with content; the whole conversation is there for who asks."""
+
+    def reads(prompt: str, completion: str, messages: list[Any]) -> Score:
+        return Score(len(messages), reason=f"{prompt}|{completion}")
+
+    prompt = [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "2+2"}]}]
+    completion = [
+        {"role": "assistant", "content": "", "tool_calls": [{"name": "add"}]},
+        {"role": "tool", "content": "4"},
+        {"role": "assistant", "content": "It is 4"},
+    ]
+    with Runtime([reads], workers=1) as runtime:
+        (outcome,) = runtime.score([Rollout(prompt, completion)])["reads"]
+    assert (5.0, "2+2|It is 4") == (outcome.score, outcome.reason)
+
+
+def test_the_signature_of_predibase_users_works_unchanged() -> None:
+    """prompt, completion and a fresh dict[str, str], with imports inside, undecorated."""
+
+    def theirs(prompt: str, completion: str, example: dict[str, str]) -> float:
+        import re
+
+        example["scratch"] = "mine"
+        found = re.search(r"\d+", completion)
+        return 1.0 if found and found.group() == example["target"] and isinstance(example["n"], str) else 0.0
+
+    rollouts = [Rollout("p", "it is 42", {"target": "42", "n": 3})] * 3
+    with Runtime([theirs], workers=1) as runtime:
+        assert [1.0] * 3 == runtime.score(rollouts).scores["theirs"]
+
+
+def test_step_and_epoch_reach_who_asks() -> None:
+    """step, epoch and token ids are filled by name."""
+
+    def where(completion_ids: list[int], step: int, epoch: float) -> float:
+        return step + epoch + sum(completion_ids)
+
+    with Runtime([where], workers=1) as runtime:
+        batch = runtime.score([Rollout("p", "c", {}, [1, 2])], step=10, epoch=0.5)
+    assert [13.5] == batch.scores["where"]
+
+
+def test_a_column_that_does_not_coerce_is_named() -> None:
+    """The outcome says column, row, what was expected and what was there."""
+    with Runtime([answer_is], workers=1) as runtime:
+        good, bad = runtime.score([Rollout("p", "4", {"answer": "4.0"}), Rollout("p", "4", {"answer": "four"})])[
+            "answer_is"
+        ]
+    assert (Status.SCORED, 1.0) == (good.status, good.score)
+    assert (Cause.COERCION, 0.0) == (bad.cause, bad.score)
+    assert "column 'answer' of example 1: expected int, got 'four'" in (bad.error or "")
+
+
+def test_a_missing_column_is_an_error_before_anything_runs() -> None:
+    """The message names reward, column, row and a near name."""
+    with Runtime([answer_is], workers=1) as runtime:
+        rollouts = [Rollout("p", "c", {"answer": "1"}), Rollout("p", "c", {"anser": "1"})]
+        with pytest.raises(
+            MissingColumnError, match=r"'answer_is' needs column 'answer', which example 1 lacks.*'anser'"
+        ):
+            runtime.score(rollouts)
+
+
+def test_what_is_no_rollout_is_refused() -> None:
+    """A dictionary in place of a Rollout is named with its row."""
+    with Runtime([length], workers=1) as runtime, pytest.raises(DataError, match="row 1: expected a Rollout, got dict"):
+        runtime.score([Rollout("p", "c"), {"prompt": "p"}])  # type: ignore[list-item]
+
+
+def test_a_row_that_cannot_travel_is_named() -> None:
+    """A lock in a row is refused with the row's number."""
+    with Runtime([reward(_raw)], workers=1) as runtime, pytest.raises(DataError, match="row 0 cannot travel"):
+        runtime.score([Rollout("p", "c", {"thing": threading.Lock()})])
+
+
+def _raw(thing: Any) -> float:
+    return 1.0
+
+
+def test_totals_leave_skips_out_and_do_not_guess_at_failures() -> None:
+    """A skip leaves the sum; a default counts; a failure with nothing to stand in makes the total unknown."""
+
+    @reward(default=None)
+    def maybe(completion: str) -> float | None:
+        if completion == "raise":
+            raise ValueError
+        return None if completion == "skip" else 2.0
+
+    with Runtime([maybe, length], weights=[0.5, 1.0], workers=1) as runtime:
+        batch = runtime.score([Rollout("p", c) for c in ("ok", "skip", "raise")])
+        alone = Runtime([maybe], weights={"maybe": 0.0}, lane="inline").score([Rollout("p", "raise")])
+    assert [3.0, 4.0, None] == batch.totals
+    assert [None] == alone.totals
+
+
+def test_compositions_are_scored_from_their_parts() -> None:
+    """Sums, gates, clips, minima, products and schedules; each leaf runs once."""
+    one, chars = reward(name="one")(lambda completion: 1.0), reward(name="chars")(length)
+    rewards = {
+        "sum": 0.8 * one + 0.2 * chars - one,
+        "gate": gate(chars, one, threshold=3, otherwise=-1),
+        "clip": clip(chars, 0, 2),
+        "min": minimum(one, chars),
+        "product": product(chars, chars + one),
+        "late": scheduled(chars, lambda step: step / 10),
+    }
+    with Runtime(rewards, workers=1) as runtime:
+        scores = runtime.score([Rollout("p", "abcd"), Rollout("p", "")], step=5).scores
+    expected = {
+        "sum": [0.6, -0.2],
+        "gate": [1.0, -1.0],
+        "clip": [2.0, 0.0],
+        "min": [1.0, 0.0],
+        "product": [20.0, 0.0],
+        "late": [2.0, 0.0],
+    }
+    assert expected == {name: pytest.approx(column) for name, column in scores.items()}
+
+
+def test_a_composition_says_when_a_part_failed() -> None:
+    """With a default the sum stands and says it failed; without one there is no score."""
+
+    def broken(completion: str) -> float:
+        raise ValueError("no")
+
+    with_default = reward(name="a", default=0.5)(broken) + reward(name="n")(length)
+    without = reward(name="b", default=None)(broken) + reward(name="n2")(length)
+    with Runtime({"with": with_default, "without": without}, workers=1) as runtime:
+        batch = runtime.score([Rollout("p", "xx")])
+    assert (Status.FAILED, 2.5, Cause.EXCEPTION) == (
+        batch["with"][0].status,
+        batch["with"][0].score,
+        batch["with"][0].cause,
+    )
+    assert (Status.FAILED, None) == (batch["without"][0].status, batch["without"][0].score)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([length, length], {}), "two rewards are named 'length'"),
+        (([], {}), "no rewards"),
+        (([length], {"weights": [1.0, 2.0]}), "2 weights for 1 rewards"),
+        (([length], {"weights": {"lenght": 1.0}}), "weights name 'lenght'"),
+        (([length], {"weights": [float("nan")]}), "finite"),
+        (([length], {"workers": 0}), "workers=0"),
+        (([length], {"lane": "outline"}), "lane='outline'"),
+        (([length], {"on_failure": "ignore"}), "on_failure='ignore'"),
+        (([length], {"max_infrastructure_rate": 2}), "max_infrastructure_rate=2"),
+        ((7, {}), "expected a list of rewards"),
+    ],
+)
+def test_a_runtime_that_makes_no_sense_is_refused(arguments: tuple[Any, dict[str, Any]], words: str) -> None:
+    """Each mistake is named with its value."""
+    rewards, options = arguments
+    with pytest.raises(RewardDefinitionError, match=words):
+        Runtime(rewards, **options)
+
+
+def test_raise_policy_names_reward_step_and_row() -> None:
+    """With on_failure='raise' the first failure stops the batch with our error; the runtime stays usable."""
+
+    @reward
+    def picky(completion: str) -> float:
+        if completion == "bad":
+            raise KeyError("sum")
+        return 1.0
+
+    for lane in ("worker", "inline"):
+        with Runtime([picky], workers=1, lane=lane, on_failure="raise") as runtime:
+            with pytest.raises(RewardFailedError, match=r"'picky' failed at step 12 on row 1 \(exception\): KeyError"):
+                runtime.score([Rollout("p", "ok"), Rollout("p", "bad")], step=12)
+            assert [1.0] == runtime.score([Rollout("p", "ok")]).totals
+
+
+def test_too_much_lost_infrastructure_raises() -> None:
+    """When more than half of a reward's calls are lost through nobody's fault there is an error, not noise."""
+
+    @reward
+    def killed(completion: str) -> float:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 1.0
+
+    with Runtime([killed], workers=1) as runtime, pytest.raises(InfrastructureError, match="'killed': 100% of 2 calls"):
+        runtime.score(_rollouts(2))
+
+
+def test_a_closed_runtime_says_so() -> None:
+    """Scoring after close is our error, and closing twice is no error."""
+    runtime = Runtime([length], workers=1)
+    runtime.score(_rollouts(1))
+    runtime.close()
+    runtime.close()
+    with pytest.raises(RuntimeClosedError, match="closed"):
+        runtime.score(_rollouts(1))
+
+
+def test_what_cannot_travel_is_named_with_its_remedy() -> None:
+    """A closure over a lock is refused when the runtime is made; a plain closure and a lambda travel."""
+    lock, offset = threading.Lock(), 5
+
+    def holds_a_lock(completion: str) -> float:
+        with lock:
+            return 1.0
+
+    with pytest.raises(RewardTransportError, match=r"'holds_a_lock' cannot travel.*lane='inline'"):
+        Runtime([holds_a_lock])
+    assert [1.0] == Runtime([holds_a_lock], lane="inline").score([Rollout("p", "c")]).totals
+    with Runtime([reward(name="closure")(lambda completion: len(completion) + offset)], workers=1) as runtime:
+        assert [6.0] == runtime.score([Rollout("p", "c")]).totals
+
+
+def test_a_reward_that_loads_here_but_not_there_is_named(tmp_path: Path) -> None:
+    """A file that fails to import in a worker gives its own traceback, not a hang."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import os\nfrom rewardkit import reward\n"
+        f"if os.getpid() != {os.getpid()}:\n    raise ImportError('only at home')\n"
+        "@reward\ndef homely(completion: str) -> float:\n    return 1.0\n"
+    )
+    with Runtime([f"{file}:homely"], workers=1) as runtime, pytest.raises(RewardLoadError, match="only at home"):
+        runtime.score(_rollouts(1))
+
+
+def test_a_module_that_exits_on_import_does_not_hang_the_runtime(tmp_path: Path) -> None:
+    """Workers that die while loading are given up after a few."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        f"import os\nif os.getpid() != {os.getpid()}:\n    os._exit(5)\ndef leaves(completion: str) -> float:\n    return 1.0\n"
+    )
+    with (
+        Runtime([f"{file}:leaves"], workers=1) as runtime,
+        pytest.raises(RewardLoadError, match="code 5 while loading"),
+    ):
+        runtime.score(_rollouts(1))
+
+
+SCRIPT = """
+    from rewardkit import Rollout, Runtime, Score, reward
+    from dataclasses import dataclass
+
+    print("main runs")
+    FACTOR = 3
+
+    @dataclass
+    class Note:
+        text: str
+
+    @reward
+    def mine(completion: str, note: Note) -> Score:
+        return Score(FACTOR * len(completion), reason=note.text)
+
+    with Runtime([mine], workers=2) as runtime:
+        batch = runtime.score([Rollout("p", "abc", {"note": '{"text": "hi"}'})] * 4)
+    print(batch.scores["mine"], batch["mine"][0].reason)
+"""
+
+
+def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
+    """Rewards of a script's own main module work, and no worker runs the script again."""
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    for arguments in ([str(script)], ["-c", script.read_text()]):
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        assert ("main runs\n[9.0, 9.0, 9.0, 9.0] hi\n", "") == (done.stdout, done.stderr)
+
+
+def test_a_script_read_from_standard_input_works() -> None:
+    """At the prompt and in a notebook there is no file; rewards travel all the same."""
+    done = subprocess.run(
+        [sys.executable, "-"], input=textwrap.dedent(SCRIPT), capture_output=True, text=True, timeout=60
+    )
+    assert ("main runs\n[9.0, 9.0, 9.0, 9.0] hi\n", "") == (done.stdout, done.stderr)
+
+
+WITH_A_LONG_CALL = """
+    import sys, time
+    from rewardkit import Rollout, Runtime, reward
+
+    @reward(timeout_s=600)
+    def long(completion: str) -> float:
+        import subprocess
+        subprocess.Popen(["sleep", "600"])
+        time.sleep(600)
+        return 1.0
+
+    runtime = Runtime([long], workers=2)
+    runtime.start()
+    while len(runtime.processes) < 2:
+        time.sleep(0.02)
+    print("ready", flush=True)
+    runtime.score([Rollout("p", "c")] * 4)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_process_outlives_a_parent(tmp_path: Path, end: signal.Signals) -> None:
+    """However the trainer ends, its workers and what they started are gone within seconds."""
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(WITH_A_LONG_CALL))
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert parent.stdout is not None
+    assert b"ready\n" == parent.stdout.readline()
+    family = psutil.Process(parent.pid).children(recursive=True)
+    deadline = time.monotonic() + 10
+    while not any("sleep" in process.name() for process in family) and time.monotonic() < deadline:
+        time.sleep(0.05)
+        family = psutil.Process(parent.pid).children(recursive=True)
+    assert len(family) >= 4
+    parent.send_signal(end)
+    parent.wait(timeout=20)
+    parent.stdout.close()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert [] == alive
+
+
+def test_a_fork_of_the_trainer_neither_uses_nor_breaks_the_runtime() -> None:
+    """A forked child is refused, and the parent goes on scoring."""
+    with Runtime([length], workers=1) as runtime:
+        runtime.score(_rollouts(1))
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                runtime.score(_rollouts(1))
+            except RuntimeClosedError:
+                code = 7
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        assert 7 == os.waitstatus_to_exitcode(status)
+        assert [0.0] == runtime.score(_rollouts(1)).totals
+
+
+def test_workers_see_environment_and_path_of_a_config(tmp_path: Path) -> None:
+    """A YAML configuration gives rewards by reference, and variables that only the workers see."""
+    (tmp_path / "mine.py").write_text(
+        "import os\ndef env(completion: str) -> float:\n    return float(os.environ['BONUS'])\n"
+    )
+    (tmp_path / "rewards.yaml").write_text('functions:\n  bonus: "mine.py:env"\nruntime:\n  env: {BONUS: "2.5"}\n')
+    from rewardkit import RewardFunctionsConfig
+
+    with Runtime(RewardFunctionsConfig.from_yaml(tmp_path / "rewards.yaml"), workers=1) as runtime:
+        assert {"bonus": [2.5]} == runtime.score([Rollout("p", "c")]).scores
+    assert "BONUS" not in os.environ
+
+
+def test_rows_of_a_batch_are_json() -> None:
+    """to_rows gives what json takes: prompt, completion, example, total and each outcome."""
+    with Runtime([answer_is], workers=1) as runtime:
+        (row,) = runtime.score([Rollout("p", "7", {"answer": "7"})]).to_rows()
+    again = json.loads(json.dumps(row))
+    assert (0, "p", "7", {"answer": "7"}, 1.0) == tuple(
+        again[k] for k in ("row", "prompt", "completion", "example", "total")
+    )
+    assert ("scored", 1.0, 1) == tuple(again["rewards"]["answer_is"][k] for k in ("status", "score", "attempts"))
+
+
+def test_a_reward_that_always_fails_alike_is_called_broken(caplog: pytest.LogCaptureFixture) -> None:
+    """Every call failing with one error is said once, loudly; rewards that mostly fail are warned of once."""
+
+    @reward
+    def broken(completion: str) -> float:
+        raise NameError("name 'nmupy' is not defined")
+
+    @reward
+    def mostly(completion: str) -> float:
+        if completion:
+            raise ValueError(completion)
+        return 1.0
+
+    with Runtime([broken, mostly], workers=1) as runtime:
+        for _ in range(3):
+            runtime.score(_rollouts(40))
+    levels = [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records]
+    assert [("ERROR", "reward 'broken'"), ("WARNING", "reward 'mostly'")] == levels
+    assert "nmupy" in caplog.records[0].getMessage()

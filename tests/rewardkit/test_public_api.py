@@ -1,0 +1,68 @@
+"""The public names, what importing costs, and the floors."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rewardkit
+from rewardkit import errors
+
+HEAVY = ("torch", "trl", "transformers", "openai", "ray", "starlette", "uvicorn", "datasets", "peft")
+
+
+def test_every_public_name_is_listed_and_only_those() -> None:
+    """__all__ is sorted and names exactly what the package imports by name."""
+    text = Path(rewardkit.__file__).read_text()
+    imported = set(re.findall(r"\w+", " ".join(re.findall(r"import \(?([^)\n]*(?:\n[^)]*)?)\)?\n", text))))
+    assert sorted(rewardkit.__all__) == rewardkit.__all__
+    assert set(rewardkit.__all__) <= imported
+    assert all(hasattr(rewardkit, name) for name in rewardkit.__all__)
+
+
+@pytest.mark.parametrize("package", ["rewardkit", "rewardkit.cli", "sandbox", "builtin_rewards", "trainer_adapter"])
+def test_importing_loads_nothing_heavy(package: str) -> None:
+    """No package loads torch, trl, openai or a web framework by being imported."""
+    probe = f"import sys, {package}; print(*[m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert "" == done.stdout.strip()
+
+
+def test_every_error_is_in_the_tree_that_its_module_draws_and_pickles() -> None:
+    """Each class stands in the drawing, derives from RewardError, is public, and survives a pickle."""
+    assert errors.__doc__ is not None
+    drawn = set(re.findall(r"[├└]── (\w+)", errors.__doc__)) | {"RewardError"}
+    defined = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert defined == drawn
+    for name in defined:
+        error = getattr(errors, name)("what", "why")
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(error), error.args) == (type(again), again.args)
+        assert name in rewardkit.__all__
+        assert isinstance(error, rewardkit.RewardError)
+
+
+def test_importing_has_no_effects() -> None:
+    """Importing starts no thread, sets up no logging and reads no environment of ours."""
+    probe = (
+        "import logging, threading, rewardkit, sandbox.workers.pool\n"
+        "assert threading.active_count() == 1 and not logging.getLogger().handlers"
+    )
+    subprocess.run([sys.executable, "-c", probe], check=True)
+
+
+def test_all_modules_say_what_they_own() -> None:
+    """Every module of the four packages starts with a docstring."""
+    silent = []
+    for package in ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter"):
+        folder = Path(importlib.import_module(package).__file__ or "").parent
+        for path in folder.rglob("*.py"):
+            if not path.read_text().lstrip().startswith(('"""', "#!")):
+                silent.append(str(path))
+    assert [] == silent

@@ -1,0 +1,46 @@
+"""The public API as users write it; `mypy tests/typing` must find nothing."""
+
+from __future__ import annotations
+
+from rewardkit import Outcome, Reward, Rollout, Runtime, Score, ScoreBatch, clip, gate, group_reward, reward
+
+
+@reward
+def exact(completion: str, answer: str) -> float:
+    return float(completion == answer)
+
+
+@reward(name="correct", timeout_s=2.0, retries=1, default=None, score_range=(0, 1), on_infrastructure="skip")
+def correct(prompt: str, completion: str, answer: float, choices: list[str] | None = None) -> Score | float | None:
+    return Score(0.5, reason="right method, wrong sum", metrics={"distance": 3})
+
+
+@reward(concurrency=8)
+async def judged(prompt: str, completion: str) -> float:
+    return 1.0
+
+
+@group_reward
+def diverse(completions: list[str], answer: float) -> list[float | None]:
+    return [None for _ in completions]
+
+
+plain: Score | float | None = correct(completion="4", prompt="2+2=", answer="4.0")
+exact_types: float = exact.function("4", "4")
+total = 0.8 * correct + 0.2 * exact
+gated = gate(exact, clip(total, 0, 1)).named("gated")
+longer: Reward[..., float] = exact.with_options(timeout_s=30.0)
+
+with Runtime(
+    [correct, exact, diverse, total, gated, "my_rewards.py:other"], workers=2, weights=[1, 1, 0, 0, 0, 1]
+) as rt:
+    batch: ScoreBatch = rt.score([Rollout(prompt="2+2=", completion="4", example={"answer": "4.0"})], step=3)
+    outcome: Outcome = batch["correct"][0]
+    totals: list[float | None] = batch.totals
+    scores: dict[str, list[float | None]] = batch.scores
+    for row, name, streamed in rt.stream([Rollout("p", "c")]):
+        print(row + 1, name.upper(), streamed.duration_s)
+
+
+async def scored() -> ScoreBatch:
+    return await rt.ascore([Rollout("p", "c")])
