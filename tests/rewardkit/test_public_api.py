@@ -63,6 +63,6 @@ def test_all_modules_say_what_they_own() -> None:
     for package in ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter"):
         folder = Path(importlib.import_module(package).__file__ or "").parent
         for path in folder.rglob("*.py"):
-            if not path.read_text().lstrip().startswith(('"""', "#!")):
+            if not path.read_text().lstrip().startswith(('"""', 'r"""', "#!")):
                 silent.append(str(path))
     assert [] == silent

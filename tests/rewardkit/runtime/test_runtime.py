@@ -397,7 +397,8 @@ def test_a_module_that_exits_on_import_does_not_hang_the_runtime(tmp_path: Path)
     """Workers that die while loading are given up after a few."""
     file = tmp_path / "mine.py"
     file.write_text(
-        f"import os\nif os.getpid() != {os.getpid()}:\n    os._exit(5)\ndef leaves(completion: str) -> float:\n    return 1.0\n"
+        f"import os\nif os.getpid() != {os.getpid()}:\n    os._exit(5)\n"
+        "def leaves(completion: str) -> float:\n    return 1.0\n"
     )
     with (
         Runtime([f"{file}:leaves"], workers=1) as runtime,

@@ -66,7 +66,7 @@ def _check(rollouts: list[Rollout], outcomes: Any) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_thousand_evaluations_leak_nothing(full: bool) -> None:
-    """1% of faults among 100,000 evaluations (15,000 in short form): all right, no process, descriptor or memory lost."""
+    """1% of faults among 100,000 evaluations (15,000 in short form): all right, and nothing is lost."""
     batches = 20 if full else 3
     me = psutil.Process()
     before = {child.pid for child in me.children(recursive=True)}

@@ -249,10 +249,9 @@ def test_children_that_a_call_leaves_behind_are_ended() -> None:
                     os.setsid()
                     time.sleep(600)
             os._exit(1)
-        if completion == "x":
-            if os.fork() == 0:
-                os.setsid()
-                time.sleep(600)
+        if completion == "x" and os.fork() == 0:
+            os.setsid()
+            time.sleep(600)
         return len(completion)
 
     before = _processes()

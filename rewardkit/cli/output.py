@@ -1,0 +1,73 @@
+"""The file of scored rows: written beside its place and renamed, so that it is whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from rewardkit.errors import ConfigError
+
+
+def check_writable(path: Path, data: Path) -> None:
+    """Refuse a place that cannot be written to, before any work is done.
+
+    Raises:
+        ConfigError: It is a folder or the data file itself, or its folder does not take files.
+    """
+    if path.is_dir():
+        raise ConfigError(f"--out {path}: is a folder; name a file in it")
+    if path.exists() and data.exists() and path.samefile(data):
+        raise ConfigError(f"--out {path}: is the data file itself; name another")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as reason:
+        raise ConfigError(f"--out {path}: cannot write to {path.parent}: {reason.strerror or reason}") from reason
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write one JSON object a line; the file appears when the last of them is on disk."""
+    with _replacing(path) as file:
+        for row in rows:
+            file.write(_line(row))
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[str]]:
+    file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, before it is renamed
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+    )
+    try:
+        with file:
+            yield file.file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(file.name, _mode(path))
+        os.replace(file.name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(file.name)
+        raise
+
+
+def _mode(path: Path) -> int:
+    """Gives the permissions that the file has, or that a new one would get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    text = json.dumps(row, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can say and UTF-8 cannot
+        text = json.dumps(row)
+    return text + "\n"

@@ -1,0 +1,130 @@
+"""The program: its commands, those that other packages add, and the border where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from rewardkit.cli.exits import EXIT_CODES, INFRASTRUCTURE, INTERRUPTED, MISTAKE
+from rewardkit.cli.listing import list_command
+from rewardkit.cli.new import new_command
+from rewardkit.cli.score import score_command
+from rewardkit.cli.text import plain
+from rewardkit.errors import InfrastructureError, RewardError
+
+COMMANDS = "rewardkit.commands"
+"""The entry-point group under which packages add commands: functions that typer reads as its own."""
+
+
+class Program(typer.core.TyperGroup):
+    """The group of commands. Commands of other packages are loaded when they are asked for, or listed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        own = super().list_commands(ctx)
+        return [*own, *sorted(set(_offered()) - set(own))]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return super().get_command(ctx, cmd_name) or _load(cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _say("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Runs a command line and ends the process with one of the documented exit codes."""
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")  # a terminal's encoding may lack a letter
+        try:
+            return super().main(*arguments, **options)
+        except InfrastructureError as fault:
+            _say(f"error: {fault}")
+            sys.exit(INFRASTRUCTURE)
+        except RewardError as mistake:
+            _say(f"error: {mistake}")
+            sys.exit(MISTAKE)
+        except OSError as fault:
+            _say(f"error: {fault}")
+            sys.exit(INFRASTRUCTURE)
+        except Exception:
+            traceback.print_exc()
+            _say("error: this is a fault of rewardkit's own; please report it with the lines above")
+            sys.exit(INFRASTRUCTURE)
+
+
+def _say(words: str) -> None:
+    print(plain(words), file=sys.stderr)
+
+
+def _offered() -> dict[str, importlib.metadata.EntryPoint]:
+    return {point.name: point for point in importlib.metadata.entry_points(group=COMMANDS)}
+
+
+def _load(name: str) -> Any:
+    """Gives another package's command; one that says what is wrong where it does not load; ``None`` for no such."""
+    point = _offered().get(name)
+    if point is None:
+        return None
+    try:
+        function = point.load()
+    except Exception as fault:
+        function = _unavailable(point.value, f"{type(fault).__name__}: {fault}")
+    only = typer.Typer(add_completion=False)
+    only.command(name, no_args_is_help=False)(function)
+    return typer.main.get_command(only)
+
+
+def _unavailable(place: str, reason: str) -> Callable[[], None]:
+    def unavailable() -> None:
+        _say(f"error: {place} does not load: {reason}")
+        raise typer.Exit(MISTAKE)
+
+    unavailable.__doc__ = f"Not available: {reason}"
+    return unavailable
+
+
+app = typer.Typer(
+    cls=Program,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rewardkit {importlib.metadata.version('rewardkit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def rewardkit(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Write, check and run reward functions for RL fine-tuning of language models.
+
+    Begin with [bold]rewardkit new correct[/], which writes a reward and its test; then
+    [bold]rewardkit score correct.py rollouts.jsonl[/] scores a file with it.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # so that module:name finds what lies here, as under python -m
+
+
+app.command("score", no_args_is_help=True, epilog=EXIT_CODES)(score_command)
+app.command("list", epilog=EXIT_CODES)(list_command)
+app.command("new", no_args_is_help=True, epilog=EXIT_CODES)(new_command)

@@ -1,0 +1,129 @@
+"""A summary as people read it: a table of rewards, and below it what failed."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rewardkit.cli.screen import table
+from rewardkit.cli.summary import Failure, RewardSummary, Spread, Summary
+from rewardkit.cli.text import last_lines, plain, shortened
+
+SHOWN_FAILURES = 5
+"""Kinds of failure that are shown."""
+_NAME_CHARS = 28
+_TIMED_WIDTH = 90
+_LOG_LINES = 3
+_NONE = "-"
+
+
+def print_report(summary: Summary, console: Console) -> None:
+    """Print the table, the failures and a line of totals."""
+    console.print(_rewards(summary, timed=console.width >= _TIMED_WIDTH))
+    if summary.failures:
+        _print_failures(summary, console)
+    console.print(Text(_closing(summary), style="dim"))
+
+
+def _rewards(summary: Summary, *, timed: bool) -> Table:
+    weighted = any(reward.weight != 1 for reward in summary.rewards.values())
+    numbers = ["mean", "std", "min", "max", "skipped", "failed"]
+    shown = table("reward", *(["weight"] if weighted else []), *numbers, *(["p50", "p95"] if timed else []))
+    for column in shown.columns:
+        column.justify = "right"
+        column.no_wrap = True
+        column.overflow = "ellipsis"
+    shown.columns[0].justify = "left"
+    shown.columns[0].min_width = min(10, max(len(name) for name in summary.rewards))
+    shown.columns[0].no_wrap = False  # the one column that gives way where the terminal is narrow
+    for name, reward in summary.rewards.items():
+        shown.add_row(
+            Text(shortened(name, _NAME_CHARS), style="bold", no_wrap=True, overflow="ellipsis"),
+            *([f"{reward.weight:.3g}"] if weighted else []),
+            *_spread(reward.scores),
+            f"{reward.skipped:,}" if reward.skipped else _NONE,
+            _failed(reward),
+            *([duration(reward.p50_s), duration(reward.p95_s)] if timed else []),
+        )
+    shown.add_section()
+    shown.add_row(Text("total", style="bold"), *([""] if weighted else []), *_spread(summary.totals))
+    return shown
+
+
+def _print_failures(summary: Summary, console: Console) -> None:
+    kinds = len(summary.failures)
+    more = f", {SHOWN_FAILURES} of {kinds} kinds" if kinds > SHOWN_FAILURES else ""
+    _line(console, Text.assemble(("failures", "bold"), f" (most frequent first{more}; rows count from 0)"))
+    for failure in summary.failures[:SHOWN_FAILURES]:
+        _print_failure(failure, console)
+    console.print()
+
+
+def _print_failure(failure: Failure, console: Console) -> None:
+    more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"
+    name = shortened(failure.reward, _NAME_CHARS)
+    _line(console, Text.assemble("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  row {failure.row}{more}"))
+    room = max(20, console.width - 8)
+    for line in _error_lines(failure, room):
+        _line(console, Text(f"      {line}"))
+    for line in last_lines(failure.logs, _LOG_LINES, room - 2):
+        _line(console, Text(f"      │ {line}", style="dim"))
+
+
+def _line(console: Console, text: Text) -> None:
+    console.print(text, no_wrap=True, overflow="ellipsis")
+
+
+def _error_lines(failure: Failure, room: int) -> list[str]:
+    """Gives an error on up to two lines."""
+    return textwrap.wrap(plain(failure.error), room, max_lines=2, placeholder=" …")
+
+
+def _closing(summary: Summary) -> str:
+    rate = f", {summary.rows / summary.seconds:,.0f} rows/s" if summary.seconds > 0 else ""
+    words = f"{summary.rows:,} {'row' if summary.rows == 1 else 'rows'} in {duration(summary.seconds)}{rate}"
+    without = summary.rows - summary.totals.count
+    if without:
+        words += f"; {without:,} without a total"
+    if any(reward.failed for reward in summary.rewards.values()):
+        words += "; a failed call counts with its reward's default"
+    return words
+
+
+def _failed(reward: RewardSummary) -> Text:
+    """Gives the failures, one cause a line."""
+    if not reward.failed:
+        return Text(_NONE)
+    return Text("\n".join(f"{cause} {count:,}" for cause, count in reward.failed.items()), style="red")
+
+
+def _spread(spread: Spread) -> list[str]:
+    return [number(value) for value in (spread.mean, spread.std, spread.min, spread.max)]
+
+
+def number(value: float | None) -> str:
+    """Gives a number with four decimals, fewer for large ones, in powers of ten where these would not do."""
+    if value is None:
+        return _NONE
+    size = abs(value)
+    if size and not 1e-4 <= size < 1e7:
+        return f"{value:.2e}"
+    return f"{value:.{4 if size < 10 else 2 if size < 1000 else 0}f}"
+
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
+
+
+def duration(seconds: float | None) -> str:
+    """Gives a duration in the unit that suits it, with three digits."""
+    if seconds is None:
+        return _NONE
+    if seconds >= 120:
+        minutes, rest = divmod(round(seconds), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+    unit, size = next((pair for pair in _UNITS if seconds >= pair[1]), _UNITS[-1])
+    return f"{seconds / size:.3g} {unit}"

@@ -1,0 +1,102 @@
+"""Which rewards a command line means: references, or a YAML file, with its ``--timeout``."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rewardkit.compose import Composable, Composite
+from rewardkit.config import RewardFunctionsConfig
+from rewardkit.decorator import Reward
+from rewardkit.errors import ConfigError
+from rewardkit.registry import RewardSet, resolve_all, resolve_set
+
+AnyReward = Reward[..., Any]
+
+
+def quiet() -> contextlib.AbstractContextManager[Any]:
+    """Within it, what a reward file prints as it is imported goes to stderr: stdout is for results."""
+    return contextlib.redirect_stdout(sys.stderr)
+
+
+def is_config(references: str) -> bool:
+    """Whether the argument is a YAML file of rewards."""
+    return Path(references).suffix in (".yaml", ".yml")
+
+
+def split(references: str) -> list[str]:
+    """Gives the references in a comma-separated list.
+
+    Raises:
+        ConfigError: One of them is empty.
+    """
+    parts = [part.strip() for part in references.split(",")]
+    if not all(parts):
+        raise ConfigError(f"{references!r}: expected file.py, file.py:name or module:name, separated by commas")
+    return parts
+
+
+def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
+    """Gives the rewards under names of their own.
+
+    Args:
+        references: Comma-separated references, or a YAML file.
+        timeout_s: Seconds that stand in for every reward's own timeout; ``None`` keeps these.
+
+    Raises:
+        RewardError: One leads nowhere, two have one name, or the timeout makes no sense.
+    """
+    if timeout_s is not None and not 0 < timeout_s < math.inf:
+        raise ConfigError(f"--timeout {timeout_s:g}: expected a number of seconds greater than 0")
+    with quiet():
+        config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None
+        found = resolve_set(config if config is not None else split(references))
+    if timeout_s is None:
+        return found
+    changed: dict[AnyReward, AnyReward] = {}
+    rewards = {name: _with_timeout(reward, timeout_s, changed) for name, reward in found.rewards.items()}
+    return dataclasses.replace(found, rewards=rewards)
+
+
+def listed(references: str) -> list[Composable]:
+    """Gives the rewards that references name, also where two have one name.
+
+    Raises:
+        RewardError: One leads nowhere.
+    """
+    if is_config(references):
+        return list(chosen(references).rewards.values())
+    with quiet():
+        return [reward for reference in split(references) for reward in resolve_all(reference)]
+
+
+def leaves_of(rewards: Sequence[Composable]) -> list[AnyReward]:
+    """Gives the plain rewards among and inside these, each once."""
+    leaves: dict[AnyReward, None] = {}
+    for reward in rewards:
+        if isinstance(reward, Composite):
+            leaves.update(dict.fromkeys(reward.leaves))
+        else:
+            assert isinstance(reward, Reward)
+            leaves[reward] = None
+    return list(leaves)
+
+
+def _with_timeout(node: Any, timeout_s: float, changed: dict[AnyReward, AnyReward]) -> Any:
+    """Gives a reward, or a composition with its leaves, that has another timeout; what is shared stays shared."""
+    if isinstance(node, Reward):
+        if node not in changed:
+            changed[node] = node.with_options(timeout_s=timeout_s)
+        return changed[node]
+    if isinstance(node, tuple):
+        return tuple(_with_timeout(part, timeout_s, changed) for part in node)
+    if isinstance(node, Composite) and dataclasses.is_dataclass(node):
+        parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+        changed_parts = {name: _with_timeout(part, timeout_s, changed) for name, part in parts.items()}
+        return dataclasses.replace(node, **changed_parts)
+    return node

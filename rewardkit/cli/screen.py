@@ -1,0 +1,83 @@
+"""The terminal: its width, the look of tables, progress. Imported only when something is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+PIPED_WIDTH = 100
+"""Columns where the output goes to a file or a pipe."""
+_REFRESH_S = 0.1
+
+
+def screen() -> Console:
+    """Gives the console for results, on stdout."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PIPED_WIDTH)
+
+
+def table(*columns: str) -> Table:
+    """Gives an empty table, ruled only under its head."""
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    return shown
+
+
+class Ticker(Protocol):
+    """Told of each call that is finished."""
+
+    def __call__(self, *, failed: bool) -> None: ...
+
+
+@contextlib.contextmanager
+def progress(total: int) -> Iterator[Ticker]:
+    """Gives a ticker that moves a progress bar on stderr, or does nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield _no_tick
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("scoring"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=total, failed="")
+        done = failures = 0
+        shown_at = 0.0
+
+        def tick(*, failed: bool) -> None:
+            nonlocal done, failures, shown_at
+            done += 1
+            failures += failed
+            now = time.monotonic()
+            if now - shown_at >= _REFRESH_S or done == total:
+                shown_at = now
+                bar.update(task, completed=done, failed=f"[red]{failures} failed[/]" if failures else "")
+
+        yield tick
+
+
+def _no_tick(*, failed: bool) -> None:
+    pass

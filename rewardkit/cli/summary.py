@@ -1,0 +1,159 @@
+"""What a scored batch comes to: numbers a reward, and the failures worth reading first."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.types import Outcome, Status
+
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How numbers lie.
+
+    Attributes:
+        count: How many there are; with 0 the others are ``None``.
+        mean: Their mean.
+        std: Their standard deviation, over ``count`` (not ``count - 1``).
+        min: The least.
+        max: The greatest.
+    """
+
+    count: int
+    mean: float | None = None
+    std: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSummary:
+    """One reward's outcomes in numbers.
+
+    Attributes:
+        weight: Its weight in the totals.
+        scores: Spread of the scores handed on: a failed call counts with its default.
+        scored: Calls that gave a score.
+        skipped: Calls that said not applicable.
+        failed: Calls that failed, by cause.
+        p50_s: Median seconds a call took; ``None`` for a composition, and where no call was timed.
+        p95_s: 95th percentile of the same.
+    """
+
+    weight: float
+    scores: Spread
+    scored: int
+    skipped: int
+    failed: Mapping[str, int]
+    p50_s: float | None
+    p95_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Failures of one reward with one cause and one error, numbers in it aside, by their first.
+
+    Attributes:
+        reward: The reward's name.
+        row: The first row that failed so, counted from 0.
+        cause: Why.
+        error: The first one's words.
+        calls: How many rows failed so.
+        logs: What the first of them printed.
+    """
+
+    reward: str
+    row: int
+    cause: str
+    error: str
+    calls: int
+    logs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What ``rewardkit score`` tells.
+
+    Attributes:
+        rows: Rollouts scored.
+        seconds: Wall-clock time of the scoring.
+        rewards: Numbers a reward, by name.
+        totals: Spread of the weighted totals; rows without a total are left out.
+        failures: Kinds of failure, the most frequent first.
+    """
+
+    rows: int
+    seconds: float
+    rewards: Mapping[str, RewardSummary]
+    totals: Spread
+    failures: Sequence[Failure] = field(default_factory=tuple)
+
+
+def summarize(
+    batch: ScoreBatch, leaves: Mapping[str, Sequence[Outcome | None]], seconds: float, compositions: frozenset[str]
+) -> Summary:
+    """Gives the summary of a batch.
+
+    Args:
+        batch: The scores under the names that the user gave.
+        leaves: Outcomes of the plain rewards, where failures are read: a composition only repeats them.
+        seconds: Wall-clock time of the scoring.
+        compositions: Names in the batch that are compositions; their calls take no time of their own.
+    """
+    rewards = {
+        name: _of_reward(batch.weights[name], column, timed=name not in compositions) for name, column in batch.items()
+    }
+    return Summary(len(batch.rollouts), seconds, rewards, _spread(batch.totals), _failures(leaves))
+
+
+def _of_reward(weight: float, outcomes: Sequence[Outcome], *, timed: bool) -> RewardSummary:
+    statuses = Counter(outcome.status for outcome in outcomes)
+    failed = Counter(str(outcome.cause) for outcome in outcomes if outcome.status is Status.FAILED)
+    times = [o.duration_s for o in outcomes if timed and o.attempts and not o.cached]
+    p50_s, p95_s = (float(p) for p in np.percentile(times, [50, 95])) if times else (None, None)
+    return RewardSummary(
+        weight=weight,
+        scores=_spread(outcome.score for outcome in outcomes),
+        scored=statuses[Status.SCORED],
+        skipped=statuses[Status.SKIPPED],
+        failed=dict(failed.most_common()),
+        p50_s=p50_s,
+        p95_s=p95_s,
+    )
+
+
+def _spread(numbers: Iterable[float | None]) -> Spread:
+    known = np.array([number for number in numbers if number is not None], dtype=float)
+    if not known.size:
+        return Spread(0)
+    with np.errstate(over="ignore"):  # scores near the largest float: their spread is infinite, and says so
+        return Spread(len(known), float(known.mean()), float(known.std()), float(known.min()), float(known.max()))
+
+
+def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    first: dict[tuple[str, str, str], tuple[int, Outcome]] = {}
+    for name, column in leaves.items():
+        for row, outcome in enumerate(column):
+            if outcome is not None and outcome.status is Status.FAILED:
+                kind = (name, str(outcome.cause), _NUMBERS.sub("#", outcome.error or ""))
+                counts[kind] += 1
+                first.setdefault(kind, (row, outcome))
+    return [
+        Failure(kind[0], first[kind][0], kind[1], first[kind][1].error or "", calls, first[kind][1].logs)
+        for kind, calls in counts.most_common()
+    ]
+
+
+def as_json(summary: Summary, failures: int) -> dict[str, Any]:
+    """Gives the summary ready for JSON, with so many kinds of failure."""
+    return {**asdict(summary), "failures": [asdict(failure) for failure in summary.failures[:failures]]}

@@ -1,0 +1,23 @@
+"""Text that others wrote, made safe and short for a terminal."""
+
+from __future__ import annotations
+
+
+def plain(text: str) -> str:
+    """Gives the text with control characters written out, so that a completion cannot steer the terminal.
+
+    Line breaks and tabs stay.
+    """
+    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+
+
+def shortened(text: str, chars: int) -> str:
+    """Gives the text on one line of at most so many characters, an ellipsis at its end where it was longer."""
+    text = plain(" ".join(text.split()))
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+def last_lines(text: str, lines: int, chars: int) -> list[str]:
+    """Gives the last lines that are not blank, each of at most so many characters."""
+    kept = [line for line in text.splitlines() if line.strip()][-lines:]
+    return [shortened(line, chars) for line in kept]

@@ -1,0 +1,124 @@
+"""``rewardkit train``: what it reads, what it asks of the trainer, what it shows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rewardkit import ConfigError
+from trainer_adapter.cli import read_plan, train_command
+
+CONFIG = """\
+base_model: some/model
+reward_fns: [rewards.py]
+dataset: train.jsonl
+output_dir: runs/first
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration file."""
+    path = tmp_path / "grpo.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What a trainer that trains nothing was asked to do."""
+    seen: list[dict[str, Any]] = []
+
+    def train(config: Any, dataset: Path, output_dir: Path, **options: Any) -> Any:
+        seen.append({"config": config, "dataset": dataset, "output_dir": output_dir, **options})
+        log = [{"reward": 0.25, "loss": 0.5}, {"reward": 0.75, "entropy": 1.0}, {"train_runtime": 3.0}]
+        return SimpleNamespace(
+            output_dir=output_dir, trained=output_dir / "adapter", steps=60, seconds=12.3, log_history=log
+        )
+
+    module = ModuleType("trainer_adapter.train")
+    module.train = train  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trainer_adapter.train", module)
+    return seen
+
+
+def _run(*arguments: str) -> Any:
+    app = typer.Typer()
+    app.command()(train_command)
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+
+
+def test_paths_start_from_the_files_folder(config: Path, calls: list[dict[str, Any]]) -> None:
+    """Dataset, output folder and reward files are found from where the configuration lies; a run is resumed."""
+    assert _run(str(config)).exit_code == 0
+    (call,) = calls
+    folder = config.parent
+    assert (call["dataset"], call["output_dir"]) == (folder / "train.jsonl", folder / "runs/first")
+    assert call["config"].reward_fns == (f"{folder}/rewards.py",)
+    assert (call["resume"], call["eval_dataset"], call["callbacks"]) == (True, None, [])
+
+
+def test_options_come_before_the_file(config: Path, calls: list[dict[str, Any]]) -> None:
+    """--output and --no-resume are what the trainer gets."""
+    assert _run(str(config), "--output", "elsewhere", "--no-resume").exit_code == 0
+    assert (calls[0]["output_dir"], calls[0]["resume"]) == (Path("elsewhere"), False)
+
+
+def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dict[str, Any]]) -> None:
+    """People get steps, time and the last of each metric; machines the same as JSON."""
+    shown = _run(str(config), "--output", "out").stdout
+    assert shown == "60 steps in 12 s; at the end reward 0.75, loss 0.5\nwrote out/adapter\n"
+    assert json.loads(_run(str(config), "--output", "out", "--json").stdout) == {
+        "output_dir": "out",
+        "trained": "out/adapter",
+        "steps": 60,
+        "seconds": 12.3,
+        "metrics": {"reward": 0.75, "loss": 0.5},
+    }
+
+
+def test_a_missing_extra_is_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without torch or trl the message says what to install, and the exit code is that of a mistake."""
+
+    def train(*_: Any, **__: Any) -> None:
+        raise ModuleNotFoundError("training needs trl: pip install 'rewardkit[train]'", name="trl")
+
+    module = ModuleType("trainer_adapter.train")
+    module.train = train  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trainer_adapter.train", module)
+    done = _run(str(config))
+    assert (done.exit_code, done.stderr) == (2, "error: training needs trl: pip install 'rewardkit[train]'\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a\n", "expected a mapping of fields"),
+        (CONFIG.replace("dataset: train.jsonl\n", ""), "field 'dataset' is missing"),
+        (CONFIG.replace("train.jsonl", "[1]"), r"dataset=\[1\]: expected a path"),
+        (CONFIG + "eval_dataset: 3\n", "eval_dataset=3: expected a path"),
+        (CONFIG + "train_step: 3\n", "unknown field 'train_step'; did you mean 'train_steps'"),
+        ("base_model: [", "not YAML"),
+    ],
+    ids=["no-mapping", "no-dataset", "dataset", "eval-dataset", "unknown", "no-yaml"],
+)
+def test_a_wrong_file_is_refused_by_name(config: Path, text: str, said: str) -> None:
+    """Each mistake is a ConfigError that names the file and the field."""
+    config.write_text(text)
+    with pytest.raises(ConfigError, match=said) as wrong:
+        read_plan(config)
+    assert str(config) in str(wrong.value)
+
+
+def test_an_output_folder_must_be_named(config: Path) -> None:
+    """Without output_dir in the file and --output there is nowhere to write, and nothing starts."""
+    config.write_text(CONFIG.replace("output_dir: runs/first\n", ""))
+    with pytest.raises(ConfigError, match="no output_dir"):
+        _run(str(config))

