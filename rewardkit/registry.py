@@ -7,7 +7,6 @@ import importlib
 import importlib.metadata
 import inspect
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward, as_reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
-from rewardkit.transport import load_file
+from rewardkit.transport import load_file, own_traceback
 
 RewardLike: TypeAlias = Composable | Callable[..., Any] | str
 """A reward, a composition, a plain function, or a reference to one."""
@@ -114,8 +113,7 @@ def _import(name: str, reference: str) -> ModuleType:
             raise RewardLoadError(f"{reference!r}: no module or built-in reward named {name!r}{hint}") from None
         raise RewardLoadError(f"{reference!r} does not import: {missing}") from missing
     except Exception as fault:
-        words = "".join(traceback.format_exception(fault, limit=-3)).strip()
-        raise RewardLoadError(f"{reference!r} does not import:\n{words}") from fault
+        raise RewardLoadError(f"{reference!r} does not import:\n{own_traceback(fault)}") from fault
 
 
 def _member(module: ModuleType, name: str, reference: str) -> Composable:

@@ -19,7 +19,7 @@ from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import completion_text, conversation, prompt_text
-from rewardkit.types import Rollout, Row
+from rewardkit.types import Arrived, Rollout
 
 
 class Kind(StrEnum):
@@ -48,7 +48,7 @@ RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "exa
 GROUP_RESERVED = frozenset({"prompt", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 """The same for group rewards."""
 
-Filler = Callable[[Sequence[Rollout | Row], CallContext, Sequence[int]], Any]
+Filler = Callable[[Sequence[Rollout | Arrived], CallContext, Sequence[int]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,9 @@ class RewardSpec:
         """Whether the reward reads token ids."""
         return any(p.name == "completion_ids" for p in self.parameters)
 
-    def bind(self, rollouts: Sequence[Rollout | Row], context: CallContext, places: Sequence[int]) -> dict[str, Any]:
+    def bind(
+        self, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
+    ) -> dict[str, Any]:
         """Gives the keyword arguments of one call.
 
         Args:

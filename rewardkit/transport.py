@@ -119,9 +119,18 @@ def load_file(path: Path) -> ModuleType:
         del sys.modules[name]
         if isinstance(fault, KeyboardInterrupt):
             raise
-        words = "".join(traceback.format_exception(fault, limit=-3)).strip()
-        raise RewardLoadError(f"{path} does not import:\n{words}") from fault
+        raise RewardLoadError(f"{path} does not import:\n{own_traceback(fault)}") from fault
     return module
+
+
+def own_traceback(fault: BaseException) -> str:
+    """Gives an error's traceback without the import system's and our own frames."""
+    report = traceback.TracebackException.from_exception(fault)
+    for part in (report, report.__cause__, report.__context__):
+        if part is not None:
+            theirs = [frame for frame in part.stack if not frame.filename.startswith(("<frozen", __file__))]
+            part.stack = traceback.StackSummary.from_list(theirs[-4:])
+    return "".join(report.format()).strip()
 
 
 def find(module: str, qualname: str) -> Any:

@@ -77,7 +77,7 @@ class Rollout:
     completion_ids: Sequence[int] | None = None
 
 
-class Row(NamedTuple):
+class Arrived(NamedTuple):
     """A :class:`Rollout` as it arrives in a worker, quicker to make: the same four fields."""
 
     prompt: Text

@@ -21,7 +21,7 @@ from typing import Any
 from rewardkit.errors import CoercionError
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
-from rewardkit.types import Cause, Rollout, Row, Score
+from rewardkit.types import Arrived, Cause, Rollout, Score
 
 SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
 
@@ -34,7 +34,7 @@ _SHOWN_CHARS = 80
 
 
 def attempt(
-    spec: RewardSpec, rollouts: Sequence[Rollout | Row], context: CallContext, places: Sequence[int]
+    spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
 ) -> Finding:
     """Runs a plain reward once on one rollout, or on one group, and gives the finding. Never raises."""
     try:
@@ -49,7 +49,7 @@ def attempt(
 
 
 async def attempt_async(
-    spec: RewardSpec, rollouts: Sequence[Rollout | Row], context: CallContext, places: Sequence[int]
+    spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
 ) -> Finding:
     """Runs an ``async def`` reward once; the same as :func:`attempt` otherwise."""
     try:

@@ -76,7 +76,8 @@ class Runtime:
     Args:
         rewards: Rewards, plain functions, compositions, references such as ``"my_rewards.py:correct"``,
             a mapping of names to these, or a :class:`~rewardkit.config.RewardFunctionsConfig`.
-        weights: Each reward's weight in the totals, 1 by default.
+        weights: Each reward's weight in the totals. By default 1, and 0 for a reward that is part of a
+            composition in the same set: it counts through that one.
         workers: Worker processes shared by the plain rewards; by default the cores at hand, at most 4.
         lane: ``"worker"``, or ``"inline"`` for the caller's own process.
         memory_bytes: Memory of one worker; ``None`` for no limit.
@@ -107,7 +108,7 @@ class Runtime:
         self._pool: WorkerPool | None = None
         resolved = resolve_set(rewards)
         self._rewards = resolved.rewards
-        self.weights = _weights(list(self._rewards), weights)
+        self.weights = _weights(self._rewards, weights)
         self._leaves = _leaves(self._rewards.values())
         self._max_infrastructure_rate = _share(max_infrastructure_rate)
         self._raise_failures = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
@@ -353,9 +354,13 @@ def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
     return list(leaves)
 
 
-def _weights(names: Sequence[str], weights: Sequence[float] | Mapping[str, float] | None) -> dict[str, float]:
+def _weights(
+    rewards: Mapping[str, Composable], weights: Sequence[float] | Mapping[str, float] | None
+) -> dict[str, float]:
+    names = list(rewards)
     if weights is None:
-        return dict.fromkeys(names, 1.0)
+        parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}
+        return {name: 0.0 if reward in parts else 1.0 for name, reward in rewards.items()}
     if isinstance(weights, Mapping):
         unknown = sorted(set(weights) - set(names))
         if unknown:

@@ -8,12 +8,12 @@ from typing import Any
 from rewardkit.decorator import Reward
 from rewardkit.runtime.attempt import attempt, attempt_async, encode
 from rewardkit.spec import CallContext
-from rewardkit.types import Row
+from rewardkit.types import Arrived
 
 
-def rollout_of(segment: bytes | memoryview) -> Row:
+def rollout_of(segment: bytes | memoryview) -> Arrived:
     """Gives a rollout of its own from the bytes that travelled; a reward may change it as it likes."""
-    return Row._make(pickle.loads(segment))  # noqa: S301 - the parent wrote it
+    return Arrived._make(pickle.loads(segment))  # noqa: S301 - the parent wrote it
 
 
 class RewardTarget:

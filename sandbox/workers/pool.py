@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.errors import PoolClosedError, WorkerStartError
+from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 from sandbox.workers.job import Call, CallResult, CallStatus, Job
 from sandbox.workers.slot import (
     CUT_OFF_S,
@@ -44,6 +44,7 @@ from sandbox.workers.slot import (
 )
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import Channel, channel_pair
+from sandbox.workers.worker import INSIDE
 
 MAX_CHUNK = 1024
 """Calls sent to a serial worker at once."""
@@ -98,6 +99,7 @@ class WorkerPool:
         load_timeout_s: Seconds that loading the targets may take.
 
     Raises:
+        SandboxError: It is made inside a worker of another pool.
         WorkerStartError: From jobs, where workers cannot be started or cannot load a target.
     """
 
@@ -112,6 +114,11 @@ class WorkerPool:
         memory_bytes: int | None = DEFAULT_MEMORY_BYTES,
         load_timeout_s: float = 60.0,
     ) -> None:
+        if os.environ.get(INSIDE):
+            raise SandboxError(
+                "a worker cannot start workers of its own; where a file of rewards scores something at its top "
+                "level, put that under: if __name__ == '__main__':"
+            )
         self._targets = list(targets)
         self._setup = (list(sys.path if path is None else path), list(preload), memory_bytes)
         self._memory_bytes = memory_bytes

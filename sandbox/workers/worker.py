@@ -28,6 +28,9 @@ from sandbox.workers.wire import BatchView, Channel
 BOX_S = 0.02
 """Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
 
+INSIDE = "REWARDKIT_INSIDE_WORKER"
+"""Set in the environment of workers and of what they start."""
+
 CHANNEL_LOST = 71
 """Exit code of a worker whose own descriptors were closed under it."""
 
@@ -123,6 +126,7 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
         results: Descriptor of the results file.
         console: Where the interpreter writes its last words in a crash.
     """
+    os.environ[INSIDE] = "1"
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
     channel = Channel(socket.socket(fileno=control))
     _reseed()

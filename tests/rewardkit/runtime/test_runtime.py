@@ -547,3 +547,24 @@ def test_a_reward_that_always_fails_alike_is_called_broken(caplog: pytest.LogCap
     levels = [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records]
     assert [("ERROR", "reward 'broken'"), ("WARNING", "reward 'mostly'")] == levels
     assert "nmupy" in caplog.records[0].getMessage()
+
+
+def test_a_part_of_a_composition_counts_through_it() -> None:
+    """Unless weights say otherwise, a reward that stands beside its own composition is not counted twice."""
+    chars = reward(name="chars")(length)
+    both = (2 * chars).named("both")
+    with Runtime([chars, both], lane="inline") as runtime:
+        assert {"chars": 0.0, "both": 1.0} == runtime.weights
+        assert [6.0] == runtime.score([Rollout("p", "abc")]).totals
+
+
+def test_a_reward_file_that_scores_at_its_top_level_is_told_the_remedy(tmp_path: Path) -> None:
+    """A worker that imports such a file starts no workers of its own; the error says what to do."""
+    file = tmp_path / "eager.py"
+    file.write_text(
+        "import os\nfrom rewardkit import Rollout, Runtime, reward\n"
+        "@reward\ndef one(completion: str) -> float:\n    return 1.0\n"
+        f"if os.getpid() != {os.getpid()}:\n    Runtime([one]).score([Rollout('p', 'c')])\n"
+    )
+    with Runtime([f"{file}:one"], workers=1) as runtime, pytest.raises(RewardLoadError, match="__name__ == '__main__'"):
+        runtime.score(_rollouts(1))
