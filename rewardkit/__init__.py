@@ -21,6 +21,7 @@ from rewardkit.options import RewardOptions
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.scoring import Finished
+from rewardkit.spec import Kind
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "DataError",
     "Finished",
     "InfrastructureError",
+    "Kind",
     "Message",
     "MissingColumnError",
     "Outcome",

@@ -65,7 +65,11 @@ class RuntimeClosedError(RewardError):
 
 
 class InfrastructureError(RewardError):
-    """Too many calls failed for reasons that are not the completions' fault. Nothing was scored by guess."""
+    """Too many calls failed for reasons that are not the completions' fault. Nothing was scored by guess.
+
+    A reward may raise it too, where what it depends on (a server, a database) cannot be reached: that
+    call's cause is then ``infrastructure``, it is tried again, and no default is held against the completion.
+    """
 
 
 class RewardFailedError(RewardError):

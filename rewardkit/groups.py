@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Sequence
 
+from rewardkit.errors import DataError
 from rewardkit.types import Rollout
 
 
@@ -13,6 +15,9 @@ def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
 
     A group has one prompt and one example: rollouts whose prompts agree but whose rows differ are
     of different groups.
+
+    Raises:
+        DataError: A row holds what cannot be compared by its bytes, such as a lock.
     """
     groups: dict[bytes, list[int]] = {}
     last: tuple[object, object] | None = None
@@ -20,7 +25,18 @@ def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
     for place, rollout in enumerate(rollouts):
         if last is None or rollout.prompt is not last[0] or rollout.example is not last[1]:
             last = rollout.prompt, rollout.example
-            key = pickle.dumps((rollout.prompt, sorted(rollout.example.items(), key=lambda item: str(item[0]))))
-            places = groups.setdefault(key, [])
+            places = groups.setdefault(_key(rollout, place), [])
         places.append(place)
     return [tuple(members) for members in groups.values()]
+
+
+def _key(rollout: Rollout, place: int) -> bytes:
+    """Gives bytes that are equal for equal prompts and rows, whichever of their parts are one object."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=5)
+    pickler.fast = True  # no memo: equal strings are written out alike, be they one object or two
+    try:
+        pickler.dump((rollout.prompt, sorted(rollout.example.items(), key=lambda item: str(item[0]))))
+    except Exception as reason:
+        raise DataError(f"row {place} cannot be grouped: {reason}") from reason
+    return buffer.getvalue()

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from rewardkit.errors import CoercionError
+from rewardkit.errors import CoercionError, InfrastructureError
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score
@@ -41,6 +41,8 @@ def attempt(
         value = spec.function(**spec.bind(rollouts, context, places))
     except CoercionError as wrong:
         return [FAILED, Cause.COERCION.value, _clean(str(wrong), _MAX_ERROR_CHARS), None]
+    except InfrastructureError as lost:
+        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(str(lost), _MAX_ERROR_CHARS), None]
     except BaseException as error:
         return _raised(error)
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
@@ -56,6 +58,8 @@ async def attempt_async(
         value = await spec.function(**spec.bind(rollouts, context, places))
     except CoercionError as wrong:
         return [FAILED, Cause.COERCION.value, _clean(str(wrong), _MAX_ERROR_CHARS), None]
+    except InfrastructureError as lost:
+        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(str(lost), _MAX_ERROR_CHARS), None]
     except BaseException as error:
         return _raised(error)
     return judge(spec, value, len(rollouts))

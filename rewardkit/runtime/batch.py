@@ -43,7 +43,8 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         """Weighted sums, one a rollout; ``None`` where no total is known.
 
         A skipped reward does not apply and is left out of the sum. A reward that failed with nothing to
-        stand in makes the total unknown, for a sum without it would pass for a low score; unless its weight is 0.
+        stand in makes the total unknown, for a sum without it would pass for a low score. A reward of
+        weight 0 has no say in either.
         """
         return [self._total(place) for place in range(len(self.rollouts))]
 
@@ -51,9 +52,11 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         terms = []
         for name, column in self.outcomes.items():
             outcome, weight = column[place], self.weights[name]
+            if weight == 0:
+                continue
             if outcome.score is not None:
                 terms.append(weight * outcome.score)
-            elif outcome.status is Status.FAILED and weight != 0:
+            elif outcome.status is Status.FAILED:
                 return None
         return math.fsum(terms) if terms else None
 

@@ -15,9 +15,12 @@ FIRST_WAIT_S = 0.05
 """Seconds before the second attempt; doubled with each further one."""
 LONGEST_WAIT_S = 2.0
 
-CURABLE = frozenset({Cause.EXCEPTION, Cause.TIMEOUT, Cause.CRASHED})
-"""Causes that another attempt may cure. ``bad_return`` and ``coercion`` would come out the same;
-``infrastructure`` has been tried again by the worker pool already."""
+CURABLE = frozenset({Cause.EXCEPTION, Cause.TIMEOUT, Cause.CRASHED, Cause.INFRASTRUCTURE})
+"""Causes that another attempt may cure. ``bad_return`` and ``coercion`` would come out the same."""
+
+INFRASTRUCTURE_RETRIES = 2
+"""Further attempts, at least, at a call whose reward said that it could not reach what it depends on. A call
+whose worker is lost is sent again by the worker pool itself, and comes here when that has given up."""
 
 
 def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> float | None:
@@ -28,11 +31,12 @@ def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> fl
         cause: Why the last attempt failed.
         attempts: Attempts made so far, at least 1.
     """
-    if cause not in CURABLE or options.retries == 0:
+    retries = max(options.retries, INFRASTRUCTURE_RETRIES) if cause is Cause.INFRASTRUCTURE else options.retries
+    if cause not in CURABLE or retries == 0:
         return None
     from tenacity import RetryCallState
 
-    rule = _rule(options.retries)
+    rule = _rule(retries)
     state = RetryCallState(retry_object=rule, fn=None, args=(), kwargs={})
     state.attempt_number = attempts
     return None if rule.stop(state) else rule.wait(state)

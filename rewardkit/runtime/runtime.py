@@ -86,6 +86,10 @@ class Runtime:
             no fault of the completions before :class:`InfrastructureError` is raised.
         on_failure: ``"default"``, or ``"raise"`` to stop at the first failed call.
 
+    Attributes:
+        weights: Each reward's weight in the totals, by name.
+        workers: Worker processes that the plain rewards share.
+
     Raises:
         RewardDefinitionError: Two rewards of one name, or weights that do not match.
         RewardLoadError: A reference leads nowhere.
@@ -115,10 +119,11 @@ class Runtime:
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
+        self.workers = _workers(workers)
         if _choice(Lane, lane, "lane") is Lane.WORKER:
             self._pool = WorkerPool(
                 [_target(reward) for reward in self._leaves],
-                workers=_workers(workers),
+                workers=self.workers,
                 path=[*resolved.overlay, *(entry or os.getcwd() for entry in sys.path)],
                 env=resolved.env,
                 preload=_preload(),

@@ -133,7 +133,8 @@ class Scoring:
             outcomes = self._read(call, result)
             cause = outcomes[0].cause
             if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
-                delay_s = delay_before_next(options, cause, call.attempts)
+                given_up = result.status is CallStatus.INFRASTRUCTURE
+                delay_s = None if given_up else delay_before_next(options, cause, call.attempts)
                 if delay_s is not None:
                     again.append((delay_s, call))
                     continue

@@ -17,6 +17,8 @@ from typing import Any
 from sandbox.workers import capture
 from sandbox.workers.worker import Desk, Order
 
+BEAT_S = 0.25
+"""Seconds between two signs of life of the loop."""
 SLOW_STEP_S = 0.02
 """A step longer than this takes time from every other call, which then have it added to their deadlines."""
 
@@ -103,6 +105,11 @@ class LoopLane:
                 loop.remove_reader(self.desk.channel.fileno())
                 gone.set_result(0)
 
+        def beat() -> None:
+            self.desk.page.beat(time.monotonic())
+            loop.call_later(BEAT_S, beat)
+
+        beat()
         loop.add_reader(self.desk.channel.fileno(), readable)
         code: int = await gone
         return code

@@ -440,7 +440,11 @@ class WorkerPool:
             slot.check_at = math.inf
             return
         overdue = slot.overdue(now)
-        if not overdue:
+        if slot.stalled:
+            self._collect(slot)
+            self._count_lost(slot, list(slot.sent), "the worker stood still")
+            self._retire(slot)
+        if not overdue or slot.state is not State.READY:
             return
         self._collect(slot)
         sure = slot.overdue(now)  # read again: a ticket may have been seen beside its predecessor's start
@@ -543,7 +547,7 @@ class WorkerPool:
         elif self._ran_out_of_memory():
             message = "the machine ran out of memory and the kernel killed the worker"
         else:
-            self._count_lost(slot, suspects, code)
+            self._count_lost(slot, suspects, f"{describe_end(code)} from outside")
             return
         for ticket, tainted in suspects.items():
             job, call = slot.sent[ticket]
@@ -554,13 +558,14 @@ class WorkerPool:
             report = f"{message}\n{words}" if words else message
             self._deliver(job, [CallResult(call, CallStatus.CRASHED, None, 0.0, "", report)])
 
-    def _count_lost(self, slot: Slot, suspects: dict[int, bool], code: int) -> None:
-        for ticket in suspects:
+    def _count_lost(self, slot: Slot, tickets: Iterable[int], words: str) -> None:
+        """Note that these calls were lost once more, and give up those that were lost too often."""
+        for ticket in tickets:
             job, call = slot.sent[ticket]
             call.lost += 1
             if call.lost >= MAX_LOST:
                 del slot.sent[ticket]
-                message = f"{describe_end(code)} from outside, {call.lost} times while this call ran"
+                message = f"{words}, {call.lost} times while this call ran"
                 self._deliver(job, [CallResult(call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)])
 
     def _ran_out_of_memory(self) -> bool:
@@ -650,7 +655,7 @@ class WorkerPool:
                 suspects = slot.suspects()
                 self._collect(slot)
                 alive = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
-                self._count_lost(slot, alive, -signal.SIGKILL)
+                self._count_lost(slot, alive, "the process that starts workers was killed")
             self._send_again(slot)
             self._deafen(slot)
             slot.close()

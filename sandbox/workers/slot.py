@@ -66,6 +66,7 @@ class Slot:
         emptying: Whether the worker is emptying its results file, and nothing may be sent.
         tainted: Whether calls left threads running in it.
         failed_starts: Workers in a row that died before they were ready.
+        idle_checks: Looks in a row that found calls unanswered and none of them running.
     """
 
     index: int
@@ -84,6 +85,7 @@ class Slot:
     emptying: bool = False
     tainted: bool = False
     failed_starts: int = 0
+    idle_checks: int = 0
     channel: Channel | None = None
     page: Page | None = None
     reader: RecordReader | None = None
@@ -106,6 +108,7 @@ class Slot:
         self.reader = RecordReader(self._descriptors[1])
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
+        self.idle_checks = 0
         self.batches.clear()
         self.guilty.clear()
         return [theirs.detach(), *self._descriptors]
@@ -144,7 +147,9 @@ class Slot:
             return self._overdue_step(now)
         found: dict[int, bool] = {}
         next_check = math.inf
-        for running in self.page.running():
+        runs = self.page.running()
+        self.idle_checks = self.idle_checks + 1 if self.sent and not runs else 0
+        for running in runs:
             sent = self.sent.get(running.ticket)
             if sent is None:
                 continue
@@ -162,9 +167,16 @@ class Slot:
         assert self.page is not None
         step = self.page.stepping()
         self.check_at = now + LOOP_CHECK_S if self.sent else math.inf
+        silent = self.sent and not step.ticket and now - self.page.heartbeat() > STALLED_S
+        self.idle_checks = STALLED_CHECKS if silent else 0
         if step.ticket and now > step.deadline and now - step.began > LOOP_CHECK_S / 2:
             return {step.ticket: False}
         return {}
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the worker has calls to answer and does nothing: it was stopped from outside, or lost them."""
+        return self.idle_checks >= STALLED_CHECKS
 
     def suspects(self) -> dict[int, bool]:
         """Gives the calls that were running when the worker died, and whether each had left-over threads beside it."""
@@ -193,6 +205,10 @@ CUT_OFF_S = 0.1
 """Seconds that a cut-off worker has to die by itself, with an exit code of its own, before it is killed."""
 LOOP_CHECK_S = 0.05
 """Seconds between two looks at an event loop's current step."""
+STALLED_S = 5.0
+"""Seconds without a sign of life after which an event loop that runs no call is taken to have been stopped."""
+STALLED_CHECKS = 3
+"""Looks in a row, at least the shortest deadline of the waiting calls apart, that find nothing running."""
 HEARTBEAT_LOST_S = 0.5
 """Seconds without a sign of life after which some call is taken to hold the interpreter."""
 

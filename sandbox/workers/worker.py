@@ -7,6 +7,7 @@ This module serves the lane that runs one call at a time; ``threads`` and ``loop
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import gc
 import json
 import os
@@ -65,6 +66,9 @@ class Desk:
         self.targets = targets
         self.batches: dict[int, BatchView] = {}
         self._results = results
+        # Threads write at once, and a file in memory has no lock on its position: without this, records
+        # would be written over each other.
+        fcntl.fcntl(results, fcntl.F_SETFL, fcntl.fcntl(results, fcntl.F_GETFL) | os.O_APPEND)
         self.threads = threading.active_count()
 
     def batch(self, batch: int, common: bytes) -> None:
@@ -98,7 +102,6 @@ class Desk:
     def empty_results(self) -> None:
         """Start the results file again, and say so; the parent has read all of it and sends nothing meanwhile."""
         os.ftruncate(self._results, 0)
-        os.lseek(self._results, 0, os.SEEK_SET)
         self.tell("emptied")
 
     def tell(self, *message: Any) -> None:

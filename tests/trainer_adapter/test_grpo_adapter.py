@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import signal
@@ -35,7 +36,8 @@ from rewardkit import (
     group_reward,
     reward,
 )
-from trainer_adapter import RewardAdapter
+from trainer_adapter import BatchTiming, RewardAdapter
+from trainer_adapter.grpo import Partial, RuntimeOptions
 
 Scores = list[float | None]
 
@@ -335,6 +337,14 @@ def test_a_failure_of_a_reward_without_weight_takes_nothing_along() -> None:
         assert {"strict": [None], "length": [4.0]} == step(["fail"]).ask_all(adapter)
 
 
+def test_a_row_to_which_only_rewards_without_weight_apply_is_left_out() -> None:
+    """Its sum would be 0, which no reward gave; where no reward has any weight there is no such row."""
+    with RewardAdapter([strict, length], weights=[1, 0], lane="inline") as adapter:
+        assert {"strict": [1.0, None], "length": [4.0, None]} == step(["good", "skip"]).ask_all(adapter)
+    with RewardAdapter([strict, length], weights=[0, 0], lane="inline") as adapter:
+        assert {"strict": [1.0, None], "length": [4.0, 4.0]} == step(["good", "skip"]).ask_all(adapter)
+
+
 def test_what_trl_sums_is_the_runtimes_total() -> None:
     """TRL's weighted nansum of the scores is ``ScoreBatch.totals``, row by row."""
     completions = ["good", "skip", "fail"]
@@ -580,7 +590,7 @@ def test_groups_split_between_processes_are_refused(settings: SimpleNamespace) -
     with RewardAdapter([length], lane="inline") as adapter:
         begin(adapter, settings)
     words = r"6 completions a batch .* no multiple of num_generations=4"
-    adapter = RewardAdapter([length, 0.5 * grouped + length], lane="inline")
+    adapter = RewardAdapter([exact, 0.5 * grouped + length], lane="inline")
     with pytest.raises(ConfigError, match=words):
         begin(adapter, settings)
 
@@ -625,10 +635,7 @@ KINDS = ["raise", "text", "nan", "loop", "exit", "segfault", "flood"]
 """What a bad completion makes the reward do, beside the innocents of its own group and three others."""
 
 third_party_warnings = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning",  # of torch, transformers and trl among themselves
-    "ignore::FutureWarning",  # likewise
-    "ignore::UserWarning",  # no GPU: pin_memory, autocast
-    "ignore::ResourceWarning",  # datasets leaves its cache files open
+    "ignore:.*gradient_checkpointing:FutureWarning",  # trl 1.16 asks models by transformers' older name
 )
 
 
@@ -951,3 +958,33 @@ def test_a_row_without_a_total_leaves_the_baseline(tiny: Path) -> None:
     logged = run.logged("reward")
     assert logged[1] is None
     assert [means[0], means[2]] == pytest.approx([logged[0], logged[2]])
+
+
+@third_party_warnings
+def test_the_guides_example_runs(tiny: Path, tmp_path: Path) -> None:
+    """The first Python block of the guide, with the tiny model and two steps in place of what it names."""
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "use-with-trl.md").read_text()
+    code = guide.split("```python\n")[1].split("```")[0]
+    settings = "max_steps=2, use_cpu=True, bf16=False, activation_checkpointing=False, max_completion_length=4"
+    for named, instead in {
+        '"Qwen/Qwen3-0.6B"': repr(str(tiny)),
+        'output_dir="runs/sums"': f"output_dir={str(tmp_path)!r}, {settings}, save_strategy='no', disable_tqdm=True",
+    }.items():
+        assert named in code
+        code = code.replace(named, instead)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(code, names)
+    assert names["trainer"].state.global_step == 2
+    assert [timing.rows for timing in names["adapter"].timings] == [8, 8]
+
+
+def test_the_guide_names_every_metric_option_and_timing() -> None:
+    """What can be asked for or read is in the guide."""
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "use-with-trl.md").read_text()
+    asked = step(["x"])
+    asked.ask_all(faked(length=[_outcome(Cause.INFRASTRUCTURE)]))
+    metrics = [name.replace("/length", "/<name>") for name in asked.metrics]
+    options = ["rewards", "weights", "partial", *RuntimeOptions.__annotations__]
+    fields = [timing.name for timing in dataclasses.fields(BatchTiming)]
+    named = [f"`{name}`" for name in (*metrics, *options, *fields)] + [f'`partial="{choice}"`' for choice in Partial]
+    assert [] == [name for name in named if name not in guide]

@@ -568,3 +568,51 @@ def test_a_reward_file_that_scores_at_its_top_level_is_told_the_remedy(tmp_path:
     )
     with Runtime([f"{file}:one"], workers=1) as runtime, pytest.raises(RewardLoadError, match="__name__ == '__main__'"):
         runtime.score(_rollouts(1))
+
+
+def test_a_reward_that_cannot_reach_its_server_is_infrastructure(tmp_path: Path) -> None:
+    """Raising InfrastructureError inside a reward is tried again, and then holds no default against the completion."""
+    note = tmp_path / "tries"
+
+    @reward(default=-1.0)
+    def judged(completion: str) -> float:
+        with note.open("a") as file:
+            file.write(completion)
+        if completion == "a" and len(note.read_text()) >= 3:
+            return 1.0
+        raise InfrastructureError("the judge does not answer")
+
+    for lane in ("worker", "inline"):
+        note.write_text("")
+        with Runtime([judged], lane=lane, workers=1, max_infrastructure_rate=1) as runtime:
+            first = runtime.score([Rollout("p", "a")])["judged"][0]
+            second = runtime.score([Rollout("p", "b")])["judged"][0]
+        assert (Status.SCORED, 3) == (first.status, first.attempts)
+        assert (Cause.INFRASTRUCTURE, None, 3) == (second.cause, second.score, second.attempts)
+        assert "the judge does not answer" == second.error
+
+
+def test_equal_rows_are_one_group_whatever_their_objects() -> None:
+    """Grouping goes by what rows hold, not by which strings are the same object."""
+
+    @group_reward
+    def size(completions: list[str]) -> list[float]:
+        return [float(len(completions))] * len(completions)
+
+    text, same = "two and two", "".join(["two and", " two"])
+    rollouts = [Rollout("p", "a", {"x": text, "y": text}), Rollout("p", "b", {"x": text, "y": same})]
+    with Runtime([size], lane="inline") as runtime:
+        assert [2.0, 2.0] == runtime.score(rollouts).totals
+        with pytest.raises(DataError, match="row 0 cannot be grouped"):
+            runtime.score([Rollout("p", "a", {"x": threading.Lock()})])
+
+
+def test_a_total_is_made_of_weighted_scores_only() -> None:
+    """Where every weighted reward was skipped there is no total, whatever others of weight 0 scored."""
+
+    @reward
+    def skips(completion: str) -> None:
+        return None
+
+    with Runtime([skips, length], weights=[1, 0], lane="inline") as runtime:
+        assert [None] == runtime.score([Rollout("p", "abc")]).totals

@@ -486,3 +486,39 @@ def test_retries_cure_what_they_can(tmp_path: Path) -> None:
             good, odd = runtime.score([Rollout("p", "fine"), Rollout("p", "odd")])["flaky"]
         assert (Status.SCORED, 3) == (good.status, good.attempts)
         assert (Cause.BAD_RETURN, 1) == (odd.cause, odd.attempts)
+
+
+@pytest.mark.parametrize("kind", ["serial", "async"])
+def test_a_worker_stopped_from_outside_does_not_hang_the_batch(kind: str) -> None:
+    """A worker that is stopped while it runs nothing is replaced, and every call is scored."""
+    waits = reward(timeout_s=0.5, default=DEFAULT)(_length_async if kind == "async" else _length)
+    rollouts = _rollouts(0)
+    with Runtime([waits], workers=1) as runtime:
+        runtime.score(rollouts)
+        (stopped,) = runtime.processes
+        os.kill(stopped, signal.SIGSTOP)
+        outcomes = runtime.score(rollouts)[waits.name]
+        _expect_innocents_right(rollouts, outcomes)
+        assert stopped not in runtime.processes
+
+
+def _length(completion: str) -> float:
+    return float(len(completion))
+
+
+async def _length_async(completion: str) -> float:
+    return float(len(completion))
+
+
+def test_many_blocking_calls_lose_no_answer() -> None:
+    """Hundreds of calls that end at the same instant on many threads all come back, time and again."""
+
+    @reward(concurrency=32)
+    def blocks(completion: str) -> float:
+        time.sleep(0.002)
+        return float(len(completion))
+
+    rollouts = [Rollout("p", "x" * n) for n in range(256)]
+    with Runtime([blocks]) as runtime:
+        for _ in range(10):
+            assert [float(n) for n in range(256)] == runtime.score(rollouts).scores["blocks"]

@@ -1,0 +1,219 @@
+"""What the demo shows: a line a step, a table at the end, curves and figures in files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from trainer_adapter import BatchTiming, RewardAdapter
+
+FAILING = "troublesome"
+CAUSES = {"reward_errors": "raised or crashed", "reward_timeouts": "timed out", "reward_infrastructure": "lost"}
+"""The metrics that the adapter logs for each reward, each the share of a batch."""
+
+
+class Accuracy(NamedTuple):
+    """Shares of well-formed and of correct answers, and of how many answers."""
+
+    format: float
+    correct: float
+    answers: int
+
+
+class Step(NamedTuple):
+    """One training step.
+
+    Attributes:
+        metrics: What TRL logged.
+        seconds: Wall-clock seconds, all told.
+        timing: Where the rewards' part of them went.
+    """
+
+    metrics: dict[str, Any]
+    seconds: float
+    timing: BatchTiming
+
+    def failures(self, metric: str) -> int:
+        """Gives how many calls of the failing reward ended so."""
+        return round(self.metrics.get(f"{metric}/{FAILING}", 0.0) * self.timing.rows)
+
+
+class Run(NamedTuple):
+    """All that is reported."""
+
+    before: Accuracy
+    after: Accuracy
+    steps: Sequence[Step]
+    timings: Sequence[BatchTiming]
+    seconds: float
+    arguments: dict[str, Any]
+
+
+class LiveLines:
+    """Prints a line for each step and keeps what it says."""
+
+    def __init__(self, console: Console, adapter: RewardAdapter) -> None:
+        self._console = console
+        self._adapter = adapter
+        self._began = 0.0
+        self._seconds = 0.0
+        self.entries: list[Step] = []
+
+    def callback(self) -> Any:
+        """Gives the transformers callback that does so."""
+        from transformers import TrainerCallback
+
+        lines = self
+
+        class Live(TrainerCallback):
+            def on_train_begin(self, *_: Any, **__: Any) -> None:
+                lines._console.print(
+                    f"[bold]{'step':>5} {'reward':>7} {'format':>7} {'correct':>8} {'failures':>9} {'seconds':>8}"
+                    f" {'for rewards':>12}[/]"
+                )
+
+            def on_step_begin(self, *_: Any, **__: Any) -> None:
+                lines._began = time.monotonic()
+
+            def on_step_end(self, *_: Any, **__: Any) -> None:
+                lines._seconds = time.monotonic() - lines._began
+
+            def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **_: Any) -> None:
+                if "reward" in logs:
+                    lines._add(state.global_step, dict(logs))
+
+        return Live()
+
+    def _add(self, number: int, metrics: dict[str, Any]) -> None:
+        step = Step(metrics, self._seconds, self._adapter.timings[-1])
+        self.entries.append(step)
+        failures = sum(step.failures(metric) for metric in CAUSES)
+        self._console.print(
+            f"{number:>5} {metrics['reward']:>7.3f} {metrics['rewards/format_ok/mean']:>7.2f} "
+            f"{metrics['rewards/correct/mean']:>8.2f} {failures or '':>9} {step.seconds:>8.1f} "
+            f"{step.timing.wall_s / step.seconds:>12.1%}",
+            highlight=False,
+        )
+
+
+def describe(accuracy: Accuracy) -> str:
+    """Gives an accuracy in words."""
+    return (
+        f"{accuracy.correct:.0%} of {accuracy.answers} answers to held-out sums are correct, "
+        f"{accuracy.format:.0%} well-formed"
+    )
+
+
+def table(run: Run) -> Table:
+    """Gives the closing table."""
+    rewards, whole = [step.metrics["reward"] for step in run.steps], sum(step.seconds for step in run.steps)
+    shown = Table(title=f"{len(run.steps)} steps of GRPO in {run.seconds:.0f} s", title_justify="left", min_width=72)
+    shown.add_column("")
+    shown.add_column("before", justify="right")
+    shown.add_column("after", justify="right")
+    shown.add_row("held-out sums answered correctly", f"{run.before.correct:.1%}", f"[bold]{run.after.correct:.1%}[/]")
+    shown.add_row("held-out answers well-formed", f"{run.before.format:.1%}", f"{run.after.format:.1%}")
+    shown.add_row("mean reward, first 5 and last 5 steps", f"{fmean(rewards[:5]):.3f}", f"{fmean(rewards[-5:]):.3f}")
+    shown.add_section()
+    shown.add_row(f"[bold]calls of {FAILING!r}[/], none of which stopped training", "", f"{_calls(run)}")
+    for metric, words in CAUSES.items():
+        count = sum(step.failures(metric) for step in run.steps)
+        if count or metric != "reward_infrastructure":
+            shown.add_row(f"  {words}", "", f"{count}")
+    shown.add_section()
+    shown.add_row("[bold]where the time went[/]", "seconds", "of a step")
+    for words, seconds in time_spent(run).items():
+        shown.add_row(f"  {words}", f"{seconds:.1f}", f"{seconds / whole:.2%}")
+    return shown
+
+
+def time_spent(run: Run) -> dict[str, float]:
+    """Gives seconds by what they were spent on; they add up to the steps' time."""
+    waited = sum(step.timing.wall_s for step in run.steps)
+    return {
+        "generating and training": sum(step.seconds for step in run.steps) - waited,
+        "the rewards' own work": sum(step.timing.busy_s for step in run.steps),
+        "runtime's own overhead": sum(step.timing.overhead_s for step in run.steps),
+    }
+
+
+def save(run: Run, folder: Path) -> None:
+    """Writes ``summary.json`` and ``rewards.png``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    spent, whole = time_spent(run), sum(step.seconds for step in run.steps)
+    summary = {
+        "arguments": {name: str(value) if isinstance(value, Path) else value for name, value in run.arguments.items()},
+        "held_out": {"before": run.before._asdict(), "after": run.after._asdict()},
+        "reward": [step.metrics["reward"] for step in run.steps],
+        "format_ok": [step.metrics["rewards/format_ok/mean"] for step in run.steps],
+        "correct": [step.metrics["rewards/correct/mean"] for step in run.steps],
+        "calls_of_troublesome": _calls(run),
+        "failures_of_troublesome": {
+            words: sum(step.failures(metric) for step in run.steps) for metric, words in CAUSES.items()
+        },
+        "seconds": {"training": run.seconds, "steps": whole, **spent},
+        "overhead_share": spent["runtime's own overhead"] / whole,
+        "timings": [dataclasses.asdict(timing) for timing in run.timings],
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    _draw(run, folder / "rewards.png")
+
+
+def _calls(run: Run) -> int:
+    return sum(step.timing.rows for step in run.steps)
+
+
+def _draw(run: Run, path: Path) -> None:
+    """Draws the reward curves, smoothed over five steps with the single steps behind, and each step's time."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    curves = {
+        "reward (half each)": ("reward", "#1f2937", 2.6),
+        "well-formed": ("rewards/format_ok/mean", "#0d9488", 1.8),
+        "correct": ("rewards/correct/mean", "#d97706", 1.8),
+    }
+    numbers = list(range(1, len(run.steps) + 1))
+    figure, (upper, lower) = pyplot.subplots(
+        2, 1, figsize=(9, 6.4), dpi=150, sharex=True, height_ratios=[3, 1], layout="constrained"
+    )
+    for label, (metric, colour, width) in curves.items():
+        values = [step.metrics[metric] for step in run.steps]
+        upper.plot(numbers, values, ".", color=colour, alpha=0.28, markersize=5)
+        upper.plot(numbers, _smoothed(values), color=colour, linewidth=width, label=label)
+    upper.set(ylim=(-0.03, 1.06), ylabel="mean of 16 completions")
+    upper.yaxis.set_major_formatter(PercentFormatter(1.0))
+    upper.legend(loc="lower right", frameon=False, title="mean over five steps; points: single steps")
+    upper.set_title(
+        f"SmolLM2-135M learns one-digit sums with GRPO\n"
+        f"held-out sums: {run.before.correct:.0%} correct before, {run.after.correct:.0%} after {len(numbers)} steps",
+        loc="left",
+        fontsize=12,
+    )
+    waited = [step.timing.wall_s for step in run.steps]
+    others = [step.seconds - wait for step, wait in zip(run.steps, waited, strict=True)]
+    lower.bar(numbers, others, width=0.85, color="#94a3b8", label="generating and training")
+    lower.bar(numbers, waited, width=0.85, bottom=others, color="#be123c", label="waiting for rewards")
+    lower.set(xlabel="step", ylabel="seconds a step", ylim=(0, 1.45 * max(s.seconds for s in run.steps)))
+    lower.xaxis.set_major_locator(MaxNLocator(integer=True))
+    lower.legend(loc="upper right", frameon=False, ncols=2)
+    for axes in (upper, lower):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", alpha=0.25)
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def _smoothed(values: Sequence[float], window: int = 5) -> list[float]:
+    return [fmean(values[max(0, end - window) : end]) for end in range(1, len(values) + 1)]

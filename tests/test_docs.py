@@ -1,0 +1,272 @@
+"""The documentation: its examples run, its links lead somewhere, and it leaves no name, option or error out.
+
+In a Markdown page a block that begins with ``# name.py`` or ``# name.yaml`` is a file of that name; a Python file is
+imported, and ``# test_name.py`` is run with pytest. A block marked ``output`` is what the Python block before it prints.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+import rewardkit
+import rewardkit.errors
+import sandbox.errors
+from rewardkit.cli.program import app
+from rewardkit.spec import GROUP_RESERVED, RESERVED
+from sandbox.workers.pool import DEFAULT_MEMORY_BYTES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [page for page in (ROOT / "README.md", *sorted(DOCS.rglob("*.md"))) if page.is_file()]
+ALL_PAGES = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"))]
+API, ERRORS, CLI = (DOCS / "reference" / name for name in ("api.md", "errors.md", "cli.md"))
+
+_BLOCK = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"# ([\w-]+\.(?:py|ya?ml))\b.*\n")
+_NEEDS_THE_EXTRA = re.compile(
+    r"^\s*(?:from|import) (?:torch|trl|transformers|datasets|trainer_adapter)\b", re.MULTILINE
+)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_FORBIDDEN = {
+    "a path of one machine": re.compile(r"(?<![\w.~}>-])/(?:work|root|home|Users|tmp)(?:/|\b)|\.pyenv"),
+    "an issue's number": re.compile(r"\b(?:issue|pull request|PR) ?#?\d+|(?<![\w&])#\d+\b"),
+    "a package registry": re.compile(r"pypi\.org|/simple/|artifactory|\bnexus\b|index-url", re.IGNORECASE),
+    "a promise": re.compile(r"\bcoming soon\b|\bTODO\b|\bFIXME\b|\bTBD\b|\bnot yet (?:implemented|supported)\b"),
+}
+
+RUNNER = """\
+import contextlib, io, json, os, sys
+
+sys.path.insert(0, os.getcwd())
+blocks = json.load(sys.stdin)
+names = sys.modules["__main__"].__dict__
+for where, source, expected in blocks:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(source, where, "exec"), names)
+    if expected is not None and printed.getvalue().rstrip() != expected.rstrip():
+        sys.exit(f"{where} prints\\n{printed.getvalue()}\\nand not\\n{expected}")
+"""
+
+
+class Block(NamedTuple):
+    """A fenced block: the words after its fence, its text, and the line that it begins on."""
+
+    info: str
+    text: str
+    line: int
+
+
+def _blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in _BLOCK.finditer(text):
+        indent = len(match["indent"])
+        lines = [line[indent:] for line in match["text"].splitlines()]
+        found.append(Block(match["info"].strip(), "\n".join(lines) + "\n", text.count("\n", 0, match.start()) + 2))
+    return found
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _runs(block: Block) -> bool:
+    return block.info == "python" and not _NEEDS_THE_EXTRA.search(block.text)
+
+
+def _to_run(page: Path, folder: Path) -> Iterator[tuple[str, str, str | None]]:
+    """Writes the page's files and gives what is to be run: place, source, and what it should print."""
+    blocks = _blocks(page)
+    for place, block in enumerate(blocks):
+        name = _FILE.match(block.text)
+        if name is not None and block.info in ("python", "yaml"):
+            (folder / name[1]).write_text(block.text, encoding="utf-8")
+        if not _runs(block) or (name is not None and name[1].startswith("test_")):
+            continue
+        after = blocks[place + 1] if place + 1 < len(blocks) else None
+        expected = after.text if after is not None and after.info == "output" else None
+        source = "\n" * (block.line - 1) + block.text
+        if name is not None:
+            source = f"from {Path(name[1]).stem} import *"
+        yield f"{_name(page)}, line {block.line}", source, expected
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]), "REWARDKIT_CACHE": str(folder)}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(map(_runs, _blocks(page)))], ids=_name)
+def test_the_examples_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
+    """The Python blocks of a page run one after another in one namespace, and print what the page says."""
+    blocks = list(_to_run(page, tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUNNER],
+        input=json.dumps(blocks),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+    )
+    assert 0 == done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(b.text.startswith("# test_") for b in _blocks(page))], ids=_name
+)
+def test_the_tests_that_a_page_shows_pass(page: Path, tmp_path: Path) -> None:
+    """A page's test files pass with pytest, beside the other files that the page shows."""
+    list(_to_run(page, tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        cwd=tmp_path,
+        env=_environment(tmp_path),
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_python_block_compiles(page: Path) -> None:
+    """Blocks that are not run, for they need a trainer or the network, are Python all the same."""
+    for block in _blocks(page):
+        if block.info.split()[:1] == ["python"]:
+            compile(block.text, f"{_name(page)}, line {block.line}", "exec")
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in _HEADING.findall(text)}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=_name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """Each relative link names a file that is there and, after a #, a heading in it."""
+    broken = []
+    for link in _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        found = target.exists() and (not anchor or anchor in _anchors(target))
+        if not found:
+            broken.append(link)
+    assert [] == broken
+
+
+def test_every_page_is_on_the_map() -> None:
+    """docs/index.md links to every page below it."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    linked = {(DOCS / link.partition("#")[0]).resolve() for link in _LINK.findall(index)}
+    assert [] == [
+        _name(page) for page in sorted(DOCS.rglob("*.md")) if page.resolve() not in linked | {DOCS / "index.md"}
+    ]
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=_name)
+def test_no_page_says_what_it_should_not(page: Path) -> None:
+    """No page names one machine's paths, issue numbers or registries, or promises what is not there."""
+    text = page.read_text(encoding="utf-8")
+    found = [(what, match[0]) for what, pattern in _FORBIDDEN.items() for match in pattern.finditer(text)]
+    assert [] == found
+
+
+def test_every_public_name_is_documented() -> None:
+    """api.md has every name of rewardkit.__all__."""
+    text = API.read_text(encoding="utf-8")
+    assert [] == [name for name in rewardkit.__all__ if not re.search(rf"`[^`\n]*\b{name}\b", text)]
+
+
+def _row(text: str, name: str) -> list[str]:
+    """The cells of the table row that begins with a name in backquotes."""
+    match = re.search(rf"^\| `{name}` \|(.*)\|$", text, re.MULTILINE)
+    assert match is not None, f"no table row for {name}"
+    return [cell.strip() for cell in match[1].split("|")]
+
+
+def _section(text: str, heading: str) -> str:
+    match = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^\1 |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match is not None, f"no section {heading!r}"
+    return match[2]
+
+
+def _written(value: Any) -> str:
+    if value == DEFAULT_MEMORY_BYTES and value is not True:
+        return "4 GiB"
+    if isinstance(value, str):
+        return f'`"{value!s}"`'
+    return f"`{value!r}`"
+
+
+@pytest.mark.parametrize("field", fields(rewardkit.RewardOptions), ids=lambda field: field.name)
+def test_every_reward_option_is_documented_with_its_default(field: Any) -> None:
+    """The table of options has a row for each, and the row has its default."""
+    row = _row(_section(API.read_text(encoding="utf-8"), "RewardOptions"), field.name)
+    assert field.default is MISSING or _written(field.default) in row
+
+
+def test_every_runtime_parameter_is_documented_with_its_default() -> None:
+    """The table of Runtime's parameters has a row for each, and the row has its default."""
+    text = _section(API.read_text(encoding="utf-8"), "Runtime")
+    for name, parameter in inspect.signature(rewardkit.Runtime).parameters.items():
+        row = _row(text, name)
+        if parameter.default not in (None, parameter.empty):
+            assert _written(parameter.default) in row, name
+
+
+def test_every_field_of_an_outcome_and_every_cause_is_documented() -> None:
+    """The reference has each field of an Outcome, each status and cause, and each reserved name."""
+    text = API.read_text(encoding="utf-8")
+    words = [*rewardkit.Outcome._fields, *rewardkit.Status, *rewardkit.Cause, *RESERVED, *GROUP_RESERVED]
+    assert [] == [word for word in words if f"`{word}`" not in text]
+
+
+def _error_classes() -> list[type]:
+    return [
+        value
+        for module in (rewardkit.errors, sandbox.errors)
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Exception)
+    ]
+
+
+@pytest.mark.parametrize("error", _error_classes(), ids=lambda error: error.__name__)
+def test_every_error_is_documented(error: type) -> None:
+    """errors.md has a heading for each error, says when it is raised and what to do, and draws it in a tree."""
+    text = ERRORS.read_text(encoding="utf-8")
+    assert len(_section(text, error.__name__).strip().splitlines()) >= 2
+    assert any(error.__name__ in block.text for block in _blocks(ERRORS))
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    program = typer.main.get_command(app)
+    assert isinstance(program, TyperGroup)
+    context = program.context_class(program, info_name="rewardkit")
+    for name in program.list_commands(context):
+        yield name, program.get_command(context, name)
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*pair, id=pair[0]) for pair in _commands()])
+def test_every_command_and_option_is_documented(name: str, command: Any) -> None:
+    """cli.md has a section for each command, and each of its long options in it."""
+    text = _section(CLI.read_text(encoding="utf-8"), f"rewardkit {name}")
+    options = [flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)]
+    assert [] == [flag for flag in options if flag.startswith("--") and flag != "--help" and flag not in text]

@@ -1,0 +1,148 @@
+"""A trainer's keyword lists, made into rollouts.
+
+TRL calls a reward function with ``prompts``, ``completions``, ``completion_ids`` and one list for every
+dataset column, besides keywords of its own. This module tells the two apart, copies what it keeps, and
+gives the batch a digest by which a later call is known to be about the very same completions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rewardkit import DataError, Rollout
+
+RESERVED_KEYWORDS = frozenset({"trainer_state", "log_extra", "log_metric", "environments"})
+"""Keywords with which a trainer hands over itself; every other keyword is a dataset column."""
+
+
+class Where(NamedTuple):
+    """Where in training a batch is scored.
+
+    Attributes:
+        step: Optimizer steps done; ``None`` where the trainer does not say.
+        epoch: Passes over the data done, fractional; ``None`` where the trainer does not say.
+    """
+
+    step: int | None = None
+    epoch: float | None = None
+
+    @classmethod
+    def of(cls, trainer_state: object) -> Where:
+        """Gives it from a ``transformers.TrainerState``, or from nothing."""
+        return cls(getattr(trainer_state, "global_step", None), getattr(trainer_state, "epoch", None))
+
+
+class Frozen(NamedTuple):
+    """A value as it was when the trainer called.
+
+    Attributes:
+        content: Its bytes; equal values have equal bytes. For a live value its identity.
+        live: The value itself where it cannot be pickled, else ``None``. No reward can read such a
+            value, for it cannot travel to a worker either.
+    """
+
+    content: bytes
+    live: object = None
+
+    @classmethod
+    def of(cls, value: object) -> Frozen:
+        """Freezes a value."""
+        for fast in (True, False):
+            buffer = io.BytesIO()
+            pickler = pickle.Pickler(buffer, protocol=5)
+            # Without the memo equal values give equal bytes, whichever of their parts are one object; but no cycles.
+            pickler.fast = fast
+            try:
+                pickler.dump(value)
+            except Exception:  # noqa: S112 - pickling runs the value's own code, which may raise anything
+                continue
+            return cls(buffer.getvalue())
+        return cls(b"live %d" % id(value), value)
+
+    def thaw(self) -> Any:
+        """Gives a copy of the value, or the live value itself."""
+        return pickle.loads(self.content) if self.live is None else self.live  # noqa: S301 - pickled just above
+
+
+class FrozenBatch:
+    """One call of a trainer, frozen: what was asked, whatever becomes of the trainer's lists later.
+
+    Args:
+        prompts: Strings, or lists of messages.
+        completions: As many strings, or lists of messages.
+        completion_ids: As many lists of token ids; ``None`` where the trainer has none.
+        keywords: All other keywords of the call.
+
+    Attributes:
+        where: Where in training the batch is scored.
+        digest: Equal for two calls only if every prompt, completion, token id, column, step and epoch is.
+
+    Raises:
+        DataError: A list is not as long as ``prompts``. The message names it.
+    """
+
+    def __init__(
+        self,
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Any] | None,
+        keywords: Mapping[str, Any],
+    ) -> None:
+        self.where = Where.of(keywords.get("trainer_state"))
+        columns = {name: values for name, values in keywords.items() if name not in RESERVED_KEYWORDS}
+        rows = len(prompts)
+        _check_length("completions", completions, rows)
+        if completion_ids is not None:
+            _check_length("completion_ids", completion_ids, rows)
+        for name, values in columns.items():
+            _check_length(f"column {name!r}", values, rows)
+        self._names = tuple(columns)
+        self._shared = [
+            tuple(map(Frozen.of, (prompts[row], *(values[row] for values in columns.values())))) for row in range(rows)
+        ]
+        self._own = [
+            (Frozen.of(completions[row]), Frozen.of(None if completion_ids is None else completion_ids[row]))
+            for row in range(rows)
+        ]
+        self.digest = self._digest()
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def _digest(self) -> bytes:
+        digest = hashlib.blake2b(repr((self._names, self.where)).encode(), digest_size=16)
+        for shared, own in zip(self._shared, self._own, strict=True):
+            for value in (*shared, *own):
+                digest.update(len(value.content).to_bytes(8, "big"))
+                digest.update(value.content)
+        return digest.digest()
+
+    def rollouts(self) -> list[Rollout]:
+        """Gives the rollouts, in the trainer's order, with copies of everything.
+
+        Rows of equal prompt and columns share one prompt and one example object, which makes groups cheap to find.
+        """
+        seen: dict[tuple[bytes, ...], tuple[Any, dict[str, Any]]] = {}
+        rollouts = []
+        for shared, (completion, ids) in zip(self._shared, self._own, strict=True):
+            key = tuple(value.content for value in shared)
+            if key not in seen:
+                prompt, *values = (value.thaw() for value in shared)
+                seen[key] = prompt, dict(zip(self._names, values, strict=True))
+            rollouts.append(Rollout(seen[key][0], completion.thaw(), seen[key][1], ids.thaw()))
+        return rollouts
+
+
+def _check_length(what: str, values: object, rows: int) -> None:
+    if (
+        isinstance(values, str | bytes | Mapping)
+        or not hasattr(values, "__getitem__")
+        or not hasattr(values, "__len__")
+    ):
+        raise DataError(f"{what}: expected a list of {rows} values, one a completion, got {type(values).__name__}")
+    if len(values) != rows:
+        raise DataError(f"{what}: expected {rows} values, one a completion, got {len(values)}")

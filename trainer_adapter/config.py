@@ -1,0 +1,371 @@
+"""A GRPO run as one object: model, adapter, hyperparameters and rewards, in Python or YAML.
+
+It checks values and translates them to TRL's and PEFT's names; :mod:`trainer_adapter.train` does the
+training. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainValidator,
+    ValidationError,
+    model_validator,
+)
+
+from rewardkit import Composable, ConfigError, RewardFunctionsConfig
+
+MICRO_BATCH = 16
+"""Completions in one forward pass, at most, unless ``per_device_batch_size`` says otherwise."""
+
+RewardFunctions: TypeAlias = "RewardFunctionsConfig | Sequence[Composable | Callable[..., Any] | str]"
+"""What ``reward_fns`` holds once it is checked."""
+
+
+def _not_a_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+def _names(value: object) -> object:
+    """Let ``all-linear`` stand for None, and refuse a bare string, which would be read letter by letter."""
+    if isinstance(value, str):
+        if value == "all-linear":
+            return None
+        raise ValueError("expected a list of module names, such as ['q_proj', 'v_proj'], or 'all-linear'")
+    return value
+
+
+def _weights(value: object) -> object:
+    numbers = list(value.values()) if isinstance(value, Mapping) else value
+    if value is None:
+        return None
+    if isinstance(numbers, str) or not isinstance(numbers, Sequence):
+        raise ValueError("expected a list of numbers, or a mapping of rewards' names to numbers")
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise ValueError(f"expected finite numbers, and {number!r} is none")
+    return dict(value) if isinstance(value, Mapping) else tuple(numbers)
+
+
+def _reward_functions(value: Any, base: Path | None = None) -> Any:
+    """Gives the rewards in a form that a runtime takes; relative file references start from ``base``."""
+    if isinstance(value, RewardFunctionsConfig):
+        return value
+    if isinstance(value, Mapping):
+        return RewardFunctionsConfig.from_dict(value, where="reward_fns", base=base)
+    if isinstance(value, str | Composable) or callable(value):
+        value = [value]
+    if not isinstance(value, Sequence) or not value:
+        raise ConfigError(f"reward_fns={value!r}: expected a mapping with 'functions', or a list of rewards")
+    for like in value:
+        if not isinstance(like, str | Composable) and not callable(like):
+            raise ConfigError(f"reward_fns: expected rewards, functions or references such as 'file.py', got {like!r}")
+    numbered = {str(number): like for number, like in enumerate(value)}
+    return tuple(RewardFunctionsConfig.from_dict({"functions": numbered}, base=base).functions.values())
+
+
+Count = Annotated[int, BeforeValidator(_not_a_bool)]
+Number = Annotated[float, BeforeValidator(_not_a_bool), Field(allow_inf_nan=False)]
+
+
+class _Checked(BaseModel):
+    """A frozen model whose complaints are :class:`~rewardkit.ConfigError`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    place: ClassVar[str] = ""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _complain(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        try:
+            return handler(data)
+        except ValidationError as wrong:
+            words = [_complaint(cls, problem) for problem in wrong.errors()]
+        raise ConfigError("; ".join(words))
+
+
+class SamplingParams(_Checked):
+    """How completions are sampled while training."""
+
+    place: ClassVar[str] = "sampling_params."
+
+    temperature: Number = Field(
+        default=1.0, gt=0, description="Divides the logits; greater than 0. Higher is more random."
+    )
+    top_p: Number = Field(
+        default=1.0, gt=0, le=1, description="Share of probability sampled from, 0 to 1; 1 is all of it."
+    )
+    top_k: Count = Field(default=0, ge=0, description="Most likely tokens sampled from; 0 is all of them.")
+    min_p: Number | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Least probability relative to the likeliest token's, 0 to 1; null is no limit.",
+    )
+    max_tokens: Count = Field(default=512, ge=1, description="Tokens of one completion, 1 or more.")
+
+
+class GRPOConfig(_Checked):
+    """One GRPO run: what is trained, how, and on which rewards.
+
+    >>> config = GRPOConfig(base_model="builtin:smollm2-135m", reward_fns=["rewards.py"], train_steps=60)
+    >>> config.to_trl("runs/first")["max_steps"]
+    60
+
+    Raises:
+        ConfigError: A field is unknown, missing or wrong; names it, its value and what was expected.
+    """
+
+    base_model: str = Field(
+        min_length=1, description="A folder, a name on the Hugging Face hub, or `builtin:smollm2-135m`."
+    )
+    reward_fns: Annotated[Any, PlainValidator(_reward_functions)] = Field(
+        description="`functions` (names to references such as `rewards.py:correct`) and `runtime` (`packages`, `env`); "
+        "or a list of rewards or references."
+    )
+    reward_weights: Annotated[Mapping[str, float] | Sequence[float] | None, PlainValidator(_weights)] = Field(
+        default=None, description="Weights in the total, a list in the rewards' order or by name; null is 1 for each."
+    )
+    train_steps: Count = Field(default=1000, ge=1, description="Optimizer steps, 1 or more.")
+    learning_rate: Number = Field(
+        default=2e-5,
+        gt=0,
+        description="Learning rate at its highest, greater than 0. The default suits LoRA on 1B and larger "
+        "models; a full fine-tuning wants about 1e-6, a tiny model with LoRA up to 5e-4.",
+    )
+    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
+        default="linear", description="How the learning rate goes on after the warm-up."
+    )
+    warmup_steps: Count = Field(default=0, ge=0, description="Steps in which the learning rate rises from 0.")
+    max_grad_norm: Number = Field(default=1.0, gt=0, description="Norm to which gradients are clipped, greater than 0.")
+    num_generations: Count = Field(
+        default=16, ge=2, description="Completions a prompt, 2 or more: the size of a group."
+    )
+    effective_batch_size: Count = Field(
+        default=64,
+        ge=2,
+        description="Completions an optimizer step, over all devices; a multiple of `num_generations`.",
+    )
+    per_device_batch_size: Count | None = Field(
+        default=None,
+        ge=1,
+        description="Completions a forward pass on one device; divides `effective_batch_size`. "
+        f"Null takes the largest divisor up to {MICRO_BATCH}.",
+    )
+    beta: Number = Field(
+        default=0.001,
+        ge=0,
+        description="Weight of the KL divergence from the base model, 0 or more; 0 does without it.",
+    )
+    epsilon: Number = Field(
+        default=0.2, gt=0, description="How far the probability ratio may leave 1 before it is clipped."
+    )
+    loss_type: Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo"] = Field(
+        default="dapo", description="How the loss is summed over tokens; TRL's names."
+    )
+    scale_rewards: Literal["group", "batch", "none"] = Field(
+        default="group", description="Over what rewards are divided by their standard deviation."
+    )
+    sampling_params: SamplingParams = Field(
+        default_factory=lambda: SamplingParams(), description="How completions are sampled; see below."
+    )
+    adapter: Literal["lora"] | None = Field(default="lora", description="`lora`, or null to train all weights.")
+    rank: Count = Field(default=16, ge=1, description="Rank of the adapter's matrices, 1 or more.")
+    lora_alpha: Number | None = Field(
+        default=None, gt=0, description="The adapter is scaled by `lora_alpha / rank`; null is twice the rank."
+    )
+    lora_dropout: Number = Field(
+        default=0.0, ge=0, lt=1, description="Dropout before the adapter, 0 or more and below 1."
+    )
+    target_modules: Annotated[tuple[str, ...] | None, BeforeValidator(_names)] = Field(
+        default=None, min_length=1, description="Names of the layers adapted; null is every linear layer but the head."
+    )
+    dtype: Literal["auto", "bfloat16", "float32"] = Field(
+        default="auto",
+        description="Type of the base weights. `auto` is bfloat16 under an adapter where the machine has instructions "
+        "for it, and float32 otherwise: a CPU without them is ten times slower, and trained weights lose small "
+        "updates.",
+    )
+    use_cpu: bool | None = Field(
+        default=None, description="Whether to train on the CPU; null where there is no CUDA device."
+    )
+    seed: Count = Field(default=42, ge=0, lt=2**32, description="Seed of sampling, shuffling and the adapter's start.")
+    save_steps: Count | None = Field(
+        default=100, ge=1, description="Steps from one checkpoint to the next; null saves none."
+    )
+    eval_steps: Count | None = Field(
+        default=None,
+        ge=1,
+        description="Steps from one evaluation to the next, where there is an evaluation set; "
+        "null evaluates at each checkpoint, or at the end only where none is saved.",
+    )
+    logging_steps: Count = Field(default=1, ge=1, description="Steps whose metrics are averaged into one log entry.")
+    partial: Literal["leave_out", "sum"] = Field(
+        default="leave_out",
+        description="What becomes of a completion where one reward failed with nothing to stand in: `leave_out` of the "
+        "group, or `sum` the other rewards.",
+    )
+    workers: Count | None = Field(
+        default=None, ge=1, description="Processes that score rewards; null is the cores at hand, at most 4."
+    )
+
+    @model_validator(mode="after")
+    def _divides(self) -> GRPOConfig:
+        batch, group, micro = self.effective_batch_size, self.num_generations, self.per_device_batch_size
+        if batch % group:
+            raise ConfigError(f"effective_batch_size={batch}: expected a multiple of num_generations={group}")
+        if micro is not None and batch % micro:
+            raise ConfigError(f"per_device_batch_size={micro}: expected a divisor of effective_batch_size={batch}")
+        return self
+
+    @classmethod
+    def from_dict(cls, data: Any, *, where: str = "configuration", base: Path | None = None) -> GRPOConfig:
+        """Gives the configuration in plain data.
+
+        Args:
+            data: A mapping with the fields.
+            where: What to call the data in errors.
+            base: Folder that relative ``file.py`` references and a relative ``base_model`` folder start from.
+
+        Raises:
+            ConfigError: A field is unknown, missing or wrong; offers near names.
+        """
+        if not isinstance(data, Mapping):
+            raise ConfigError(f"{where}: expected a mapping, got {data!r}")
+        data = dict(data)
+        try:
+            if "reward_fns" in data:
+                data["reward_fns"] = _reward_functions(data["reward_fns"], base)
+            if base is not None and str(data.get("base_model")).startswith(("./", "../")):
+                data["base_model"] = str(base / data["base_model"])
+            return cls.model_validate(data)
+        except ConfigError as wrong:
+            raise ConfigError(f"{where}: {wrong}") from wrong.__cause__
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> GRPOConfig:
+        """Gives the configuration in a YAML file; relative references start from the file's folder.
+
+        Raises:
+            ConfigError: There is no such file, it is not YAML, or a field is wrong.
+        """
+        path = Path(path)
+        return cls.from_dict(_read_yaml(path), where=str(path), base=path.resolve().parent)
+
+    @property
+    def base_dtype(self) -> Literal["auto", "bfloat16", "float32"]:
+        """The type of the base weights; ``"auto"`` leaves it to the machine."""
+        return "float32" if self.dtype == "auto" and self.adapter is None else self.dtype
+
+    def to_trl(
+        self, output_dir: str | Path, *, has_cuda: bool = True, processes: int = 1, evaluate: bool = False
+    ) -> dict[str, Any]:
+        """Gives the keyword arguments of ``trl.GRPOConfig``; ``reward_weights`` go with the rewards.
+
+        Args:
+            output_dir: Folder of checkpoints.
+            has_cuda: Whether the machine has a CUDA device, which ``use_cpu=None`` asks.
+            processes: Training processes that share the effective batch.
+            evaluate: Whether there is an evaluation set.
+
+        Raises:
+            ConfigError: The effective batch cannot be shared by so many processes.
+        """
+        cpu = not has_cuda if self.use_cpu is None else self.use_cpu
+        micro, accumulation = self._micro_batch(processes)
+        arguments: dict[str, Any] = {name: getattr(self, name) for name in _SAME_IN_TRL}
+        arguments |= {name: getattr(self.sampling_params, name) for name in ("temperature", "top_p", "top_k", "min_p")}
+        return arguments | {
+            "output_dir": str(output_dir),
+            "max_steps": self.train_steps,
+            "max_completion_length": self.sampling_params.max_tokens,
+            "per_device_train_batch_size": micro,
+            "gradient_accumulation_steps": accumulation,
+            "per_device_eval_batch_size": self.num_generations,  # TRL wants whole groups
+            "save_strategy": "no" if self.save_steps is None else "steps",
+            "save_steps": self.save_steps or self.train_steps,
+            "eval_strategy": "steps" if evaluate else "no",
+            "eval_steps": self.eval_steps or self.save_steps or self.train_steps,
+            "use_cpu": cpu,
+            "bf16": not cpu and self.dtype != "float32",
+            "activation_checkpointing": not cpu,  # saves memory for time; on a CPU time is what is short
+            "dataloader_pin_memory": not cpu,
+            "disable_tqdm": True,
+            "report_to": "none",
+        }
+
+    def to_peft(self) -> dict[str, Any] | None:
+        """Gives the keyword arguments of ``peft.LoraConfig``; ``None`` where all weights are trained."""
+        if self.adapter is None:
+            return None
+        return {
+            "r": self.rank,
+            "lora_alpha": 2 * self.rank if self.lora_alpha is None else self.lora_alpha,
+            "lora_dropout": self.lora_dropout,
+            "target_modules": "all-linear" if self.target_modules is None else list(self.target_modules),
+            "task_type": "CAUSAL_LM",
+        }
+
+    def _micro_batch(self, processes: int) -> tuple[int, int]:
+        """Gives completions a forward pass, and forward passes an optimizer step, on each of the processes."""
+        share, rest = divmod(self.effective_batch_size, processes)
+        if rest:
+            raise ConfigError(
+                f"effective_batch_size={self.effective_batch_size}: expected a multiple of the {processes} processes"
+            )
+        micro = self.per_device_batch_size or max(size for size in range(1, MICRO_BATCH + 1) if share % size == 0)
+        if share % micro:
+            raise ConfigError(
+                f"per_device_batch_size={micro}: expected a divisor of {share}, the share of each of {processes} "
+                f"processes in effective_batch_size={self.effective_batch_size}"
+            )
+        return micro, share // micro
+
+
+_SAME_IN_TRL = (
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "max_grad_norm", "num_generations",
+    "beta", "epsilon", "loss_type", "scale_rewards", "seed", "logging_steps",
+)  # fmt: skip
+
+
+def _complaint(model: type[_Checked], problem: Any) -> str:
+    """Puts one of pydantic's complaints into our words."""
+    name = ".".join(map(str, problem["loc"]))
+    where = (model.place + name).rstrip(".")
+    if problem["type"] == "extra_forbidden":
+        return f"unknown field {where!r}; {_hint(name, list(model.model_fields))}"
+    if problem["type"] == "missing":
+        return f"field {where!r} is missing"
+    words = str(problem["msg"]).removeprefix("Value error, ")
+    words = re.sub(r"^Input should be (?=greater|less)", "expected a number ", words)
+    words = re.sub(r"^(Input should be|(String|Tuple) should have)", "expected", words)
+    return f"{where}={problem['input']!r}: {words[0].lower()}{words[1:]}"
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=2)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"the fields are {', '.join(sorted(known))}"
+
+
+def _read_yaml(path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as reason:
+        raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
+    except (yaml.YAMLError, UnicodeDecodeError) as reason:
+        raise ConfigError(f"{path}: not YAML: {' '.join(str(reason).split())}") from reason

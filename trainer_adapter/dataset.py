@@ -1,0 +1,142 @@
+"""Rows of prompts and columns, from a file, a list or a ``datasets.Dataset``, checked before a model loads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from rewardkit import DataError
+
+if TYPE_CHECKING:
+    from datasets import Dataset as Dataset  # type: ignore[import-untyped]
+
+Source: TypeAlias = "Dataset | Sequence[Mapping[str, Any]] | str | Path"
+"""A ``datasets.Dataset``, a list of rows, or the path of a JSONL file."""
+
+TAKEN = frozenset(
+    {"prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric"}
+)
+"""Names that TRL gives to rewards itself: a column of one of these is dropped, overwritten or breaks the call."""
+
+
+class _Row(NamedTuple):
+    """A row and what to call it in errors."""
+
+    place: str
+    columns: Mapping[str, Any]
+
+
+def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
+    """Gives the rows as a ``datasets.Dataset``.
+
+    In rows that are not one already, a column of objects, or of values of several types, becomes JSON
+    text, for Arrow would fill the objects' keys up with nulls; the rewards' annotations read it back.
+
+    Args:
+        source: The rows.
+        what: What to call them in errors.
+
+    Raises:
+        DataError: A line is not JSON, rows have different keys, a prompt is missing, or there is no row.
+    """
+    from datasets import Dataset
+
+    if not isinstance(source, Dataset):
+        rows = list(_read_lines(Path(source)) if isinstance(source, str | Path) else _numbered(source, what))
+        what = str(source) if isinstance(source, str | Path) else what
+        _check_rows(rows, what)
+        columns = {name: _column(name, [row.columns[name] for row in rows]) for name in rows[0].columns}
+        try:
+            source = Dataset.from_dict(columns)
+        except (ValueError, TypeError, OverflowError) as reason:  # Arrow's errors are of these kinds
+            raise DataError(f"{what}: Arrow cannot hold it: {reason}") from reason
+    if "prompt" not in source.column_names:
+        raise DataError(f"{what}: column 'prompt' is missing; it has {', '.join(map(repr, source.column_names))}")
+    if not len(source):
+        raise DataError(f"{what}: there is no row in it")
+    for name in source.column_names:
+        if name in TAKEN:
+            raise DataError(f"{what}: column {name!r} has a name that TRL uses itself; rename it")
+    return source
+
+
+def is_conversational(rows: Dataset) -> bool:
+    """Whether the prompts are lists of chat messages."""
+    return not isinstance(rows[0]["prompt"], str)
+
+
+def _read_lines(path: Path) -> Iterator[_Row]:
+    """Gives a JSONL file's rows; empty lines are none."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: JSON strings may hold U+2028
+    except OSError as reason:
+        raise DataError(f"{path}: {reason.strerror or reason}") from reason
+    except UnicodeDecodeError as reason:
+        raise DataError(f"{path}: not UTF-8: {reason}") from reason
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except ValueError as reason:
+            raise DataError(f"{place}: not JSON: {reason}: {line[:80]!r}") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: expected an object, got {line[:80]!r}")
+        yield _Row(place, row)
+
+
+def _numbered(rows: Any, what: str) -> Iterator[_Row]:
+    if isinstance(rows, Mapping) or not isinstance(rows, Sequence):
+        raise DataError(f"{what}: expected a Dataset, a list of rows or a JSONL file's path, got {type(rows).__name__}")
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(f"{what}, row {number}: expected a dictionary, got {row!r}")
+        yield _Row(f"{what}, row {number}", row)
+
+
+def _check_rows(rows: Sequence[_Row], what: str) -> None:
+    if not rows:
+        raise DataError(f"{what}: there is no row in it")
+    first = rows[0]
+    if "prompt" not in first.columns:
+        raise DataError(f"{first.place}: column 'prompt' is missing; it has {', '.join(map(repr, first.columns))}")
+    conversational = not isinstance(first.columns["prompt"], str)
+    for row in rows:
+        if row.columns.keys() != first.columns.keys():
+            lacks = [f"lacks {name!r}" for name in first.columns if name not in row.columns]
+            adds = [f"adds {name!r}" for name in row.columns if name not in first.columns]
+            raise DataError(f"{row.place}: {', '.join([*lacks, *adds])}; every row must have the keys of the first")
+        prompt = row.columns["prompt"]
+        if not prompt or not (_is_chat(prompt) if conversational else isinstance(prompt, str)):
+            expected = "a list of chat messages" if conversational else "a string that is not empty"
+            raise DataError(f"{row.place}: prompt: expected {expected}, got {prompt!r}")
+
+
+def _is_chat(prompt: Any) -> bool:
+    return isinstance(prompt, Sequence) and all(isinstance(turn, Mapping) and "role" in turn for turn in prompt)
+
+
+def _column(name: str, values: list[Any]) -> list[Any]:
+    """Gives a column's values as Arrow holds them unchanged: as they are, or as JSON text."""
+    if name == "prompt" or _is_plain(values):
+        return values
+    try:
+        return [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+    except (TypeError, ValueError):
+        return values  # images, dates: not JSON; Arrow may know them
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    """Whether the values are of one scalar type, or lists of such, nulls aside."""
+    present = [value for value in values if value is not None]
+    kinds = {type(value) for value in present}
+    if kinds == {list}:
+        return all(type(inner) is not list for value in present for inner in value) and _is_plain(
+            [inner for value in present for inner in value]
+        )
+    if kinds == {int}:
+        return all(-(2**63) <= value < 2**63 for value in present)
+    return kinds <= {str} or kinds <= {float} or kinds <= {bool}
