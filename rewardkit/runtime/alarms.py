@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardkit.decorator import Reward
-from rewardkit.types import Cause, Outcome, Status
+from rewardkit.types import Cause, Outcome
 
 BROKEN_AFTER = 32
 """Calls that must all have failed with one error before a reward is called broken."""
@@ -34,7 +34,7 @@ class Alarms:
         """Count a batch's outcomes and say what is new."""
         for reward, outcomes in columns.items():
             name = reward.name
-            failed = [o for o in outcomes if o.status is Status.FAILED and o.cause is not Cause.INFRASTRUCTURE]
+            failed = [o for o in outcomes if o.cause is not None and o.cause is not Cause.INFRASTRUCTURE]
             self._calls[name] = calls = self._calls.get(name, 0) + len(outcomes)
             self._failed[name] = failures = self._failed.get(name, 0) + len(failed)
             errors = self._errors.setdefault(name, set())

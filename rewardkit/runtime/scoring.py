@@ -49,6 +49,8 @@ class RewardCall(Call):
     key: Key | None = None
 
 
+_make = tuple.__new__
+
 Listener = Callable[[Finished], None]
 
 _CAUSES = {
@@ -142,15 +144,14 @@ class Scoring:
         return again
 
     def _fill_scored(self, call: RewardCall, result: CallResult, answer: found.Finding) -> None:
+        number, place = call.target, call.places[0]
         reason, metrics = answer[2:] if len(answer) > 2 else (None, {})
-        outcome = Outcome(
-            Status.SCORED, answer[1], reason, metrics, None, None, None, 1, result.duration_s, result.logs,
-            self._versions[call.target],
-        )  # fmt: skip
-        (place,) = call.places
-        self._outcomes[call.target][place] = outcome
+        fields = (Status.SCORED, answer[1], reason, metrics, None, None, None, 1)
+        # a named tuple's own way of being made is several times slower, and this is once a call
+        outcome = _make(Outcome, (*fields, result.duration_s, result.logs, self._versions[number], False))
+        self._outcomes[number][place] = outcome
         if self._listener is not None:
-            self._listener(Finished(place, self._rewards[call.target].name, outcome))
+            self._listener(Finished(place, self._rewards[number].name, outcome))
 
     def _read(self, call: RewardCall, result: CallResult) -> tuple[Outcome, ...]:
         """Gives the outcomes, one a rollout, that a result makes."""
@@ -225,5 +226,5 @@ def _stand_in(options: RewardOptions, cause: Cause) -> float | None:
 
 def lost_share(outcomes: Sequence[Outcome]) -> float:
     """Gives the share of outcomes that were lost to infrastructure, 0 to 1."""
-    lost = sum(outcome.cause is Cause.INFRASTRUCTURE for outcome in outcomes)
-    return lost / len(outcomes) if outcomes else 0.0
+    causes = [outcome.cause for outcome in outcomes if outcome.cause is not None]
+    return causes.count(Cause.INFRASTRUCTURE) / len(outcomes) if outcomes else 0.0

