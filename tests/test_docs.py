@@ -1,7 +1,7 @@
 """The documentation: its examples run, its links lead somewhere, and it leaves no name, option or error out.
 
 In a Markdown page a block that begins with ``# name.py`` or ``# name.yaml`` is a file of that name; a Python file is
-imported, and ``# test_name.py`` is run with pytest. A block marked ``output`` is what the Python block before it prints.
+imported, and ``# test_name.py`` is run with pytest. A block marked ``output`` is what the Python block before prints.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -153,8 +154,13 @@ def test_every_python_block_compiles(page: Path) -> None:
 
 def _anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
-    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in _HEADING.findall(text)}
+    seen: Counter[str] = Counter()
+    anchors = set()
+    for heading in _HEADING.findall(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        anchor = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        anchors.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return anchors
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=_name)

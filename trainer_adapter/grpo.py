@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 from rewardkit import Cause, Outcome, RewardDefinitionError, RewardError, Runtime, ScoreBatch, Status
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.models import needing_extra
-from trainer_adapter.timing import BatchTiming, busy_s, has_own_lane, leaves_of, p95
+from trainer_adapter.timing import BatchTiming, busy_s, leaves_of, p95
 
 if TYPE_CHECKING:
     from trainer_adapter.callback import RewardCallback
@@ -139,7 +139,6 @@ class RewardAdapter:
                 raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
         self._functions = [RewardFunction(name, self._answer) for name in self.runtime.names]
         self._timings: deque[BatchTiming] = deque(maxlen=MAX_TIMINGS)
-        self._workers = 1
         self._seconds = 0.0
         self._lost: set[str] = set()
         self._scored: _Scored | None = None
@@ -247,10 +246,7 @@ class RewardAdapter:
         if callable(log_metric):
             for name, value in self._metrics(scored):
                 log_metric(name, value)
-        leaves = {leaf for reward in rewards.values() for leaf in leaves_of(reward)}
-        shared = len(self.runtime.processes) - sum(map(has_own_lane, leaves))
-        self._workers = max(self._workers, shared)  # the most seen, for one that just died is being replaced
-        return _Scored(batch.digest, scores, busy_s(scored, rewards, self._workers))
+        return _Scored(batch.digest, scores, busy_s(scored, rewards, self.runtime.workers))
 
     def _scores(self, batch: ScoreBatch, step: int | None) -> dict[str, Scores]:
         """Gives what TRL is told, by reward."""
