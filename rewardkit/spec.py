@@ -157,7 +157,8 @@ class RewardSpec:
                     arguments[parameter.name] = parameter.fill(rollouts, context, places)
         if self.rest is not None:
             example = rollouts[0].example
-            named = {p.name for p in self.parameters} | RESERVED
+            reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
+            named = {p.name for p in self.parameters} | reserved
             for column, value in example.items():
                 if column not in named:
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
@@ -227,6 +228,8 @@ def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
     """Raise where a reward asks for the other kind's words, the likeliest slip of the pen."""
     if kind is Kind.GROUP and name == "completion":
         raise RewardDefinitionError(f"group reward {reward!r}: it takes 'completions', a list, not 'completion'")
+    if kind is Kind.GROUP and name == "prompts":
+        raise RewardDefinitionError(f"group reward {reward!r}: a group has one prompt; name the parameter 'prompt'")
     if kind is Kind.SINGLE and name in ("completions", "prompts"):
         raise RewardDefinitionError(
             f"reward {reward!r}: parameter {name!r} is a list of a whole group; "

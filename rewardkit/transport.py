@@ -6,10 +6,12 @@ prompt goes by value (cloudpickle), and a training script needs no ``__main__`` 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
+import io
 import sys
 import traceback
 from collections.abc import Callable
@@ -69,8 +71,9 @@ def dumps(thing: Any, reward: Any) -> bytes:
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
     try:
-        data: bytes = cloudpickle.dumps(thing)
-        return data
+        buffer = io.BytesIO()
+        _Pickler(buffer).dump(thing)
+        return buffer.getvalue()
     except Exception as reason:
         raise RewardTransportError(
             f"reward {reward.name!r} cannot travel to a worker process: {reason}. It holds something that lives only "
@@ -80,6 +83,20 @@ def dumps(thing: Any, reward: Any) -> bytes:
     finally:
         for module in by_value:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
+    """cloudpickle, which also sends functions under ``functools.cache`` by value where their module cannot travel."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, functools._lru_cache_wrapper) and not importable(getattr(obj, "__module__", "") or ""):
+            settings = obj.cache_parameters()
+            return _cached, (obj.__wrapped__, settings["maxsize"], settings["typed"])
+        return super().reducer_override(obj)
+
+
+def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
+    return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
 
 
 def _own_modules(function: Any) -> list[ModuleType]:

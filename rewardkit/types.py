@@ -100,8 +100,8 @@ class Outcome(NamedTuple):
         cause: Why it failed; ``None`` unless failed.
         error: ``"ValueError: the message"``; ``None`` unless failed.
         traceback: The reward's own frames, where it raised.
-        attempts: How often the reward was run for this outcome, at least 1; 0 for a call that never
-            ran to its end because its workers were lost.
+        attempts: How often the reward was run, or was to be run, for this outcome; at least 1. Runs lost
+            with a worker that was killed from outside count as part of one attempt.
         duration_s: Seconds that the last attempt took, in the worker.
         logs: What the last attempt printed and logged, capped.
         version: Fingerprint of the reward that gave it, 12 hexadecimal digits.

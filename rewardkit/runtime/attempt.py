@@ -15,6 +15,7 @@ import json
 import math
 import traceback
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -126,9 +127,9 @@ def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:
 
 
 def _number(value: Any) -> float | None:
-    if not isinstance(value, Real) and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+    if not isinstance(value, Real | Decimal) and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
-    if not isinstance(value, Real):
+    if not isinstance(value, Real | Decimal):
         return None
     try:
         return float(value)

@@ -33,7 +33,7 @@ from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Outcome, Rollout
-from sandbox.errors import PoolClosedError, WorkerStartError
+from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 from sandbox.workers.job import Job
 from sandbox.workers.pool import DEFAULT_MEMORY_BYTES, Target, WorkerPool
 from sandbox.workers.slot import Lane as PoolLane
@@ -121,14 +121,17 @@ class Runtime:
         self._owner = os.getpid()
         self.workers = _workers(workers)
         if _choice(Lane, lane, "lane") is Lane.WORKER:
-            self._pool = WorkerPool(
-                [_target(reward) for reward in self._leaves],
-                workers=self.workers,
-                path=[*resolved.overlay, *(entry or os.getcwd() for entry in sys.path)],
-                env=resolved.env,
-                preload=_preload(),
-                memory_bytes=memory_bytes,
-            )
+            try:
+                self._pool = WorkerPool(
+                    [_target(reward) for reward in self._leaves],
+                    workers=self.workers,
+                    path=[*resolved.overlay, *(entry or os.getcwd() for entry in sys.path)],
+                    env=resolved.env,
+                    preload=_preload(),
+                    memory_bytes=memory_bytes,
+                )
+            except SandboxError as refused:
+                raise RewardLoadError(str(refused)) from refused
             self._finalizer = weakref.finalize(self, self._pool.close)
 
     @property

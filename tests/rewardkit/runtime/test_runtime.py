@@ -410,9 +410,14 @@ def test_a_module_that_exits_on_import_does_not_hang_the_runtime(tmp_path: Path)
 SCRIPT = """
     from rewardkit import Rollout, Runtime, Score, reward
     from dataclasses import dataclass
+    import functools
 
     print("main runs")
     FACTOR = 3
+
+    @functools.cache
+    def factor():
+        return FACTOR
 
     @dataclass
     class Note:
@@ -420,7 +425,7 @@ SCRIPT = """
 
     @reward
     def mine(completion: str, note: Note) -> Score:
-        return Score(FACTOR * len(completion), reason=note.text)
+        return Score(factor() * len(completion), reason=note.text)
 
     with Runtime([mine], workers=2) as runtime:
         batch = runtime.score([Rollout("p", "abc", {"note": '{"text": "hi"}'})] * 4)
