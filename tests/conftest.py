@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def full(pytestconfig: pytest.Config) -> bool:
     """Whether slow tests are to run in full."""
     return bool(pytestconfig.getoption("--full"))
+
+
+@pytest.fixture(autouse=True)
+def _path_as_it_was() -> Iterator[None]:
+    """Take back what loading reward files put on sys.path: one test's files are not the next one's modules."""
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
 
 
 @pytest.fixture(scope="session")
