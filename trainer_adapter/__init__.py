@@ -3,9 +3,9 @@
 Importing this package loads neither torch nor trl; they load when a model or a trainer is made.
 """
 
-from trainer_adapter.config import GRPOConfig
+from trainer_adapter.config import GRPOConfig, SamplingParams
 from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.timing import BatchTiming
 from trainer_adapter.train import TrainResult, train
 
-__all__ = ["BatchTiming", "GRPOConfig", "RewardAdapter", "TrainResult", "train"]
+__all__ = ["BatchTiming", "GRPOConfig", "RewardAdapter", "SamplingParams", "TrainResult", "train"]

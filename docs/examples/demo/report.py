@@ -206,7 +206,7 @@ def _draw(run: Run, path: Path) -> None:
     lower.bar(numbers, others, width=0.85, color="#94a3b8", label="generating and training")
     lower.bar(numbers, waited, width=0.85, bottom=others, color="#be123c", label="waiting for rewards")
     lower.set(xlabel="step", ylabel="seconds a step", ylim=(0, 1.45 * max(s.seconds for s in run.steps)))
-    lower.xaxis.set_major_locator(MaxNLocator(integer=True))
+    lower.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     lower.legend(loc="upper right", frameon=False, ncols=2)
     for axes in (upper, lower):
         axes.spines[["top", "right"]].set_visible(False)
