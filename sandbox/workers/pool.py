@@ -273,7 +273,7 @@ class WorkerPool:
         for slot in self._slots:
             if slot.state is State.READY and not slot.emptying:
                 if slot.lane is Lane.SERIAL:
-                    if not slot.busy:
+                    if not slot.chunk:
                         self._feed_serial(slot)
                 else:
                     self._feed_wide(slot)
@@ -301,6 +301,7 @@ class WorkerPool:
     def _send_chunk(self, slot: Slot, job: Job, target: int, calls: list[Call]) -> None:
         self._open_batch(slot, job)
         ticket = slot.tickets(job, calls)
+        slot.chunk = range(ticket, ticket + len(calls))
         slot.check_at = time.monotonic() + calls[0].timeout_s
         slot.tell(("run", ticket, job.number, target, [call.places for call in calls]))
 
@@ -365,14 +366,22 @@ class WorkerPool:
             slot.state, slot.check_at = State.CUT_OFF, time.monotonic() + CUT_OFF_S
 
     def _chunk_done(self, slot: Slot, done: int, tainted: bool, resident_bytes: int) -> None:
-        self._collect(slot)
-        slot.check_at = math.inf
-        slot.tainted = tainted
-        self._send_again(slot)
-        if self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes:
+        """Queue again what the worker gave back, send it the next chunk, and only then read its results."""
+        for ticket in reversed(slot.chunk[done:]):
+            job, call = slot.sent.pop(ticket)
+            self._queue(job, call, first=True)
+        slot.chunk, slot.check_at, slot.tainted = range(0), math.inf, tainted
+        leaks = self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes
+        if leaks:
+            self._collect(slot)
             self._retire(slot)
-        else:
+        elif slot.reader is not None and slot.reader.large:
+            self._collect(slot)
             self._tidy(slot)
+        else:
+            if slot.state is State.READY:
+                self._feed_serial(slot)
+            self._collect(slot)
 
     def _collect(self, slot: Slot) -> None:
         """Take the finished calls' records and hand them to their jobs."""

@@ -58,6 +58,7 @@ class Slot:
         process: The present worker's process id; 0 for none.
         generation: Counts the workers of this slot.
         sent: Unanswered calls by ticket.
+        chunk: Tickets of the chunk that a serial worker is running; empty while it has none.
         given_up: Calls that ran out of time and whose threads are still stuck.
         batches: Jobs whose batch the worker has open.
         check_at: When to look at the page next, on the monotonic clock.
@@ -77,6 +78,7 @@ class Slot:
     process: int = 0
     generation: int = 0
     sent: dict[int, tuple[Job, Call]] = field(default_factory=dict)
+    chunk: range = range(0)
     given_up: int = 0
     batches: set[int] = field(default_factory=set)
     check_at: float = math.inf
@@ -92,11 +94,6 @@ class Slot:
     _descriptors: list[int] = field(default_factory=list)
     _next_ticket: int = 1
 
-    @property
-    def busy(self) -> bool:
-        """Whether calls are in flight."""
-        return bool(self.sent)
-
     def open(self) -> list[int]:
         """Make the files for a new worker and give the descriptors that it needs; the first is to be closed."""
         self.close()
@@ -108,7 +105,7 @@ class Slot:
         self.reader = RecordReader(self._descriptors[1])
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
-        self.idle_checks = 0
+        self.idle_checks, self.chunk = 0, range(0)
         self.batches.clear()
         self.guilty.clear()
         return [theirs.detach(), *self._descriptors]
