@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import resource
 import traceback
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -148,11 +149,21 @@ def _hint(value: Any) -> str:
 def _raised(error: BaseException) -> Finding:
     try:
         words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        if isinstance(error, MemoryError):
+            words += _memory_limit()
         frames = traceback.extract_tb(error.__traceback__)[1:][-_MAX_FRAMES:]  # the first is our own
         trace = "".join(traceback.format_list(frames)) or None
     except BaseException as worse:  # an error whose own __str__ raises
         words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None
     return [FAILED, Cause.EXCEPTION.value, _clean(words, _MAX_ERROR_CHARS), trace and _clean(trace, 8_000)]
+
+
+def _memory_limit() -> str:
+    """Gives words for the limit on this process's memory, if it has one."""
+    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return f" (a worker may hold {limit / 2**30:.3g} GiB; see Runtime(memory_bytes=...))"
 
 
 def _bad(words: str) -> Finding:

@@ -169,7 +169,7 @@ def test_growing_without_end_runs_into_the_memory_limit() -> None:
     """A worker's memory is limited: what grows gets a MemoryError, and the machine keeps its memory."""
     (outcome,) = _score_with(_grows, timeout_s=60.0)
     assert (Status.FAILED, Cause.EXCEPTION) == (outcome.status, outcome.cause)
-    assert "MemoryError" in (outcome.error or "")
+    assert "MemoryError (a worker may hold 0.5 GiB; see Runtime(memory_bytes=...))" == outcome.error
 
 
 def test_none_is_a_skip_and_not_a_failure() -> None:
