@@ -24,6 +24,6 @@ def test_the_demo_trains_and_reports(root: Path, tmp_path: Path, full: bool) -> 
     assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
     assert (tmp_path / "rewards.png").read_bytes().startswith(b"\x89PNG")
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert steps == summary["steps"]
+    assert steps == summary["arguments"]["steps"] == len(summary["reward"])
     if full:
-        assert summary["after"]["format"] > summary["before"]["format"] + 0.3
+        assert summary["held_out"]["after"]["format"] > summary["held_out"]["before"]["format"] + 0.3

@@ -88,7 +88,7 @@ class Runtime:
 
     Attributes:
         weights: Each reward's weight in the totals, by name.
-        workers: Worker processes that the plain rewards share.
+        workers: Worker processes that the plain rewards share; inline 1, for calls run one after another.
 
     Raises:
         RewardDefinitionError: Two rewards of one name, or weights that do not match.
@@ -120,7 +120,9 @@ class Runtime:
         self._alarms = Alarms()
         self._owner = os.getpid()
         self.workers = _workers(workers)
-        if _choice(Lane, lane, "lane") is Lane.WORKER:
+        if _choice(Lane, lane, "lane") is Lane.INLINE:
+            self.workers = 1
+        else:
             try:
                 self._pool = WorkerPool(
                     [_target(reward) for reward in self._leaves],

@@ -436,7 +436,7 @@ class FakeRuntime:
         self.outcomes = outcomes
         self.weights = dict.fromkeys(outcomes, 1.0)
         self.rewards = dict.fromkeys(outcomes, length)
-        self.processes = [1, 2]
+        self.workers = 2
 
     def score(self, rollouts: Sequence[Rollout], *, step: int | None, epoch: float | None) -> ScoreBatch:
         """Gives the outcomes, whatever is asked."""
