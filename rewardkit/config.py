@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import ConfigError
-from rewardkit.packages import overlay_for
 from rewardkit.registry import RewardLike, RewardSet, resolve_set
 
 
@@ -67,8 +66,12 @@ class RewardFunctionsConfig:
             PackageInstallError: pip could not install the packages.
         """
         found = resolve_set(self.functions)
-        overlay = overlay_for(self.runtime.packages) if self.runtime.packages else None
-        return RewardSet(found.rewards, [str(overlay)] if overlay else [], dict(self.runtime.env))
+        overlay: list[str] = []
+        if self.runtime.packages:
+            from rewardkit.packages import overlay_for  # it brings subprocess and tempfile along
+
+            overlay = [str(overlay_for(self.runtime.packages))]
+        return RewardSet(found.rewards, overlay, dict(self.runtime.env))
 
     @classmethod
     def from_dict(

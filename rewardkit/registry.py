@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.metadata
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward, as_reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
 from rewardkit.transport import load_file, own_traceback
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 RewardLike: TypeAlias = Composable | Callable[..., Any] | str
 """A reward, a composition, a plain function, or a reference to one."""
@@ -82,8 +84,10 @@ def resolve_all(reference: str) -> list[Composable]:
     return rewards
 
 
-def entry_points() -> dict[str, importlib.metadata.EntryPoint]:
+def entry_points() -> dict[str, EntryPoint]:
     """Gives the rewards that installed packages offer, by name."""
+    import importlib.metadata  # slow to import, and few references need it
+
     return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
 
 

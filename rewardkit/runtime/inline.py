@@ -6,7 +6,6 @@ its output is captured. There is no isolation: a crash is the caller's crash, an
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import json
 import threading
@@ -46,6 +45,8 @@ def _run(reward: Reward[..., Any], call: RewardCall, segments: Sequence[bytes], 
 
 def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Runs a coroutine to its end, also where this thread has an event loop running already."""
+    import asyncio  # slow to import, and only async rewards need it
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

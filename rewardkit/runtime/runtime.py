@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import importlib.util
 import os
@@ -11,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
@@ -34,9 +33,11 @@ from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Outcome, Rollout
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
+from sandbox.limits import DEFAULT_MEMORY_BYTES
 from sandbox.workers.job import Job
-from sandbox.workers.pool import DEFAULT_MEMORY_BYTES, Target, WorkerPool
-from sandbox.workers.slot import Lane as PoolLane
+
+if TYPE_CHECKING:
+    from sandbox.workers.pool import Target, WorkerPool
 
 Rewards: TypeAlias = "Sequence[RewardLike] | Mapping[str, RewardLike] | Composable"
 
@@ -123,6 +124,8 @@ class Runtime:
         if _choice(Lane, lane, "lane") is Lane.INLINE:
             self.workers = 1
         else:
+            from sandbox.workers.pool import WorkerPool  # slow to import; needed only here
+
             try:
                 self._pool = WorkerPool(
                     [_target(reward) for reward in self._leaves],
@@ -185,6 +188,8 @@ class Runtime:
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> ScoreBatch:
         """The same as :meth:`score`, for code that runs on an event loop."""
+        import asyncio  # who awaits has it loaded already
+
         context = CallContext(step, epoch)
         run = await asyncio.to_thread(_Run, self, rollouts, context, None)
         try:
@@ -342,6 +347,9 @@ def _translated(error: BaseException) -> BaseException:
 
 
 def _target(reward: Reward[..., Any]) -> Target:
+    from sandbox.workers.pool import Target
+    from sandbox.workers.slot import Lane as PoolLane
+
     spec = reward.spec
     wrapped = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)
     payload = dumps(wrapped, reward)

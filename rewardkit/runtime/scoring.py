@@ -101,19 +101,19 @@ class Scoring:
     def _plan(self, number: int) -> None:
         spec = self._rewards[number].spec
         timeout_s = spec.options.timeout_s
+        if not spec.options.cache:
+            self.calls += [RewardCall(number, places, timeout_s) for places in places_of(spec, self._rollouts)]
+            return
         for places in places_of(spec, self._rollouts):
-            key = None
-            if spec.options.cache:
-                key = cache_key(number, spec, [self._rollouts[place] for place in places], self._context)
-                known = self._cache.get(key)
-                if known is not None:
-                    self._fill(number, places, known)
-                    continue
-                if key in self._waiting:
-                    self._waiting[key].append(places)
-                    continue
+            key = cache_key(number, spec, [self._rollouts[place] for place in places], self._context)
+            known = self._cache.get(key)
+            if known is not None:
+                self._fill(number, places, known)
+            elif key in self._waiting:
+                self._waiting[key].append(places)
+            else:
                 self._waiting[key] = []
-            self.calls.append(RewardCall(number, places, timeout_s, key=key))
+                self.calls.append(RewardCall(number, places, timeout_s, key=key))
 
     def take(self, results: list[CallResult]) -> list[tuple[float, Call]]:
         """Take results and give the calls to make again, each after so many seconds.

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
+from sandbox.limits import DEFAULT_MEMORY_BYTES
 from sandbox.workers.job import Call, CallResult, CallStatus, Job
 from sandbox.workers.slot import (
     CUT_OFF_S,
@@ -58,9 +59,6 @@ MAX_WARDENS = 5
 """Wardens that may be lost in a pool's life."""
 RETIRE_SHARE = 0.5
 """A worker that holds more than this share of its memory limit between calls is replaced: it leaks."""
-DEFAULT_MEMORY_BYTES = 4 << 30
-"""Memory (RLIMIT_DATA) of one worker."""
-
 _CONTROL = 3  # the warden's end of its socket
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.workers.warden import main; main({fd}, {pid})"
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

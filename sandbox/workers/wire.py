@@ -15,7 +15,6 @@ import os
 import pickle
 import socket
 import struct
-import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,6 +29,8 @@ def anonymous_file(name: str) -> int:
     """Gives the descriptor of a new file in memory that no other process can name."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name, os.MFD_CLOEXEC)
+    import tempfile  # slow to import, and only needed where there is no memfd_create
+
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
