@@ -13,16 +13,19 @@ from typing import IO, Any
 from rewardkit.errors import ConfigError
 
 
-def check_writable(path: Path, data: Path) -> None:
+def check_writable(path: Path, inputs: Iterable[Path]) -> None:
     """Refuse a place that cannot be written to, before any work is done.
 
     Raises:
-        ConfigError: It is a folder or the data file itself, or its folder does not take files.
+        ConfigError: It is a folder, a device, or one of the files that are read, or its folder does not take files.
     """
     if path.is_dir():
         raise ConfigError(f"--out {path}: is a folder; name a file in it")
-    if path.exists() and data.exists() and path.samefile(data):
-        raise ConfigError(f"--out {path}: is the data file itself; name another")
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"--out {path}: is no ordinary file, and would be replaced by one; name another")
+    for read in inputs:
+        if path.exists() and read.exists() and path.samefile(read):
+            raise ConfigError(f"--out {path}: is {read} itself, which is read; name another")
     try:
         with tempfile.TemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
@@ -31,8 +34,8 @@ def check_writable(path: Path, data: Path) -> None:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object a line; the file appears when the last of them is on disk."""
-    with _replacing(path) as file:
+    """Write one JSON object a line; the file appears when the last of them is on disk. A link's target is replaced."""
+    with _replacing(path.resolve()) as file:
         for row in rows:
             file.write(_line(row))
 

@@ -84,7 +84,7 @@ def score_command(
     if out is not None:
         from rewardkit.cli.output import check_writable
 
-        check_writable(out, data)
+        check_writable(out, [data, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
     task = _Task(found, read_rollouts(data, limit=limit), _weights(list(found.rewards), numbers), out)

@@ -412,7 +412,9 @@ def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
     try:
         return choices(value)
     except ValueError:
-        raise RewardDefinitionError(f"{option}={value!r}: expected one of {', '.join(map(repr, choices))}") from None
+        raise RewardDefinitionError(
+            f"{option}={value!r}: expected one of {', '.join(repr(str(one)) for one in choices)}"
+        ) from None
 
 
 def _preload() -> list[str]:

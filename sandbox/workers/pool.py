@@ -36,6 +36,7 @@ from sandbox.workers.job import Call, CallResult, CallStatus, Job
 from sandbox.workers.slot import (
     CUT_OFF_S,
     LOOP_CHECK_S,
+    PEEK_S,
     Lane,
     Slot,
     State,
@@ -300,7 +301,7 @@ class WorkerPool:
         self._open_batch(slot, job)
         ticket = slot.tickets(job, calls)
         slot.chunk = range(ticket, ticket + len(calls))
-        slot.check_at = time.monotonic() + calls[0].timeout_s
+        slot.idle_since, slot.check_at = math.inf, time.monotonic() + min(calls[0].timeout_s, PEEK_S)
         slot.tell(("run", ticket, job.number, target, [call.places for call in calls]))
 
     def _feed_wide(self, slot: Slot) -> None:
@@ -320,6 +321,7 @@ class WorkerPool:
             if not job.pending.get(target) and not job.alone.get(target):
                 self._ring.remove((job, target))
         if orders:
+            slot.idle_since = math.inf
             slot.tell(("start", orders))
             soon = LOOP_CHECK_S if slot.lane is Lane.ASYNCIO else min(order[4] for order in orders)
             slot.check_at = min(slot.check_at, time.monotonic() + soon)
@@ -447,7 +449,9 @@ class WorkerPool:
             slot.check_at = math.inf
             return
         overdue = slot.overdue(now)
-        if slot.stalled:
+        if slot.lane is Lane.SERIAL and not overdue:
+            self._collect(slot)
+        if slot.stalled(now):
             self._collect(slot)
             self._count_lost(slot, list(slot.sent), "the worker stood still")
             self._retire(slot)

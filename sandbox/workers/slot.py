@@ -67,7 +67,7 @@ class Slot:
         emptying: Whether the worker is emptying its results file, and nothing may be sent.
         tainted: Whether calls left threads running in it.
         failed_starts: Workers in a row that died before they were ready.
-        idle_checks: Looks in a row that found calls unanswered and none of them running.
+        idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
     """
 
     index: int
@@ -87,7 +87,7 @@ class Slot:
     emptying: bool = False
     tainted: bool = False
     failed_starts: int = 0
-    idle_checks: int = 0
+    idle_since: float = math.inf
     channel: Channel | None = None
     page: Page | None = None
     reader: RecordReader | None = None
@@ -105,7 +105,7 @@ class Slot:
         self.reader = RecordReader(self._descriptors[1])
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
-        self.idle_checks, self.chunk = 0, range(0)
+        self.idle_since, self.chunk = math.inf, range(0)
         self.batches.clear()
         self.guilty.clear()
         return [theirs.detach(), *self._descriptors]
@@ -145,7 +145,7 @@ class Slot:
         found: dict[int, bool] = {}
         next_check = math.inf
         runs = self.page.running()
-        self.idle_checks = self.idle_checks + 1 if self.sent and not runs else 0
+        self._note_idle(now, idle=bool(self.sent) and not runs)
         for running in runs:
             sent = self.sent.get(running.ticket)
             if sent is None:
@@ -157,7 +157,12 @@ class Slot:
                 next_check = min(next_check, due)
         waiting = min((call.timeout_s for _, call in self.sent.values()), default=math.inf)
         self.check_at = min(next_check, now + waiting)
+        if self.lane is Lane.SERIAL:
+            self.check_at = min(self.check_at, now + PEEK_S)
         return found
+
+    def _note_idle(self, now: float, *, idle: bool) -> None:
+        self.idle_since = min(self.idle_since, now) if idle else math.inf
 
     def _overdue_step(self, now: float) -> dict[int, bool]:
         """Look whether one coroutine holds the loop past its call's deadline."""
@@ -165,15 +170,14 @@ class Slot:
         step = self.page.stepping()
         self.check_at = now + LOOP_CHECK_S if self.sent else math.inf
         silent = self.sent and not step.ticket and now - self.page.heartbeat() > STALLED_S
-        self.idle_checks = STALLED_CHECKS if silent else 0
+        self._note_idle(now - STALLED_S, idle=bool(silent))
         if step.ticket and now > step.deadline and now - step.began > LOOP_CHECK_S / 2:
             return {step.ticket: False}
         return {}
 
-    @property
-    def stalled(self) -> bool:
+    def stalled(self, now: float) -> bool:
         """Whether the worker has calls to answer and does nothing: it was stopped from outside, or lost them."""
-        return self.idle_checks >= STALLED_CHECKS
+        return now - self.idle_since >= STALLED_S
 
     def suspects(self) -> dict[int, bool]:
         """Gives the calls that were running when the worker died, and whether each had left-over threads beside it."""
@@ -203,9 +207,9 @@ CUT_OFF_S = 0.1
 LOOP_CHECK_S = 0.05
 """Seconds between two looks at an event loop's current step."""
 STALLED_S = 5.0
-"""Seconds without a sign of life after which an event loop that runs no call is taken to have been stopped."""
-STALLED_CHECKS = 3
-"""Looks in a row, at least the shortest deadline of the waiting calls apart, that find nothing running."""
+"""Seconds without a sign of life after which a worker that runs no call is taken to have been stopped."""
+PEEK_S = 0.1
+"""Seconds between two looks at what a chunk in progress has finished: a slow call holds back no finished one."""
 HEARTBEAT_LOST_S = 0.5
 """Seconds without a sign of life after which some call is taken to hold the interpreter."""
 

@@ -233,7 +233,7 @@ MISTAKES = {
     "out-folder": (["rewards.py:never", "data.jsonl", "--out", "absent/x"], "cannot write to absent"),
     "out-under-a-file": (["rewards.py:never", "data.jsonl", "--out", "rewards.py/x"], "cannot write to rewards.py"),
     "out-is-folder": (["rewards.py:never", "data.jsonl", "--out", "."], "is a folder"),
-    "out-is-data": (["rewards.py:never", "data.jsonl", "--out", "./data.jsonl"], "is the data file itself"),
+    "out-is-data": (["rewards.py:never", "data.jsonl", "--out", "./data.jsonl"], "is data.jsonl itself, which is read"),
 }
 
 
@@ -542,3 +542,17 @@ def test_foreign_text_is_safe_and_short() -> None:
     """Control characters are written out, lines are joined, and the rest is cut with an ellipsis."""
     assert plain("a\x1b[31mb\r\nc") == "a\\x1b[31mb\\r\nc"
     assert shortened("a\n\n b c d", 4) == "a b…"
+
+
+def test_out_never_replaces_a_device_or_a_file_that_is_read(work: Path) -> None:
+    """A pipe, the reward file and the data stay what they are; a link's target is written."""
+    os.mkfifo(work / "pipe")
+    for place, words in (("pipe", "no ordinary file"), ("mine.py", "which is read"), ("data.jsonl", "which is read")):
+        (work / "mine.py").write_text("def one(completion: str) -> float:\n    return 1.0\n")
+        code, _, err = _score("mine.py:one", "data.jsonl", "--out", place)
+        assert (2, True) == (code, words in " ".join(err.split())), err
+    assert (work / "pipe").is_fifo()
+    (work / "link").symlink_to("real.jsonl")
+    assert _score("mine.py:one", "data.jsonl", "--out", "link")[0] == 0
+    assert (work / "link").is_symlink()
+    assert (work / "real.jsonl").read_text().startswith("{")

@@ -621,3 +621,23 @@ def test_a_total_is_made_of_weighted_scores_only() -> None:
 
     with Runtime([skips, length], weights=[1, 0], lane="inline") as runtime:
         assert [None] == runtime.score([Rollout("p", "abc")]).totals
+
+
+def test_a_slow_call_holds_back_no_finished_one() -> None:
+    """What a worker finished before a slow call in the same chunk is known while that call still runs."""
+
+    @reward(timeout_s=20.0)
+    def slow(completion: str) -> float:
+        time.sleep(3 if completion == "slow" else 0)
+        return 1.0
+
+    rollouts = [Rollout("p", "slow" if n == 9 else "quick") for n in range(40)]
+    with Runtime([slow], workers=1) as runtime:
+        runtime.score(rollouts[:1])
+        seen: list[int] = []
+        began = time.monotonic()
+        for finished in runtime.stream(rollouts):
+            if time.monotonic() - began > 2.5:
+                break
+            seen.append(finished.row)
+    assert set(range(9)) <= set(seen)
