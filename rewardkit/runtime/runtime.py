@@ -34,6 +34,7 @@ from rewardkit.transport import dumps
 from rewardkit.types import Outcome, Rollout
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 from sandbox.limits import DEFAULT_MEMORY_BYTES
+from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.job import Job
 
 if TYPE_CHECKING:
@@ -286,18 +287,19 @@ class _Run:
         check_rollouts(leaves, self._rollouts)
         self.future: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._job: Job | None = None
-        self._scoring = Scoring(
-            leaves,
-            self._rollouts,
-            context,
-            runtime._cache,
-            raise_failures=runtime._raise_failures,
-            listener=listener,
-        )
+        with CollectorPaused():
+            self._scoring = Scoring(
+                leaves,
+                self._rollouts,
+                context,
+                runtime._cache,
+                raise_failures=runtime._raise_failures,
+                listener=listener,
+            )
+            segments = segments_of(leaves, self._rollouts) if self._scoring.calls else []
         if not self._scoring.calls:
             self.future.set_result(None)
             return
-        segments = segments_of(leaves, self._rollouts)
         if runtime._pool is None:
             run_inline(self._scoring, leaves, segments, context)
             self.future.set_result(None)

@@ -32,6 +32,7 @@ from typing import Any
 
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 from sandbox.limits import DEFAULT_MEMORY_BYTES
+from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.job import Call, CallResult, CallStatus, Job
 from sandbox.workers.slot import (
     CUT_OFF_S,
@@ -385,6 +386,10 @@ class WorkerPool:
 
     def _collect(self, slot: Slot) -> None:
         """Take the finished calls' records and hand them to their jobs."""
+        with CollectorPaused():
+            self._take_records(slot)
+
+    def _take_records(self, slot: Slot) -> None:
         assert slot.reader is not None
         try:
             records = slot.reader.read()
