@@ -41,10 +41,6 @@ def attempt(
     """Runs a plain reward once on one rollout, or on one group, and gives the finding. Never raises."""
     try:
         value = spec.function(**spec.bind(rollouts, context, places))
-    except CoercionError as wrong:
-        return [FAILED, Cause.COERCION.value, _clean(str(wrong), _MAX_ERROR_CHARS), None]
-    except InfrastructureError as lost:
-        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(str(lost), _MAX_ERROR_CHARS), None]
     except BaseException as error:
         return _raised(error)
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
@@ -58,10 +54,6 @@ async def attempt_async(
     """Runs an ``async def`` reward once; the same as :func:`attempt` otherwise."""
     try:
         value = await spec.function(**spec.bind(rollouts, context, places))
-    except CoercionError as wrong:
-        return [FAILED, Cause.COERCION.value, _clean(str(wrong), _MAX_ERROR_CHARS), None]
-    except InfrastructureError as lost:
-        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(str(lost), _MAX_ERROR_CHARS), None]
     except BaseException as error:
         return _raised(error)
     return judge(spec, value, len(rollouts))
@@ -147,6 +139,9 @@ def _hint(value: Any) -> str:
 
 
 def _raised(error: BaseException) -> Finding:
+    for kind, cause in ((CoercionError, Cause.COERCION), (InfrastructureError, Cause.INFRASTRUCTURE)):
+        if isinstance(error, kind):
+            return [FAILED, cause.value, _clean(str(error), _MAX_ERROR_CHARS), None]
     try:
         words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(error, MemoryError):

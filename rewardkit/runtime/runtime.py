@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
@@ -21,7 +21,7 @@ from rewardkit.errors import (
     RewardLoadError,
     RuntimeClosedError,
 )
-from rewardkit.registry import RewardLike, resolve_set
+from rewardkit.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
@@ -39,8 +39,6 @@ from sandbox.workers.job import Job
 
 if TYPE_CHECKING:
     from sandbox.workers.pool import Target, WorkerPool
-
-Rewards: TypeAlias = "Sequence[RewardLike] | Mapping[str, RewardLike] | Composable"
 
 
 class Lane(StrEnum):
