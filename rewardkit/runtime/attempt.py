@@ -24,6 +24,7 @@ from rewardkit.errors import CoercionError, InfrastructureError
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score
+from sandbox.workers.job import Answer
 
 SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
 
@@ -59,11 +60,17 @@ async def attempt_async(
     return judge(spec, value, len(rollouts))
 
 
-def encode(finding: Finding) -> str:
-    """Gives the finding as JSON text."""
+def encode(finding: Finding) -> Answer:
+    """Gives the finding as it leaves the process: a bare score as the number, anything else as JSON text."""
     if len(finding) == 2 and finding[0] == SCORED:
-        return f"[0,{finding[1]!r}]"
+        score: float = finding[1]
+        return score
     return json.dumps(finding)
+
+
+def decode(answer: Any) -> Finding:
+    """Gives the finding that an answer stands for, once JSON has been read."""
+    return [SCORED, answer] if type(answer) is float else answer
 
 
 def judge(spec: RewardSpec, value: Any, rollouts: int) -> Finding:

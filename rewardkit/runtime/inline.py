@@ -23,10 +23,14 @@ from sandbox.workers.job import CallResult, CallStatus
 
 
 def run_inline(
-    scoring: Scoring, rewards: Sequence[Reward[..., Any]], segments: Sequence[bytes], context: CallContext
+    scoring: Scoring,
+    calls: Sequence[RewardCall],
+    rewards: Sequence[Reward[..., Any]],
+    segments: Sequence[bytes],
+    context: CallContext,
 ) -> None:
     """Runs every call of a batch, one after another, with its retries."""
-    for call in scoring.calls:
+    for call in calls:
         while again := scoring.take([_run(rewards[call.target], call, segments, context)]):
             time.sleep(again[0][0])
 
@@ -40,7 +44,9 @@ def _run(reward: Reward[..., Any], call: RewardCall, segments: Sequence[bytes], 
         else:
             finding = attempt(reward.spec, rollouts, context, call.places)
         duration_s = time.monotonic() - began
-    return CallResult(call, CallStatus.ANSWERED, json.loads(encode(finding)), duration_s, log.finish())
+    encoded = encode(finding)
+    answer = json.loads(encoded) if isinstance(encoded, str) else encoded
+    return CallResult(call, CallStatus.ANSWERED, answer, duration_s, log.finish())
 
 
 def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:

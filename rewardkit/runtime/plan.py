@@ -10,9 +10,8 @@ from typing import Any
 
 from rewardkit.decorator import Reward
 from rewardkit.errors import DataError, MissingColumnError
-from rewardkit.groups import group_places
 from rewardkit.runtime.cache import Key
-from rewardkit.spec import CallContext, Kind, RewardSpec
+from rewardkit.spec import CallContext, RewardSpec
 from rewardkit.types import Rollout
 
 
@@ -54,24 +53,30 @@ def _missing(reward: str, column: str, place: int, example: Mapping[str, Any]) -
     return f"reward {reward!r} needs column {column!r}, which example {place} lacks; {hint}"
 
 
-def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]) -> list[bytes]:
+def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:
     """Gives each rollout's bytes, holding only what some reward reads.
+
+    Args:
+        rewards: The rewards.
+        rollouts: Rollouts in a row.
+        first: The first one's place in the batch.
 
     Raises:
         DataError: A row holds what cannot travel to a worker process.
     """
     wanted = _wanted_columns(rewards)
     with_ids = any(reward.spec.wants_completion_ids for reward in rewards)
-    segments = []
-    for place, rollout in enumerate(rollouts):
+    segments: list[bytes] = []
+    dumps = pickle.dumps
+    for rollout in rollouts:
         example = rollout.example
         if wanted is not None:
-            example = {column: example[column] for column in wanted if column in example}
+            example = {column: example[column] for column in wanted if column in example} if wanted else {}
         ids = rollout.completion_ids if with_ids else None
         try:
-            segments.append(pickle.dumps((rollout.prompt, rollout.completion, example, ids), protocol=5))
+            segments.append(dumps((rollout.prompt, rollout.completion, example, ids), 5))
         except Exception as reason:
-            raise DataError(f"row {place} cannot travel to a worker process: {reason}") from reason
+            raise DataError(f"row {first + len(segments)} cannot travel to a worker process: {reason}") from reason
     return segments
 
 
@@ -83,13 +88,6 @@ def _wanted_columns(rewards: Sequence[Reward[..., Any]]) -> frozenset[str] | Non
             return None
         wanted |= columns
     return wanted
-
-
-def places_of(spec: RewardSpec, rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
-    """Gives the places of each call's rollouts: one each, or a group's."""
-    if spec.kind is Kind.GROUP:
-        return group_places(rollouts)
-    return [(place,) for place in range(len(rollouts))]
 
 
 def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext) -> Key:

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from sandbox.workers.pool import Target, WorkerPool
 
 
+PIECE_ROWS = 4096
+"""Rows of a batch that are prepared at once; the workers score them while the next are being prepared."""
+
+
 class Lane(StrEnum):
     """Where rewards run."""
 
@@ -285,29 +289,43 @@ class _Run:
         check_rollouts(leaves, self._rollouts)
         self.future: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._job: Job | None = None
-        with CollectorPaused():
-            self._scoring = Scoring(
-                leaves,
-                self._rollouts,
-                context,
-                runtime._cache,
-                raise_failures=runtime._raise_failures,
-                listener=listener,
-            )
-            segments = segments_of(leaves, self._rollouts) if self._scoring.calls else []
-        if not self._scoring.calls:
-            self.future.set_result(None)
-            return
+        self._scoring = Scoring(
+            leaves,
+            self._rollouts,
+            context,
+            runtime._cache,
+            raise_failures=runtime._raise_failures,
+            listener=listener,
+        )
         if runtime._pool is None:
-            run_inline(self._scoring, leaves, segments, context)
+            calls = self._scoring.plan(range(len(self._rollouts)))
+            run_inline(self._scoring, calls, leaves, segments_of(leaves, self._rollouts), context)
             self.future.set_result(None)
-            return
-        self._job = Job(segments, context, self._scoring.calls, self._scoring.take, self._finished)
+        else:
+            self._submit(runtime._pool, leaves)
+
+    def _submit(self, pool: WorkerPool, leaves: Sequence[Reward[..., Any]]) -> None:
+        """Hand the calls to the pool piece by piece: the first are scored while the rest is being prepared."""
+        rows = len(self._rollouts)
+        self._job = job = Job(rows, self._context, self._scoring, self._finished)
+        written = 0
         try:
-            runtime._pool.submit(self._job)
+            for start in range(0, max(1, rows), PIECE_ROWS):
+                stop = min(start + PIECE_ROWS, rows)
+                with CollectorPaused():
+                    calls = self._scoring.plan(range(start, stop))
+                    if calls:
+                        job.file.append(segments_of(leaves, self._rollouts[written:stop], written))
+                        written = stop
+                if job.ended.is_set():
+                    return
+                pool.submit(job, calls, complete=stop == rows)
         except PoolClosedError as closed:
-            self._job.end()
+            job.end()
             raise RuntimeClosedError(str(closed)) from closed
+        except BaseException as error:
+            pool.cancel(job, error)
+            raise
 
     def _finished(self) -> None:
         assert self._job is not None

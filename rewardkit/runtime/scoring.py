@@ -1,23 +1,26 @@
 """One batch on its way: the calls it needs, results as they come in, outcomes in their places.
 
 A lane (worker pool or inline) hands results to :meth:`Scoring.take`, which decides what is tried
-again and fills in outcomes; it is called from one thread at a time.
+again and fills in outcomes; it is called from one thread at a time, which may be another than the one
+that still plans the batch's later calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rewardkit.decorator import Reward
 from rewardkit.errors import InfrastructureError, RewardFailedError
+from rewardkit.groups import group_places
 from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.runtime import attempt as found
 from rewardkit.runtime.cache import Key, OutcomeCache, as_cached
-from rewardkit.runtime.plan import cache_key, places_of
+from rewardkit.runtime.plan import cache_key
 from rewardkit.runtime.retry import delay_before_next
-from rewardkit.spec import CallContext
+from rewardkit.spec import CallContext, Kind
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers.job import Call, CallResult, CallStatus
 
@@ -71,8 +74,8 @@ class Scoring:
         raise_failures: Whether the first failure ends the batch with :class:`RewardFailedError`.
         listener: Told of every outcome as it becomes known.
 
-    Attributes:
-        calls: What must be run: not what the cache knows, and equal calls of a cached reward once.
+    Raises:
+        DataError: A row cannot be grouped.
     """
 
     def __init__(
@@ -94,26 +97,45 @@ class Scoring:
         self._listener = listener
         self._outcomes: list[list[Outcome | None]] = [[None] * len(rollouts) for _ in rewards]
         self._waiting: dict[Key, list[tuple[int, ...]]] = {}
-        self.calls: list[RewardCall] = []
-        for number in range(len(rewards)):
-            self._plan(number)
+        self._lock = threading.Lock()  # protects _waiting: calls are planned while the first are being scored
+        kinds = [reward.spec.kind for reward in rewards]
+        self._groups = group_places(rollouts) if Kind.GROUP in kinds else []
 
-    def _plan(self, number: int) -> None:
+    def plan(self, rows: range) -> list[RewardCall]:
+        """Gives the calls that some rows need, in the rows' order; with the last row, also every group's.
+
+        Left out is what the cache knows, and an equal call of a cached reward.
+        """
+        calls: list[RewardCall] = []
+        for number, reward in enumerate(self._rewards):
+            spec = reward.spec
+            timeout_s = spec.options.timeout_s
+            if spec.kind is Kind.SINGLE:
+                every: list[tuple[int, ...]] = [(row,) for row in rows]
+            else:
+                every = self._groups if rows.stop == len(self._rollouts) else []
+            if spec.options.cache:
+                calls += self._plan_cached(number, every)
+            else:
+                calls += [RewardCall(number, places, timeout_s) for places in every]
+        return calls
+
+    def _plan_cached(self, number: int, every: Sequence[tuple[int, ...]]) -> Iterator[RewardCall]:
         spec = self._rewards[number].spec
-        timeout_s = spec.options.timeout_s
-        if not spec.options.cache:
-            self.calls += [RewardCall(number, places, timeout_s) for places in places_of(spec, self._rollouts)]
-            return
-        for places in places_of(spec, self._rollouts):
+        for places in every:
             key = cache_key(number, spec, [self._rollouts[place] for place in places], self._context)
-            known = self._cache.get(key)
+            with self._lock:
+                waiting = self._waiting.get(key)
+                if waiting is not None:
+                    waiting.append(places)
+                    continue
+                known = self._cache.get(key)
+                if known is None:
+                    self._waiting[key] = []
             if known is not None:
                 self._fill(number, places, known)
-            elif key in self._waiting:
-                self._waiting[key].append(places)
             else:
-                self._waiting[key] = []
-                self.calls.append(RewardCall(number, places, timeout_s, key=key))
+                yield RewardCall(number, places, spec.options.timeout_s, key=key)
 
     def take(self, results: list[CallResult]) -> list[tuple[float, Call]]:
         """Take results and give the calls to make again, each after so many seconds.
@@ -127,10 +149,6 @@ class Scoring:
             call = result.call
             assert isinstance(call, RewardCall)
             call.attempts += 1
-            answer = result.answer
-            if answer is not None and answer[0] == found.SCORED and call.key is None and call.attempts == 1:
-                self._fill_scored(call, result, answer)  # by far the most common, and the shortest way
-                continue
             options = self._rewards[call.target].spec.options
             outcomes = self._read(call, result)
             cause = outcomes[0].cause
@@ -143,15 +161,39 @@ class Scoring:
             self._settle(call, outcomes, options)
         return again
 
-    def _fill_scored(self, call: RewardCall, result: CallResult, answer: found.Finding) -> None:
-        number, place = call.target, call.places[0]
-        reason, metrics = answer[2:] if len(answer) > 2 else (None, {})
-        fields = (Status.SCORED, answer[1], reason, metrics, None, None, None, 1)
-        # a named tuple's own way of being made is several times slower, and this is once a call
-        outcome = _make(Outcome, (*fields, result.duration_s, result.logs, self._versions[number], False))
-        self._outcomes[number][place] = outcome
-        if self._listener is not None:
-            self._listener(Finished(place, self._rewards[number].name, outcome))
+    def take_numbers(self, answers: list[tuple[Call, float, float]]) -> list[tuple[float, Call]]:
+        """Take calls that answered with a bare number, each with the number and the seconds it ran.
+
+        Raises:
+            RewardFailedError: As :meth:`take`.
+        """
+        again: list[tuple[float, Call]] = []
+        outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
+        for call, number, duration_s in answers:
+            assert isinstance(call, RewardCall)
+            if call.attempts or call.key is not None:
+                again += self.take([CallResult(call, CallStatus.ANSWERED, number, duration_s)])
+                continue
+            call.attempts = 1
+            # a named tuple's own way of being made is several times slower, and this is once a call
+            fields: tuple[Any, ...] = (
+                scored,
+                number,
+                None,
+                {},
+                None,
+                None,
+                None,
+                1,
+                duration_s,
+                "",
+                versions[call.target],
+            )
+            outcome = _make(Outcome, (*fields, False))
+            outcomes[call.target][call.places[0]] = outcome
+            if listener is not None:
+                listener(Finished(call.places[0], self._rewards[call.target].name, outcome))
+        return again
 
     def _read(self, call: RewardCall, result: CallResult) -> tuple[Outcome, ...]:
         """Gives the outcomes, one a rollout, that a result makes."""
@@ -159,7 +201,7 @@ class Scoring:
         if result.status is not CallStatus.ANSWERED:
             finding: found.Finding = [found.FAILED, _CAUSES[result.status], result.message, None]
         else:
-            finding = result.answer
+            finding = found.decode(result.answer)
         findings = finding[1] if finding[0] == found.GROUP else [finding] * len(call.places)
         return tuple(
             _outcome(one, reward.spec.options, reward.version, call.attempts, result.duration_s, result.logs)
@@ -172,8 +214,10 @@ class Scoring:
                 self._check_failure(options, place, outcome)
         self._fill(call.target, call.places, outcomes)
         if call.key is not None:
-            self._cache.put(call.key, outcomes)
-            for places in self._waiting.pop(call.key):
+            with self._lock:
+                self._cache.put(call.key, outcomes)
+                waiting = self._waiting.pop(call.key)
+            for places in waiting:
                 self._fill(call.target, places, as_cached(outcomes))
 
     def _check_failure(self, options: RewardOptions, place: int, outcome: Outcome) -> None:

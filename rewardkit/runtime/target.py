@@ -9,6 +9,7 @@ from rewardkit.decorator import Reward
 from rewardkit.runtime.attempt import attempt, attempt_async, encode
 from rewardkit.spec import CallContext
 from rewardkit.types import Arrived
+from sandbox.workers.job import Answer
 
 
 def rollout_of(segment: bytes | memoryview) -> Arrived:
@@ -27,7 +28,7 @@ class RewardTarget:
         """Travel as the reward alone, whose spec is made anew on arrival."""
         return type(self), (self._reward,)
 
-    def __call__(self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]) -> str:
+    def __call__(self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]) -> Answer:
         rollouts = [rollout_of(segment) for segment in segments]
         return encode(attempt(self._spec, rollouts, common, places))
 
@@ -37,6 +38,6 @@ class AsyncRewardTarget(RewardTarget):
 
     async def __call__(  # type: ignore[override]  # the event loop's lane awaits it
         self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]
-    ) -> str:
+    ) -> Answer:
         rollouts = [rollout_of(segment) for segment in segments]
         return encode(await attempt_async(self._spec, rollouts, common, places))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextvars
 import io
 import logging
+import os
 import sys
 import threading
 from typing import Any
@@ -130,11 +131,29 @@ def install() -> None:
     root.addHandler(log_handler())
     root.setLevel(logging.INFO)
     threading.Thread.start = _start_with_context  # type: ignore[method-assign, assignment]
+    os.close, os.closerange = _close, _closerange
 
 
 _plain_start = threading.Thread.start
 threads_started = 0
 """Threads that this process has started since its targets were loaded."""
+
+
+descriptors_closed = False
+"""Whether descriptors were closed by number since this was last set to ``False``: perhaps the worker's own."""
+_plain_close, _plain_closerange = os.close, os.closerange
+
+
+def _close(fd: int) -> None:
+    global descriptors_closed
+    descriptors_closed = True
+    _plain_close(fd)
+
+
+def _closerange(fd_low: int, fd_high: int, /) -> None:
+    global descriptors_closed
+    descriptors_closed = True
+    _plain_closerange(fd_low, fd_high)
 
 
 def _start_with_context(thread: threading.Thread) -> None:

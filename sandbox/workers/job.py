@@ -7,12 +7,16 @@ import operator
 import pickle
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sandbox.workers.wire import BatchFile
+
+
+Answer = str | float
+"""What a target returns: JSON text, or a number, which travels faster."""
 
 
 class CallStatus(StrEnum):
@@ -34,7 +38,7 @@ class CallResult(NamedTuple):
     Attributes:
         call: The call.
         status: How it ended.
-        answer: What the target returned, decoded from JSON; ``None`` unless answered.
+        answer: What the target returned: a number, or JSON decoded; ``None`` unless answered.
         duration_s: Seconds it ran.
         logs: What it printed and logged.
         message: Why it did not answer; ``""`` if it did.
@@ -68,8 +72,22 @@ class Call:
     alone: bool = False
 
 
-Handler = Callable[[list[CallResult]], list[tuple[float, Call]]]
-"""Takes results as they come, in the pool's thread; gives calls to make again, each after so many seconds."""
+Again = list[tuple[float, Call]]
+"""Calls to make again, each after so many seconds."""
+
+
+class Handler(Protocol):
+    """Takes results as they come, in the pool's thread, and gives calls to make again."""
+
+    def take(self, results: list[CallResult]) -> Again:
+        """Take results of every kind."""
+
+    def take_numbers(self, answers: list[tuple[Call, float, float]]) -> Again:
+        """Take answers that are one number, with no output: call, number and the seconds it ran.
+
+        The same could be said by :meth:`take`; most answers are such, and this is the shorter way.
+        """
+
 
 _numbers = itertools.count(1)
 _target_of = operator.attrgetter("target")
@@ -79,33 +97,37 @@ class Job:
     """A batch of calls on the way.
 
     Args:
-        segments: The batch's data, as bytes; calls refer to them by place.
+        segments: How many segments its data has; they are appended to :attr:`file`.
         common: What every call gets besides.
-        calls: The calls.
         handler: Takes the results.
         finished: Called once in the pool's thread, when every call is answered for or the job failed.
+
+    Attributes:
+        file: The batch's data; calls refer to its segments by place.
+        complete: Whether no more calls will come.
     """
 
-    def __init__(
-        self,
-        segments: Sequence[bytes],
-        common: Any,
-        calls: Sequence[Call],
-        handler: Handler,
-        finished: Callable[[], None],
-    ) -> None:
+    def __init__(self, segments: int, common: Any, handler: Handler, finished: Callable[[], None]) -> None:
         self.number = next(_numbers)
         self.common = pickle.dumps(common, protocol=5)
         self.file = BatchFile(segments)
         self.handler = handler
-        self.remaining = len(calls)
+        self.remaining = 0
+        self.complete = False
         self.error: BaseException | None = None
         self.ended = threading.Event()
         self.pending: dict[int, deque[Call]] = {}
         self.alone: dict[int, deque[Call]] = {}
         self._finished = finished
+
+    def add(self, calls: Sequence[Call]) -> Iterable[int]:
+        """Queue new calls and give their targets."""
+        self.remaining += len(calls)
+        targets = []
         for target, some in itertools.groupby(calls, key=_target_of):
             self.pending.setdefault(target, deque()).extend(some)
+            targets.append(target)
+        return targets
 
     def put(self, call: Call, *, first: bool = False) -> None:
         """Queue a call."""

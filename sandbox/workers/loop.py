@@ -164,7 +164,7 @@ class LoopLane:
 
     def _wake(self) -> None:
         self._wake_due = False
-        self.desk.tell("wake")
+        self.desk.wake()
 
 
 def _loop_time(loop: asyncio.AbstractEventLoop, monotonic: float) -> float:

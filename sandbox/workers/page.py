@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _HEAD = struct.Struct("<dQdd")  # heartbeat, stepping ticket, step began, stepping call's deadline
@@ -18,7 +19,12 @@ _CELL = struct.Struct("<dQQ")  # started, whether other threads were alive then,
 _TICKET = struct.Struct("<Q")
 _TICKET_AT = 16
 _BEAT = struct.Struct("<d")
+_WAKE_AT = 48
 _CELLS_AT = 64
+_NUMBER = struct.Struct("@ddQ")  # duration, value, ticket, which is written last
+
+MAX_CHUNK = 1024
+"""Calls sent to a serial worker at once."""
 
 
 class Running(NamedTuple):
@@ -50,11 +56,26 @@ class Step(NamedTuple):
 
 
 class Page:
-    """One worker's shared page: a heartbeat, the step of an event loop, and a cell per call in flight."""
+    """One worker's shared page: a heartbeat, the step of an event loop, a cell per call in flight, and answers.
+
+    The answers kept here are those that are one number and come with no output, of a serial worker's
+    last two chunks: while the parent reads one chunk's, the worker writes the next one's.
+    """
 
     def __init__(self, descriptor: int, cells: int) -> None:
         self.cells = cells
         self._map = mmap.mmap(descriptor, page_bytes(cells))
+        self._numbers_at = _CELLS_AT + cells * _CELL.size
+
+    def answer(self, half: int, index: int, duration_s: float, value: float, ticket: int) -> None:
+        """Write down an answer that is a number, as the chunk's so-and-so-many-th of its kind."""
+        at = self._numbers_at + (half * MAX_CHUNK + index) * _NUMBER.size
+        _NUMBER.pack_into(self._map, at, duration_s, value, ticket)
+
+    def answers(self, half: int, first: int, count: int) -> Iterator[tuple[float, float, int]]:
+        """Gives durations, numbers and tickets; where a ticket is none of the chunk's, no more were written."""
+        at = self._numbers_at + (half * MAX_CHUNK + first) * _NUMBER.size
+        return _NUMBER.iter_unpack(self._map[at : at + count * _NUMBER.size])
 
     def beat(self, now: float) -> None:
         """Say that the worker's main thread is running Python code."""
@@ -64,6 +85,15 @@ class Page:
         """Gives when the worker last said so."""
         value: float = _BEAT.unpack_from(self._map, 0)[0]
         return value
+
+    @property
+    def woken(self) -> bool:
+        """Whether the worker has told the parent of results that the parent has not looked for yet."""
+        return self._map[_WAKE_AT] != 0
+
+    @woken.setter
+    def woken(self, told: bool) -> None:
+        self._map[_WAKE_AT] = told
 
     def step(self, ticket: int, began: float, deadline: float) -> None:
         """Say which call's coroutine the loop runs; ticket 0 for none."""
@@ -104,5 +134,5 @@ class Page:
 
 def page_bytes(cells: int) -> int:
     """Gives the size of a page for so many calls in flight."""
-    needed = _CELLS_AT + cells * _CELL.size
+    needed = _CELLS_AT + cells * _CELL.size + 2 * MAX_CHUNK * _NUMBER.size
     return -(-needed // mmap.PAGESIZE) * mmap.PAGESIZE

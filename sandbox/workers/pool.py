@@ -33,7 +33,8 @@ from typing import Any
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 from sandbox.limits import DEFAULT_MEMORY_BYTES
 from sandbox.workers.collector import CollectorPaused
-from sandbox.workers.job import Call, CallResult, CallStatus, Job
+from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
+from sandbox.workers.page import MAX_CHUNK
 from sandbox.workers.slot import (
     CUT_OFF_S,
     LOOP_CHECK_S,
@@ -49,8 +50,6 @@ from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import Channel, channel_pair
 from sandbox.workers.worker import INSIDE
 
-MAX_CHUNK = 1024
-"""Calls sent to a serial worker at once."""
 MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
 MAX_FAILED_STARTS = 3
@@ -156,10 +155,16 @@ class WorkerPool:
                 self._started = True
                 self._thread.start()
 
-    def submit(self, job: Job) -> None:
-        """Take a job's calls in hand."""
+    def submit(self, job: Job, calls: Sequence[Call], *, complete: bool = True) -> None:
+        """Take calls of a job in hand; their segments are in its file.
+
+        Args:
+            job: The job.
+            calls: Calls to make.
+            complete: Whether they are the job's last.
+        """
         self.start()
-        self._command(lambda: self._admit(job))
+        self._command(lambda: self._admit(job, calls, complete))
 
     def cancel(self, job: Job, error: BaseException) -> None:
         """End a job; calls that run already run on, and their results are dropped."""
@@ -249,14 +254,23 @@ class WorkerPool:
                 self._check(slot, now)
         self._feed()
 
-    def _admit(self, job: Job) -> None:
+    def _admit(self, job: Job, calls: Sequence[Call], complete: bool) -> None:
         if self._broken is not None:
             job.end(self._broken)
+        if job.ended.is_set():
             return
         self._jobs[job.number] = job
-        for target in job.pending:
+        job.complete = complete
+        for target in job.add(calls):
+            self._enlist(job, target)
+        self._end_if_done(job)
+
+    def _enlist(self, job: Job, target: int) -> None:
+        if (job, target) not in self._ring:
             self._ring.append((job, target))
-        if job.remaining == 0:
+
+    def _end_if_done(self, job: Job) -> None:
+        if job.complete and job.remaining == 0:
             self._end_job(job, None)
 
     def _queue(self, job: Job, call: Call, *, first: bool = False) -> None:
@@ -264,8 +278,7 @@ class WorkerPool:
         if job.ended.is_set():
             return
         job.put(call, first=first)
-        if (job, call.target) not in self._ring:
-            self._ring.append((job, call.target))
+        self._enlist(job, call.target)
 
     # Feeding.
 
@@ -303,7 +316,8 @@ class WorkerPool:
         ticket = slot.tickets(job, calls)
         slot.chunk = range(ticket, ticket + len(calls))
         slot.idle_since, slot.check_at = math.inf, time.monotonic() + min(calls[0].timeout_s, PEEK_S)
-        slot.tell(("run", ticket, job.number, target, [call.places for call in calls]))
+        slot.half, slot.numbers_read = 1 - slot.half, 0
+        slot.tell(("run", ticket, slot.half, job.number, target, [call.places for call in calls]))
 
     def _feed_wide(self, slot: Slot) -> None:
         orders = []
@@ -354,6 +368,7 @@ class WorkerPool:
                 case "done":
                     self._chunk_done(slot, *message)
                 case "wake":
+                    slot.page.woken = False  # type: ignore[union-attr]  # open as long as the channel is
                     self._collect(slot)
                     self._settle(slot)
                 case "emptied":
@@ -371,23 +386,39 @@ class WorkerPool:
         for ticket in reversed(slot.chunk[done:]):
             job, call = slot.sent.pop(ticket)
             self._queue(job, call, first=True)
+        finished, answers = slot.chunk, slot.unread_answers()
         slot.chunk, slot.check_at, slot.tainted = range(0), math.inf, tainted
         leaks = self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes
+        grown = slot.reader is not None and slot.reader.large
+        if slot.state is State.READY and not leaks and not grown:
+            self._feed_serial(slot)
+        with CollectorPaused():
+            self._take_answers(slot, finished, answers)
+            self._take_records(slot)
         if leaks:
-            self._collect(slot)
             self._retire(slot)
-        elif slot.reader is not None and slot.reader.large:
-            self._collect(slot)
-            self._tidy(slot)
         else:
-            if slot.state is State.READY:
-                self._feed_serial(slot)
-            self._collect(slot)
+            self._tidy(slot)
 
     def _collect(self, slot: Slot) -> None:
-        """Take the finished calls' records and hand them to their jobs."""
+        """Take the finished calls' answers and hand them to their jobs."""
         with CollectorPaused():
+            if slot.chunk and (slot.state is not State.READY or slot.settled(time.monotonic())):
+                slot.numbers_read += self._take_answers(slot, slot.chunk, slot.unread_answers())
             self._take_records(slot)
+
+    def _take_answers(self, slot: Slot, chunk: range, answers: Iterable[tuple[float, float, int]]) -> int:
+        """Hand a chunk's numbers to its job, and say how many there were."""
+        taken: list[tuple[Call, float, float]] = []
+        sent = slot.sent
+        for duration_s, number, ticket in answers:
+            if ticket not in chunk:
+                break
+            job, call = sent.pop(ticket)
+            taken.append((call, number, duration_s))
+        if taken:
+            self._deliver(job, lambda: job.handler.take_numbers(taken), len(taken))
+        return len(taken)
 
     def _take_records(self, slot: Slot) -> None:
         assert slot.reader is not None
@@ -415,22 +446,25 @@ class WorkerPool:
                 last, results = job, by_job.setdefault(job, [])
             results.append(result)
         for job, results in by_job.items():
-            self._deliver(job, results)
+            self._deliver_results(job, results)
 
-    def _deliver(self, job: Job, results: list[CallResult]) -> None:
+    def _deliver_results(self, job: Job, results: list[CallResult]) -> None:
+        self._deliver(job, lambda: job.handler.take(results), len(results))
+
+    def _deliver(self, job: Job, hand_over: Callable[[], Again], count: int) -> None:
+        """Hand a job its results, of so many calls, and note which of them it wants to be made again."""
         if job.ended.is_set():
             return
         try:
-            again = job.handler(results)
+            again = hand_over()
         except BaseException as fault:
             self._end_job(job, fault)
             return
         now = time.monotonic()
         for delay_s, call in again:
             heapq.heappush(self._delayed, (now + delay_s, next(self._order), job, call))
-        job.remaining -= len(results) - len(again)
-        if job.remaining == 0:
-            self._end_job(job, None)
+        job.remaining -= count - len(again)
+        self._end_if_done(job)
 
     def _end_job(self, job: Job, error: BaseException | None) -> None:
         self._jobs.pop(job.number, None)
@@ -454,7 +488,7 @@ class WorkerPool:
             slot.check_at = math.inf
             return
         overdue = slot.overdue(now)
-        if slot.lane is Lane.SERIAL and not overdue:
+        if not overdue:
             self._collect(slot)
         if slot.stalled(now):
             self._collect(slot)
@@ -486,7 +520,7 @@ class WorkerPool:
         for ticket in overdue:
             job, call = slot.sent.pop(ticket)
             slot.given_up += 1
-            self._deliver(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", _late(call))])
+            self._deliver_results(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", _late(call))])
         self._settle(slot)
 
     def _settle(self, slot: Slot) -> None:
@@ -532,7 +566,7 @@ class WorkerPool:
             sent = slot.sent.pop(ticket, None)
             if sent is not None:
                 job, call = sent
-                self._deliver(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
+                self._deliver_results(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
         if not slot.retiring:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
             self._blame(slot, unfinished, code, words, cut_off=ours)
@@ -554,7 +588,7 @@ class WorkerPool:
             suspects: The calls that ran when it died, and whether each had left-over threads beside it.
             code: Its exit code, negative for a signal.
             words: What the interpreter wrote as it crashed.
-            cut_off: Whether we killed it because it had closed its own descriptors.
+            cut_off: Whether we killed it because its descriptors were closed, perhaps by an earlier call.
         """
         if cut_off:
             message = "the call closed the worker's own descriptors"
@@ -567,12 +601,12 @@ class WorkerPool:
             return
         for ticket, tainted in suspects.items():
             job, call = slot.sent[ticket]
-            if (len(suspects) > 1 or tainted) and not call.alone:
+            if (len(suspects) > 1 or tainted or cut_off) and not call.alone:
                 call.alone = True
                 continue
             del slot.sent[ticket]
             report = f"{message}\n{words}" if words else message
-            self._deliver(job, [CallResult(call, CallStatus.CRASHED, None, 0.0, "", report)])
+            self._deliver_results(job, [CallResult(call, CallStatus.CRASHED, None, 0.0, "", report)])
 
     def _count_lost(self, slot: Slot, tickets: Iterable[int], words: str) -> None:
         """Note that these calls were lost once more, and give up those that were lost too often."""
@@ -582,7 +616,7 @@ class WorkerPool:
             if call.lost >= MAX_LOST:
                 del slot.sent[ticket]
                 message = f"{words}, {call.lost} times while this call ran"
-                self._deliver(job, [CallResult(call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)])
+                self._deliver_results(job, [CallResult(call, CallStatus.INFRASTRUCTURE, None, 0.0, "", message)])
 
     def _ran_out_of_memory(self) -> bool:
         before, self._oom_kills = self._oom_kills, out_of_memory_kills()

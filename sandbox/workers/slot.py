@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import repeat
@@ -59,6 +59,8 @@ class Slot:
         generation: Counts the workers of this slot.
         sent: Unanswered calls by ticket.
         chunk: Tickets of the chunk that a serial worker is running; empty while it has none.
+        half: Which half of the page takes that chunk's answers.
+        numbers_read: Answers read there so far.
         given_up: Calls that ran out of time and whose threads are still stuck.
         batches: Jobs whose batch the worker has open.
         check_at: When to look at the page next, on the monotonic clock.
@@ -79,6 +81,8 @@ class Slot:
     generation: int = 0
     sent: dict[int, tuple[Job, Call]] = field(default_factory=dict)
     chunk: range = range(0)
+    half: int = 0
+    numbers_read: int = 0
     given_up: int = 0
     batches: set[int] = field(default_factory=set)
     check_at: float = math.inf
@@ -128,6 +132,17 @@ class Slot:
         self.sent.update(zip(range(first, self._next_ticket), zip(repeat(job), calls, strict=False), strict=True))
         return first
 
+    def unread_answers(self) -> Iterable[tuple[float, float, int]]:
+        """Gives the numbers that a serial worker has answered with since they were last read; see the page."""
+        if not self.chunk or self.page is None:
+            return ()
+        return self.page.answers(self.half, self.numbers_read, len(self.chunk) - self.numbers_read)
+
+    def settled(self, now: float) -> bool:
+        """Whether the worker has been at one call for so long that all it wrote before is in memory, in any order."""
+        assert self.page is not None
+        return all(now - running.started > SETTLED_S for running in self.page.running())
+
     def tell(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
         """Send the worker a message; if it is dead, its end is reported elsewhere."""
         if self.channel is not None:
@@ -157,8 +172,7 @@ class Slot:
                 next_check = min(next_check, due)
         waiting = min((call.timeout_s for _, call in self.sent.values()), default=math.inf)
         self.check_at = min(next_check, now + waiting)
-        if self.lane is Lane.SERIAL:
-            self.check_at = min(self.check_at, now + PEEK_S)
+        self.check_at = min(self.check_at, now + PEEK_S)
         return found
 
     def _note_idle(self, now: float, *, idle: bool) -> None:
@@ -210,6 +224,8 @@ STALLED_S = 5.0
 """Seconds without a sign of life after which a worker that runs no call is taken to have been stopped."""
 PEEK_S = 0.1
 """Seconds between two looks at what a chunk in progress has finished: a slow call holds back no finished one."""
+SETTLED_S = 0.001
+"""Seconds after which one processor surely sees what another wrote."""
 HEARTBEAT_LOST_S = 0.5
 """Seconds without a sign of life after which some call is taken to hold the interpreter."""
 

@@ -62,6 +62,6 @@ class ThreadLane:
             answer = desk.targets[order.target](*desk.arguments(order))
             desk.record(order.ticket, time.monotonic() - began, log.finish(), answer)
             desk.page.end(cell)
-            desk.tell("wake")
+            desk.wake()
         finally:
             self._cells.put(cell)

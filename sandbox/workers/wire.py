@@ -8,13 +8,13 @@ file that every worker maps.
 from __future__ import annotations
 
 import array
-import contextlib
 import json
 import mmap
 import os
 import pickle
 import socket
 import struct
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,6 +23,9 @@ _READ_BYTES = 1 << 18
 _MAX_FDS = 8
 _PIECES = 512  # below IOV_MAX everywhere
 _LARGE_BYTES = 4 << 20
+_RECORDS_BYTES = 1 << 20  # of a results file at first; memory is taken only for what is written
+_PIECE_BYTES = 1 << 16
+_POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 
 def anonymous_file(name: str) -> int:
@@ -100,23 +103,42 @@ def channel_pair() -> tuple[Channel, socket.socket]:
 
 
 class BatchFile:
-    """A batch's segments in one anonymous file: count, offsets, then the segments back to back."""
+    """A batch's segments in one anonymous file: count, offsets, then the segments back to back.
 
-    def __init__(self, segments: Sequence[bytes]) -> None:
-        offsets = array.array("Q", [0])
-        position = 0
-        for segment in segments:
-            position += len(segment)
-            offsets.append(position)
+    Segments may be appended while workers read the earlier ones.
+
+    Args:
+        count: Segments that there will be.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._lock = threading.Lock()  # protects the descriptor against being closed and used anew while written to
+        self._written = 0
+        self._end = 0
         self.descriptor = anonymous_file("batch")
-        head = struct.pack("<Q", len(segments)) + offsets.tobytes()
-        _write_all(self.descriptor, [head, *segments])
+        os.write(self.descriptor, struct.pack("<Q", count))
+        base = 8 + 8 * (count + 1)
+        os.ftruncate(self.descriptor, base)
+        os.lseek(self.descriptor, base, os.SEEK_SET)
+
+    def append(self, segments: Sequence[bytes]) -> None:
+        """Write the next segments; nothing, where the file is closed already."""
+        offsets = array.array("Q")
+        for segment in segments:
+            self._end += len(segment)
+            offsets.append(self._end)
+        with self._lock:
+            if self.descriptor >= 0:
+                _write_all(self.descriptor, segments)
+                os.pwrite(self.descriptor, offsets.tobytes(), 8 + 8 * (self._written + 1))
+        self._written += len(segments)
 
     def close(self) -> None:
         """Let go of the file; workers that mapped it keep it until they drop it."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        with self._lock:
+            if self.descriptor >= 0:
+                os.close(self.descriptor)
+                self.descriptor = -1
 
 
 def _write_all(descriptor: int, pieces: Sequence[bytes]) -> None:
@@ -135,30 +157,66 @@ class BatchView:
 
     def __init__(self, descriptor: int, common: Any) -> None:
         self.common = common
-        with contextlib.closing(_Descriptor(descriptor)):
-            self._map = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        self._view = memoryview(self._map)
-        (count,) = struct.unpack_from("<Q", self._map)
+        self._descriptor = descriptor
+        (count,) = struct.unpack("<Q", os.pread(descriptor, 8, 0))
         self._base = 8 + 8 * (count + 1)
-        self._offsets = self._view[8 : self._base].cast("Q")
+        self._map()
+
+    def _map(self) -> None:
+        self._file = mmap.mmap(self._descriptor, 0, flags=mmap.MAP_SHARED | _POPULATE, prot=mmap.PROT_READ)
+        self._view = memoryview(self._file)
+        with self._view[8 : self._base] as table, table.cast("Q") as offsets:
+            self._offsets = [self._base + offset for offset in offsets]
+        self._mapped = len(self._file)
 
     def segment(self, index: int) -> memoryview:
         """Gives one segment's bytes, not copied."""
-        return self._view[self._base + self._offsets[index] : self._base + self._offsets[index + 1]]
+        offsets = self._offsets
+        end = offsets[index + 1]
+        if end == self._base or end > self._mapped:  # the file has grown since; what is out keeps the old mapping
+            self._map()
+            offsets = self._offsets
+            end = offsets[index + 1]
+        return self._view[offsets[index] : end]
 
     def close(self) -> None:
         """Let go of the memory."""
-        self._offsets.release()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
         self._view.release()
-        self._map.close()
+        self._file.close()
 
 
-class _Descriptor:
-    def __init__(self, number: int) -> None:
-        self._number = number
+class RecordWriter:
+    """The worker's end of its results file: JSON lines in shared memory, which outlive the worker.
 
-    def close(self) -> None:
-        os.close(self._number)
+    What follows the last record is zeros; so a record that is being written, in whatever order its bytes
+    are seen, has a zero in it or no end of line yet.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()  # protects the place to write at, and the file's size
+        self._end = 0
+        os.ftruncate(descriptor, _RECORDS_BYTES)
+        self._map = mmap.mmap(descriptor, _RECORDS_BYTES)
+
+    def write(self, record: bytes) -> None:
+        """Add a record."""
+        with self._lock:
+            end = self._end + len(record)
+            if end >= len(self._map):
+                self._map.resize(2 * end)
+            self._map[self._end : end] = record
+            self._end = end
+
+    def restart(self) -> None:
+        """Begin again with an empty file."""
+        with self._lock:
+            os.ftruncate(self._descriptor, 0)
+            os.ftruncate(self._descriptor, len(self._map))
+            self._end = 0
 
 
 class RecordReader:
@@ -174,16 +232,13 @@ class RecordReader:
         Raises:
             ValueError: The file holds what is no record; the worker is not to be trusted further.
         """
-        size = os.fstat(self._descriptor).st_size
-        if size <= self._position:
-            return []
         data = bytearray()
-        while self._position + len(data) < size:
-            piece = os.pread(self._descriptor, size - self._position - len(data), self._position + len(data))
-            if not piece:
-                break
+        while piece := os.pread(self._descriptor, _PIECE_BYTES, self._position + len(data)):
             data += piece
-        complete = data.rfind(b"\n") + 1
+            if piece[-1] == 0:
+                break
+        zero = data.find(0)
+        complete = data.rfind(b"\n", 0, None if zero < 0 else zero) + 1
         if not complete:
             return []
         self._position += complete

