@@ -1,10 +1,13 @@
 """The errors that the sandbox raises: mistakes of the caller and faults of its own.
 
     SandboxError
-    ├── WorkerStartError     worker processes cannot be started, or cannot load what they are to run
-    └── PoolClosedError      a pool is used after it was closed, or in a forked child
+    ├── WorkerStartError          worker processes cannot be started, or cannot load what they are to run
+    ├── PoolClosedError           a pool or sandbox is used after it was closed, or in a forked child
+    ├── SandboxUnavailableError   this machine does not give the isolation that was asked for
+    └── NotPlainError             a value is not one that may enter or leave a jail
 
-What the isolated code did is never one of these; it is a :class:`~sandbox.workers.pool.CallResult`.
+What the isolated code did is never one of these; it is a :class:`~sandbox.workers.pool.CallResult` or an
+:class:`~sandbox.results.ExecutionResult`.
 """
 
 from __future__ import annotations
@@ -20,3 +23,11 @@ class WorkerStartError(SandboxError):
 
 class PoolClosedError(SandboxError):
     """A pool is used after it was closed, or in a forked child of the process that made it."""
+
+
+class SandboxUnavailableError(SandboxError):
+    """This machine does not give the isolation that was asked for. The message says what failed and what to do."""
+
+
+class NotPlainError(SandboxError, ValueError):
+    """A value is not plain: only Python's literals may enter or leave a jail."""

@@ -2,5 +2,47 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, fields
+
 DEFAULT_MEMORY_BYTES = 4 << 30
 """Memory of one worker, as the kernel counts private data (RLIMIT_DATA)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one evaluation in a jail may use. The network is always off.
+
+    Attributes:
+        timeout_s: Wall-clock seconds.
+        cpu_s: Seconds of processor time, rounded up to whole ones; ``None`` for as many as ``timeout_s``.
+        memory_bytes: Address space (RLIMIT_AS). What the profile has imported counts: about 15 MB for
+            ``python``, 135 MB for ``numpy``.
+        output_bytes: Standard output and standard error, each; also the values given back.
+        processes: Processes at once; more than 1 only at level ``strict``.
+        open_files: Open descriptors.
+        file_bytes: The scratch directory's files together, and each of them.
+    """
+
+    timeout_s: float = 10.0
+    cpu_s: float | None = None
+    memory_bytes: int = 512 << 20
+    output_bytes: int = 1 << 20
+    processes: int = 1
+    open_files: int = 64
+    file_bytes: int = 16 << 20
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            ValueError: Names the limit and its value.
+        """
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "cpu_s" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise ValueError(f"{field.name}={value!r}: expected a number above 0")
+            if not field.name.endswith("_s") and not isinstance(value, int):
+                raise ValueError(f"{field.name}={value!r}: expected a whole number")

@@ -150,6 +150,7 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
     capture.threads_started = 0
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, Page(page, cells_of(lane, width)), results, targets)
+    desk.page.beat(time.monotonic())  # the lane takes a moment to beat by itself
     desk.tell("ready")
     try:
         if lane == "serial":
