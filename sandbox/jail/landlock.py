@@ -1,0 +1,81 @@
+"""Landlock: which files a process may open, and no network nor signals beyond it."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterable
+
+from sandbox.jail import kernel
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_MAKE_CHAR, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = 1 << 6, 1 << 9, 1 << 10, 1 << 11, 1 << 12
+_ALL_OF_ABI_1 = (1 << 13) - 1
+_REFER, _TRUNCATE, _IOCTL_DEVICE = 1 << 13, 1 << 14, 1 << 15  # ABI 2, 3, 5
+_BIND_TCP, _CONNECT_TCP = 1 << 0, 1 << 1  # ABI 4
+_SCOPE_ABSTRACT_UNIX, _SCOPE_SIGNAL = 1 << 0, 1 << 1  # ABI 6
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
+_PATH_BENEATH = 1
+
+
+def abi() -> int:
+    """Gives the kernel's Landlock version; 0 where it has none or it is switched off."""
+    try:
+        return kernel.syscall("landlock_create_ruleset", None, 0, 1)
+    except (OSError, KeyError):
+        return 0
+
+
+def restrict(readable: Iterable[str], writable: Iterable[str] = (), devices: Iterable[str] = ()) -> None:
+    """Put this process under Landlock, for ever.
+
+    Args:
+        readable: Files and directories that may be read; those that do not exist are left out.
+        writable: Directories in which everything may be done but execute and make special files.
+        devices: Files such as ``/dev/null`` that may be read and written.
+
+    Raises:
+        OSError: The kernel has no Landlock, or refuses.
+    """
+    version = abi()
+    if version < 1:
+        raise OSError(errno.ENOSYS, "Landlock is not there, or not in the kernel's lsm= list")
+    handled = _ALL_OF_ABI_1
+    handled |= _REFER if version >= 2 else 0
+    handled |= _TRUNCATE if version >= 3 else 0
+    handled |= _IOCTL_DEVICE if version >= 5 else 0
+    attributes = struct.pack("=Q", handled)
+    if version >= 4:
+        attributes += struct.pack("=Q", _BIND_TCP | _CONNECT_TCP)
+    if version >= 6:
+        attributes += struct.pack("=Q", _SCOPE_ABSTRACT_UNIX | _SCOPE_SIGNAL)
+    ruleset = kernel.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
+    try:
+        special = _EXECUTE | _MAKE_CHAR | _MAKE_BLOCK | _MAKE_SOCK | _MAKE_FIFO
+        for paths, rights in (
+            (readable, _READ_FILE | _READ_DIR),
+            (writable, handled & ~special),
+            (devices, _READ_FILE | _WRITE_FILE),
+        ):
+            for path in paths:
+                _add(ruleset, path, rights & handled)
+        kernel.no_new_privileges()
+        kernel.syscall("landlock_restrict_self", ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def _add(ruleset: int, path: str, rights: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not os.path.isdir(path):
+            rights &= _FILE_RIGHTS
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, descriptor))
+        kernel.syscall("landlock_add_rule", ruleset, _PATH_BENEATH, rule.raw, 0)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,72 @@
+"""Levels of isolation, and how a zygote enters the one it was asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from enum import StrEnum
+
+from sandbox.jail import kernel, landlock, namespaces, seccomp
+
+SHARED_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo")
+"""Read-only in the jail, beside the standard library: what extension modules are linked with."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+
+
+class Level(StrEnum):
+    """How far untrusted code is shut in."""
+
+    STRICT = "strict"
+    """Namespaces, Landlock, seccomp and resource limits."""
+    STANDARD = "standard"
+    """The same without namespaces: needs no privilege, and works inside Docker's default profile."""
+    SECCOMP_ONLY = "seccomp-only"
+    """Seccomp and resource limits: files can be read and, where the user may, written."""
+    NONE = "none"
+    """Resource limits alone. No isolation."""
+
+
+def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes: int) -> str:
+    """Put this process, and with ``strict`` a first child in its place, into the jail.
+
+    Args:
+        level: Which.
+        readable: Directories to read besides :data:`SHARED_LIBRARIES`.
+        mount_point: An empty directory of ours: the scratch directory, or what the new root is built on.
+        scratch_bytes: Size of the scratch directory, where the kernel can bound it.
+
+    Returns:
+        The scratch directory, as it is called in the jail.
+
+    Raises:
+        OSError: The kernel refuses a part of it.
+    """
+    visible = [*readable, *SHARED_LIBRARIES]
+    scratch = mount_point
+    if level is Level.STRICT:
+        to_nobody = namespaces.unshare()
+        _become_first()
+        namespaces.new_root(mount_point, visible, DEVICES, scratch_bytes)
+        namespaces.step_down(to_nobody)
+        scratch = namespaces.SCRATCH
+    elif level is not Level.NONE:
+        namespaces.drop_capabilities()
+    os.chdir(scratch)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # its files under /proc are then not its user's
+    if level in (Level.STRICT, Level.STANDARD):
+        landlock.restrict(visible, [scratch], DEVICES)
+    if level is not Level.NONE:
+        seccomp.Installer(seccomp.base_filter()).enter()
+    return scratch
+
+
+def _become_first() -> None:
+    """Go on in a child, which is process 1 of the new namespace; this process waits for its end, and ends."""
+    child = os.fork()
+    if child == 0:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        return
+    os.closerange(3, 1 << 16)
+    _, status = os.waitpid(child, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0x7F)

@@ -1,0 +1,150 @@
+"""Namespaces: a process tree, network, users and file system of its own."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+
+from sandbox.jail import kernel
+
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
+_MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
+_MNT_DETACH = 2
+_CAPABILITY_VERSION_3 = 0x20080522
+_NOBODY = 65534
+_CAPABILITIES = 64
+SCRATCH = "/scratch"
+"""The evaluation's directory in the new file system."""
+_SCRATCH_INODES = 4096
+
+
+def unshare() -> bool:
+    """Give this process new namespaces, in which it is root; its next child is process 1 there.
+
+    Returns:
+        Whether ``nobody`` is mapped too, as user 1, for :func:`step_down`: where the caller is root outside.
+
+    Raises:
+        OSError: The kernel, its settings or a container's seccomp profile refuse.
+    """
+    user, group = os.getuid(), os.getgid()
+    flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET
+    flags |= kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWNS
+    if user != 0:
+        kernel.syscall("unshare", flags)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"0 {user} 1")
+        _write("/proc/self/gid_map", f"0 {group} 1")
+        return False
+    read, write = os.pipe()
+    target = os.getpid()
+    helper = os.fork()
+    if helper == 0:  # only a process outside may map a second user
+        code = 1
+        try:
+            os.close(write)
+            if os.read(read, 1):
+                _write(f"/proc/{target}/uid_map", f"0 0 1\n1 {_NOBODY} 1")
+                _write(f"/proc/{target}/gid_map", f"0 0 1\n1 {_NOBODY} 1")
+                code = 0
+        finally:
+            os._exit(code)
+    os.close(read)
+    try:
+        kernel.syscall("unshare", flags)
+        os.write(write, b"x")
+    finally:
+        os.close(write)
+        _, status = os.waitpid(helper, 0)
+    if status != 0:
+        raise OSError("the users of the new namespace could not be mapped")
+    return True
+
+
+def step_down(to_nobody: bool) -> None:
+    """Become nobody where that user is mapped, and give up every capability."""
+    if to_nobody:
+        os.setgroups([])
+        os.setresgid(1, 1, 1)
+        os.setresuid(1, 1, 1)
+    drop_capabilities()
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, for this process and all that it starts."""
+    for capability in range(_CAPABILITIES):
+        try:
+            kernel.prctl(kernel.PR_CAPBSET_DROP, capability)
+        except OSError:
+            break  # the last known one is past, or this user has none to give up
+    head = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    kernel.syscall("capset", head, bytes(24))
+
+
+def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], scratch_bytes: int) -> None:
+    """Exchange the file system for one that holds only some paths, read-only, and :data:`SCRATCH`.
+
+    Args:
+        mount_point: An empty directory to build it on.
+        readable: Files and directories to show; those that do not exist are left out.
+        devices: Device files to show.
+        scratch_bytes: Size of the scratch directory.
+
+    Raises:
+        OSError: A mount is refused.
+    """
+    _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
+    _mount("tmpfs", mount_point, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
+    for path in readable:
+        _show(mount_point, path, _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+    for path in devices:
+        _show(mount_point, path, 0)
+    scratch = mount_point + SCRATCH
+    os.mkdir(scratch, 0o777)
+    size = f"size={scratch_bytes},nr_inodes={_SCRATCH_INODES},mode=777"
+    _mount("tmpfs", scratch, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, size)
+    os.chdir(mount_point)
+    kernel.syscall("pivot_root", b".", b".")
+    kernel.syscall("umount2", b".", _MNT_DETACH)
+    os.chdir("/")
+    _mount(None, "/", None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+
+
+def _show(mount_point: str, path: str, flags: int) -> None:
+    """Bind a path into the new root, and what a symbolic link stands for in its place."""
+    if not os.path.exists(path):
+        return
+    shown = mount_point + path
+    os.makedirs(os.path.dirname(shown), exist_ok=True)
+    if os.path.islink(path) and os.path.isdir(path):
+        if not os.path.lexists(shown):
+            os.symlink(os.readlink(path), shown)
+        return
+    if os.path.isdir(path):
+        os.makedirs(shown, exist_ok=True)
+    else:
+        os.close(os.open(shown, os.O_CREAT | os.O_WRONLY, 0o644))
+    _mount(path, shown, None, _MS_BIND | _MS_REC)
+    if flags:
+        _mount(None, shown, None, _MS_BIND | _MS_REMOUNT | flags)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    try:
+        kernel.syscall("mount", *(_bytes(one) for one in (source, target, kind)), flags, _bytes(data))
+    except OSError as error:
+        raise OSError(error.errno, f"mount {source or ''} on {target}: {os.strerror(error.errno or 0)}") from None
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else os.fsencode(text)
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+

@@ -1,0 +1,28 @@
+"""Resource limits of one evaluation."""
+
+from __future__ import annotations
+
+import resource
+
+
+def restrict(memory_bytes: int, cpu_s: int, file_bytes: int, open_files: int, processes: int) -> None:
+    """Limit this process and what it starts, for ever.
+
+    Args:
+        memory_bytes: Address space.
+        cpu_s: Seconds of processor time; at its end the process is killed.
+        file_bytes: Size of any file it writes, also in memory.
+        open_files: Descriptors at once.
+        processes: Processes and threads of this user at once, in this user namespace; 0 for no such limit.
+    """
+    wanted = [
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_NOFILE, open_files),
+        (resource.RLIMIT_CORE, 0),
+    ]
+    if processes:
+        wanted.append((resource.RLIMIT_NPROC, processes))
+    for limit, value in wanted:
+        resource.setrlimit(limit, (value, value))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))  # SIGXCPU first, which Python dies of

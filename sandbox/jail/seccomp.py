@@ -1,0 +1,172 @@
+"""Seccomp: which system calls a process may make, as programs of the kernel's packet filter (BPF).
+
+Two filters are stacked. :func:`base_filter` is an allow-list that the zygote enters once; its tree is
+searched by bisection, since the kernel runs a new filter for every call number when it is installed.
+:func:`child_filter` is a short deny-list that each evaluation enters: what the zygote alone may do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+from sandbox.jail import kernel
+
+ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+_NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16
+_X32_BIT = 0x40000000
+_LIMIT = 255  # a conditional jump is at most so long
+
+Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
+
+PLAIN = frozenset(
+    """
+    read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
+    rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend pread64 pwrite64 readv writev access pipe select
+    sched_yield mremap msync mincore madvise dup dup2 dup3 pause nanosleep getitimer alarm setitimer getpid
+    sendfile sendto recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt setsockopt exit uname
+    flock fsync fdatasync truncate ftruncate getdents getdents64 getcwd chdir fchdir rename renameat renameat2
+    mkdir mkdirat rmdir creat link linkat unlink unlinkat symlink symlinkat readlink readlinkat umask
+    gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid getegid getppid getpgrp getpgid getsid
+    getgroups getresuid getresgid sigaltstack statfs fstatfs sched_getparam sched_getscheduler
+    sched_get_priority_max sched_get_priority_min arch_prctl gettid time futex sched_getaffinity epoll_create
+    epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 set_tid_address restart_syscall fadvise64
+    clock_gettime clock_getres clock_nanosleep exit_group openat newfstatat faccessat faccessat2 pselect6 ppoll
+    set_robust_list get_robust_list fallocate eventfd2 pipe2 preadv preadv2 pwritev pwritev2 getcpu getrandom
+    membarrier copy_file_range statx rseq close_range
+""".split()
+)
+"""Calls that are free: they act on the process itself, on descriptors it has, or on files, which Landlock guards."""
+
+ZYGOTE_ONLY = ("kill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "seccomp", "prctl", "chmod", "fchmodat", "fork",
+               "vfork")
+"""Calls that the zygote needs to supervise; an evaluation gets EPERM."""
+
+FCNTL_COMMANDS = (*range(8), 1030, 1032, 1034)
+"""Duplicate, flags, locks, pipe size and seals; not F_SETOWN or F_SETSIG, by which a signal could be sent."""
+IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+"""Is it a terminal, its size, bytes to read, non-blocking, close-on-exec."""
+_AF_UNIX, _SOCK_STREAM, _TYPE_BITS = 1, 1, 0xF
+
+
+def base_filter(machine: str = kernel.MACHINE) -> bytes:
+    """Gives the allow-list that the zygote and all its children are under."""
+    numbers = kernel.TABLES[machine]
+    actions: dict[int, Sequence[Instruction]] = {}
+    allow, refuse = [_ret(ALLOW)], [_ret(ERRNO | errno.EPERM)]
+    for name in (*PLAIN, *ZYGOTE_ONLY, "clone"):
+        if name in numbers:
+            actions[numbers[name]] = allow
+    actions[numbers["fcntl"]] = [_load(1), *_one_of(FCNTL_COMMANDS), *refuse, *allow]
+    actions[numbers["ioctl"]] = [_load(1), *_one_of(IOCTL_REQUESTS), *refuse, *allow]
+    # a datagram socket could be made to send to any path; a stream pair knows only its other end
+    actions[numbers["socketpair"]] = [
+        _load(0),
+        (_EQUAL, 0, 4, _AF_UNIX),
+        _load(1),
+        (0x54, 0, 0, _TYPE_BITS),  # and
+        (_EQUAL, 0, 1, _SOCK_STREAM),
+        *allow,
+        *refuse,
+    ]
+    actions[numbers["prlimit64"]] = [_load(0), (_EQUAL, 1, 0, 0), *refuse, *allow]  # its own limits only
+    actions[numbers["clone3"]] = [_ret(ERRNO | errno.ENOSYS)]  # its flags are in memory; libc falls back to clone
+    return _program(machine, _tree(actions, refuse))
+
+
+def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> bytes:
+    """Gives the deny-list of one evaluation, to be entered under :func:`base_filter`.
+
+    Args:
+        machine: For which kind of machine.
+        may_fork: Whether it may start processes of its own and wait for them.
+    """
+    numbers = kernel.TABLES[machine]
+    denied = set(ZYGOTE_ONLY) - ({"fork", "vfork", "wait4", "waitid"} if may_fork else set())
+    refuse = [_ret(ERRNO | errno.EPERM)]
+    actions: dict[int, Sequence[Instruction]] = {numbers[name]: refuse for name in denied if name in numbers}
+    if not may_fork:
+        actions[numbers["clone"]] = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_THREAD), *refuse, _ret(ALLOW)]
+    return _program(machine, _tree(actions, [_ret(ALLOW)]))
+
+
+def _ret(value: int) -> Instruction:
+    return (_RETURN, 0, 0, value)
+
+
+def _load(argument: int) -> Instruction:
+    """Load the lower half of a call's argument; both machines are little-endian."""
+    return (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument)
+
+
+def _one_of(values: Iterable[int]) -> list[Instruction]:
+    """Jump over the next instruction after these where the loaded value is one of some."""
+    kept = sorted(values)
+    return [(_EQUAL, len(kept) - place, 0, value) for place, value in enumerate(kept)]
+
+
+def _tree(actions: Mapping[int, Sequence[Instruction]], other: Sequence[Instruction]) -> list[Instruction]:
+    """Gives instructions that find a call's action by bisection; the call's number is loaded."""
+    steps: list[tuple[int, Sequence[Instruction]]] = [(0, other)]  # from this number on, this action
+    for number in sorted(actions):
+        if steps[-1][1] is not actions[number]:
+            steps.append((number, actions[number]))
+        if number + 1 not in actions or actions[number + 1] is not actions[number]:
+            steps.append((number + 1, other))
+    merged = [steps[0]]
+    for step in steps[1:]:
+        if step[0] == merged[-1][0]:
+            merged[-1] = step
+        else:
+            merged.append(step)
+    return _bisect(merged)
+
+
+def _bisect(steps: Sequence[tuple[int, Sequence[Instruction]]]) -> list[Instruction]:
+    if len(steps) == 1:
+        return list(steps[0][1])
+    middle = len(steps) // 2
+    below, above = _bisect(steps[:middle]), _bisect(steps[middle:])
+    if len(below) <= _LIMIT:
+        return [(_AT_LEAST, len(below), 0, steps[middle][0]), *below, *above]
+    return [(_AT_LEAST, 0, 1, steps[middle][0]), (_JUMP, 0, 0, len(below)), *below, *above]
+
+
+def _program(machine: str, tree: Sequence[Instruction]) -> bytes:
+    head: list[Instruction] = [
+        (_LOAD, 0, 0, _ARCH_AT),
+        (_EQUAL, 1, 0, kernel.AUDIT_ARCH[machine]),
+        _ret(KILL),
+        (_LOAD, 0, 0, _NUMBER_AT),
+    ]
+    if machine == "x86_64":  # the x32 calls have numbers of their own
+        head += [(_AT_LEAST, 0, 1, _X32_BIT), _ret(KILL)]
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in (*head, *tree))
+
+
+class Installer:
+    """A filter made ready, so that entering it is a single call.
+
+    Args:
+        program: What :func:`base_filter` or :func:`child_filter` gave.
+    """
+
+    def __init__(self, program: bytes) -> None:
+        self._buffer = ctypes.create_string_buffer(program, len(program))
+        self._head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))
+
+    def enter(self, *, prepared: bool = False) -> None:
+        """Put this process under the filter, for ever.
+
+        Args:
+            prepared: Whether privileges are given up already, as they are under another filter.
+
+        Raises:
+            OSError: The kernel refuses.
+        """
+        if not prepared:
+            kernel.no_new_privileges()
+        kernel.syscall("seccomp", 1, 0, self._head)

@@ -1,0 +1,96 @@
+"""What came of an evaluation in a jail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class ExecutionStatus(StrEnum):
+    """How an evaluation ended."""
+
+    OK = "ok"
+    """By itself: a program with exit code 0, or every call made (each may have raised; see its value)."""
+    NONZERO = "nonzero"
+    """By itself, with another exit code, or an exception that nobody caught; source that does not compile too."""
+    TIMEOUT = "timeout"
+    """Its time was up, by the clock or of the processor."""
+    MEMORY = "memory"
+    """It wanted more memory than it may have."""
+    OUTPUT_LIMIT = "output_limit"
+    """It wrote more than it may: to its outputs, its scratch directory or in values given back."""
+    KILLED = "killed"
+    """A signal ended it that nobody sent: a crash of the interpreter."""
+    FORBIDDEN = "forbidden"
+    """It tried what the jail does not allow, and did not handle the refusal."""
+    INFRASTRUCTURE = "infrastructure"
+    """No fault of the code: the sandbox itself failed, again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallValue:
+    """What came of one call of a function in the jail.
+
+    Attributes:
+        ok: Whether the function returned a plain value.
+        value: That value; ``None`` unless ``ok``.
+        error: Why there is none, such as ``"ValueError: the message"``; ``""`` if ``ok``.
+        line: The line of the code at which it raised, from 1; ``None`` where it is not known.
+    """
+
+    ok: bool
+    value: Any = None
+    error: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """What came of one evaluation. Nothing in it is a verdict: the code chose what it printed and returned.
+
+    Attributes:
+        status: How it ended.
+        exit_code: Its exit code; ``None`` where a signal ended it.
+        signal: The signal that ended it; ``None`` for none.
+        stdout: What it wrote to standard output, decoded with replacements, up to the limit.
+        stderr: The same of standard error.
+        truncated: Whether output was lost to the limit.
+        value: For :meth:`~sandbox.Sandbox.call` a :class:`CallValue` for each call; otherwise ``None``.
+        error: Why the status is not ``ok``, in a sentence; ``""`` if it is.
+        line: The line of the code at which it failed, from 1; ``None`` where it is not known.
+        duration_s: Wall-clock seconds.
+        cpu_s: Seconds of processor time.
+        peak_memory_bytes: The most memory it held, the interpreter's own included.
+        level: How far it was shut in.
+    """
+
+    status: ExecutionStatus
+    exit_code: int | None
+    signal: int | None
+    stdout: str
+    stderr: str
+    truncated: bool
+    value: list[CallValue] | None
+    error: str
+    line: int | None
+    duration_s: float
+    cpu_s: float
+    peak_memory_bytes: int
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the judge of assert-style tests reported; see :func:`~sandbox.checks.check_asserts`.
+
+    Attributes:
+        execution: What came of the completion's process.
+        lines: The judge's reports, in order.
+        judge_ended: Whether the judge came to its own end.
+    """
+
+    execution: ExecutionResult
+    lines: list[Mapping[str, Any]] = field(default_factory=list)
+    judge_ended: bool = False

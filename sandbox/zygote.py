@@ -1,0 +1,284 @@
+"""The zygote: an interpreter inside the jail that forks one child for each evaluation.
+
+It is started as ``python -I -S``, loads its profile's modules, enters the jail and then serves requests
+from its client over one socket. It never reads what untrusted code wrote, nor the code itself: requests and
+results pass between client and child in files of memory that all three hold open and that are emptied
+between evaluations.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+from sandbox import inside
+from sandbox.jail import kernel, rlimits, seccomp
+from sandbox.jail.levels import Level, enter
+
+ORDER = struct.Struct("=BddqqqqB")
+"""What to do: kind, seconds, processor seconds, memory, file size, scratch bytes, open files, processes."""
+REPORT = struct.Struct("=iBdddqi")
+"""What came of it: wait status, :data:`REASONS` place, seconds, user and system seconds, peak KiB, the judge's status."""
+REASONS = ("", "timeout", "scratch", "no process")
+FILES = ("request", "tests", "stdin", "stdout", "stderr", "results", "verdict")
+"""The files that client and children share, in the order of their descriptors."""
+PAIR = 2
+"""Kind of an order for two children: the completion, and its judge in a process of its own."""
+
+_PEEK_S = 0.05  # seconds between two looks at the scratch directory
+_SCRATCH_FILES = 4096
+_LONGEST_PATH = 2000
+_TOO_MUCH = 1 << 62
+_MOVED = ".moved-"
+_WARM = "def f(x):\n    return [y for y in x]\nassert f([1]) == [1]\n"
+
+
+class _ClientGone(Exception):
+    """Nobody is there to serve any more."""
+
+
+def main(settings: str) -> None:
+    """Serve until the client is gone.
+
+    Args:
+        settings: JSON: ``socket`` and ``files`` (descriptors), ``parent`` (the client's process id),
+            ``level``, ``preload`` (modules), ``path`` (directories to import from besides the standard library),
+            ``readable`` (directories), ``mount_point``, ``scratch_bytes``.
+    """
+    asked = json.loads(settings)
+    control = socket.socket(fileno=asked["socket"])
+    try:
+        zygote = Zygote(control, asked)
+    except BaseException as fault:
+        control.send(json.dumps({"error": f"{type(fault).__name__}: {fault}"}).encode())
+        os._exit(1)
+    try:
+        zygote.serve()
+    except (_ClientGone, ConnectionError):
+        os._exit(0)
+
+
+class Zygote:
+    """Enters the jail when it is made."""
+
+    def __init__(self, control: socket.socket, asked: dict[str, Any]) -> None:
+        self._control = control
+        self._files: dict[str, int] = dict(zip(FILES, asked["files"], strict=True))
+        self._client = os.pidfd_open(asked["parent"])
+        if os.getppid() != asked["parent"]:
+            raise _ClientGone
+        standard = [path for path in sys.path if os.path.isdir(path)]
+        sys.path.extend(asked["path"])
+        for module in asked["preload"]:
+            __import__(module)
+        self._level = Level(asked["level"])
+        self._scratch = enter(
+            self._level, [*standard, *asked["readable"]], asked["mount_point"], asked["scratch_bytes"]
+        )
+        self._first = os.getpid() == 1
+        self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        while os.dup(self._null) < inside.PEER:  # what a child's own descriptors are called is taken by nothing else
+            continue
+        self._filters = {
+            may_fork: seccomp.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)
+        }
+
+    def serve(self) -> None:
+        """Answer orders, one at a time."""
+        for _ in range(3):
+            exec(compile(_WARM, "warm", "exec"), {})
+        gc.collect()
+        gc.freeze()
+        gc.disable()  # a collection would touch, and so copy, pages that children share
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(self._client, select.POLLIN)
+        self._control.send(json.dumps({"ready": os.getpid()}).encode())
+        while True:
+            if any(descriptor == self._client for descriptor, _ in poll.poll()):
+                raise _ClientGone
+            order = self._control.recv(ORDER.size)
+            if not order:
+                raise _ClientGone
+            self._control.send(self._evaluate(*ORDER.unpack(order)))
+            self._clean_scratch()
+
+    def _evaluate(
+        self,
+        kind: int,
+        timeout_s: float,
+        cpu_s: float,
+        memory_bytes: int,
+        file_bytes: int,
+        scratch_bytes: int,
+        open_files: int,
+        processes: int,
+    ) -> bytes:
+        """Run an evaluation to its end and give the report."""
+        began = time.monotonic()
+        limits = (memory_bytes, int(-(-cpu_s // 1)), file_bytes, open_files)
+        try:
+            if kind == PAIR:
+                ours, theirs = socket.socketpair()
+                completion = self._fork(inside.SERVE, limits, processes, ours.fileno())
+                judge = self._fork(inside.JUDGE, limits, 1, theirs.fileno())
+                ours.close()
+                theirs.close()  # so that each of the two sees the other's end
+            else:
+                completion, judge = self._fork(kind, limits, processes), 0
+        except OSError:
+            self._kill(processes, 0)
+            return REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
+        reason = self._wait(completion, judge, began + timeout_s, scratch_bytes)
+        judged = -1
+        if judge:
+            judged = _end(judge)
+            status, usage = _end_usage(completion)
+        else:
+            if reason:
+                self._kill(processes, completion)
+            _, status, usage = os.wait4(completion, 0)
+        if processes > 1:
+            self._kill(processes, 0)
+        took = time.monotonic() - began
+        return REPORT.pack(
+            status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged
+        )
+
+    def _fork(self, kind: int, limits: tuple[int, int, int, int], processes: int, peer: int = -1) -> int:
+        child = os.fork()
+        if child == 0:
+            try:
+                self._become(kind, limits, processes, peer)
+                inside.perform(kind)
+            finally:
+                os._exit(82)
+        return child
+
+    def _become(self, kind: int, limits: tuple[int, int, int, int], processes: int, peer: int) -> None:
+        """In the child: take only the descriptors that are its own, then give up what the zygote may do."""
+        files, null = self._files, self._null
+        if kind == inside.JUDGE:
+            mine = (null, null, null, files["tests"], files["verdict"])
+        else:
+            mine = (files["stdin"], files["stdout"], files["stderr"], files["request"], files["results"])
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number, descriptor in enumerate(mine):
+            os.dup2(descriptor, number)
+            if descriptor != null:
+                os.lseek(number, 0, os.SEEK_SET)
+        if peer >= 0:
+            os.dup2(peer, inside.PEER)
+        os.closerange(inside.PEER + (peer >= 0), 1 << 16)
+        rlimits.restrict(*limits, processes if processes > 1 else 0)
+        if self._level is not Level.NONE:
+            self._filters[processes > 1].enter(prepared=True)
+
+    def _wait(self, completion: int, judge: int, deadline: float, scratch_bytes: int) -> str:
+        """Wait for the end of the judge, or of the completion where it has none; gives why it was ended."""
+        awaited = os.pidfd_open(judge or completion)
+        try:
+            poll = select.poll()
+            poll.register(awaited, select.POLLIN)
+            poll.register(self._client, select.POLLIN)
+            poll.register(self._control, 0)  # its other end closed
+            while True:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return "timeout"
+                ready = [descriptor for descriptor, _ in poll.poll(min(left, _PEEK_S) * 1000 + 1)]
+                if awaited in ready:
+                    return ""
+                if ready:
+                    self._kill(2, completion)
+                    raise _ClientGone
+                if _used(self._scratch) > scratch_bytes:
+                    return "scratch"
+        finally:
+            os.close(awaited)
+
+    def _kill(self, processes: int, child: int) -> None:
+        """Kill a child; all processes of the jail where it may have started some."""
+        if processes > 1 and self._first:
+            try:
+                os.kill(-1, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+            while processes and not child:
+                try:
+                    os.waitpid(-1, 0)
+                except ChildProcessError:
+                    return
+        elif child:
+            os.kill(child, signal.SIGKILL)
+
+    def _clean_scratch(self) -> None:
+        """Empty the scratch directory; where that cannot be done, end: the next evaluation must not see it."""
+        try:
+            _empty(self._scratch)
+        except OSError:
+            os._exit(3)
+
+
+def _end(process: int) -> int:
+    return _end_usage(process)[0]
+
+
+def _end_usage(process: int) -> tuple[int, resource.struct_rusage]:
+    """Kill a child that may have ended, and give its wait status and what it used."""
+    os.kill(process, signal.SIGKILL)
+    _, status, usage = os.wait4(process, 0)
+    return status, usage
+
+
+def _used(folder: str) -> int:
+    """Gives the bytes of all files below a directory; of very many or deeply nested ones, more than any limit."""
+    total, folders, seen = 0, [folder], 0
+    while folders:
+        path = folders.pop()
+        if len(path) > _LONGEST_PATH:
+            return _TOO_MUCH
+        try:
+            entries = list(os.scandir(path))
+        except OSError:  # made unreadable, or gone again
+            continue
+        seen += len(entries)
+        if seen > _SCRATCH_FILES:
+            return _TOO_MUCH
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+            except OSError:
+                continue
+    return total
+
+
+def _empty(folder: str) -> None:
+    """Remove all that a directory holds. Directories in it are emptied by moving theirs up, however deep they go."""
+    number = 0
+    while names := os.listdir(folder):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.islink(path) or not os.path.isdir(path):
+                os.unlink(path)
+                continue
+            os.chmod(path, 0o700)
+            for inner in os.scandir(path):
+                if inner.is_dir(follow_symlinks=False):
+                    number += 1
+                    os.rename(inner.path, os.path.join(folder, f"{_MOVED}{number}"))
+                else:
+                    os.unlink(inner.path)
+            os.rmdir(path)
