@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import functools
 import glob
 import importlib.util
 import json
+import marshal
 import os
 import queue
 import select
@@ -26,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sandbox import plain
-from sandbox.errors import PoolClosedError, SandboxUnavailableError
+from sandbox.errors import NotPlainError, PoolClosedError, SandboxUnavailableError
 from sandbox.inside import CALLS, PROGRAM, TOO_LARGE
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
@@ -50,7 +52,9 @@ _STANDARD_MODULES = (
     "abc", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools",
     "heapq", "itertools", "json", "math", "operator", "random", "re", "statistics", "string", "threading", "typing",
 )  # fmt: skip
-_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main({settings!r})"
+_BOOT = (
+    "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main({settings!r})"
+)
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/", "LD_BIND_NOW": "1", "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
@@ -124,11 +128,9 @@ class Sandbox:
         with self._lock:
             if not self._started:
                 first = self._prove()
-                self._idle.put(first)
                 for _ in range(self._workers - 1):
                     self._idle.put(None)
-                while self._workers > 1:  # the proved one on top: a lone caller always gets it
-                    break
+                self._idle.put(first)  # last in, first out: a lone caller always gets it
                 self._started = True
         return self
 
@@ -312,7 +314,7 @@ class Sandbox:
             except SandboxUnavailableError as fault:
                 failures.append(f"{level}: {fault}")
                 continue
-            succeeded = probe.succeeded(lambda source, z=zygote: _probe(z, source), level)
+            succeeded = probe.succeeded(functools.partial(_probe, zygote), level)
             if succeeded:
                 zygote.close()
                 failures.append(f"{level}: in the jail it is possible to {', to '.join(succeeded)}")
@@ -348,21 +350,22 @@ class Sandbox:
         finally:
             self._idle.put(zygote)
 
-    def _evaluate(self, kind: int, request: Mapping[str, Any], limits: Limits, count: int) -> list[ExecutionResult]:
+    def _evaluate(self, kind: int, request: dict[str, Any], limits: Limits, count: int) -> list[ExecutionResult]:
         return self._attempt(kind, request, limits).results(count, self.level)
 
     def _attempt(
-        self, kind: int, request: Mapping[str, Any], limits: Limits, tests: Mapping[str, Any] | None = None
+        self, kind: int, request: dict[str, Any], limits: Limits, tests: dict[str, Any] | None = None
     ) -> _Evaluation:
         """Run an evaluation; begin it again where the zygote died under it."""
-        data = json.dumps(request).encode()
-        judged = b"" if tests is None else json.dumps(tests).encode()
+        data = marshal.dumps(request)
+        judged = b"" if tests is None else marshal.dumps(tests)
+        first = request["inputs"][0].encode("utf-8", "surrogatepass") if kind == PROGRAM else b""
         words = ""
         for _ in range(MAX_ATTEMPTS):
             self._check_usable()
             try:
                 with self._zygote() as zygote:
-                    return zygote.evaluate(kind, data, judged, limits)  # type: ignore[no-any-return]
+                    return zygote.evaluate(kind, limits, data, tests=judged, stdin=first)  # type: ignore[no-any-return]
             except (OSError, EOFError, SandboxUnavailableError) as fault:
                 words = f"{type(fault).__name__}: {fault}"
         return _Evaluation(kind, limits, None, words)
@@ -378,7 +381,7 @@ class _Zygote:
     def __init__(self, profile: Profile, level: Level, scratch_bytes: int) -> None:
         self._lock = threading.Lock()  # protects the end against two callers at once
         self._folder = tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-")
-        self._files = {name: anonymous_file(name) for name in FILES}
+        self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its place
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.process = 0
         self._ended = -1
@@ -391,21 +394,21 @@ class _Zygote:
             theirs.close()
 
     def _start(self, profile: Profile, level: Level, scratch_bytes: int, theirs: socket.socket) -> None:
-        passed = [theirs.fileno(), *self._files.values()]
-        first = max(*passed, 16) + 1  # above all of them, so that none is overwritten while they are moved
         root = str(Path(__file__).resolve().parent.parent)
         path, readable = _packages(profile)
         settings = {
-            "socket": first, "files": list(range(first + 1, first + len(passed))), "parent": os.getpid(),
+            "socket": len(FILES), "parent": os.getpid(),
             "level": level, "preload": profile.modules, "path": path, "readable": readable,
             "mount_point": self._folder, "scratch_bytes": scratch_bytes,
         }  # fmt: skip
         boot = _BOOT.format(root=root, settings=json.dumps(settings))
+        passed = [*self._files.values(), theirs.fileno()]
+        aside = max(*passed, len(passed)) + 1  # first above all, then down, so that none is overwritten on the way
         actions: list[tuple[Any, ...]] = [
-            (os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1)
+            (os.POSIX_SPAWN_DUP2, number, aside + place) for place, number in enumerate(passed)
         ]
-        actions.append((os.POSIX_SPAWN_DUP2, self._files["stderr"], 2))
-        actions += [(os.POSIX_SPAWN_DUP2, number, first + place) for place, number in enumerate(passed)]
+        actions += [(os.POSIX_SPAWN_DUP2, aside + place, place) for place in range(len(passed))]
+        actions += [(os.POSIX_SPAWN_CLOSE, aside + place) for place in range(len(passed))]
         environment = {**_ENVIRONMENT, **{k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}}
         command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", boot]
         self.process = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
@@ -430,7 +433,9 @@ class _Zygote:
             raise EOFError("the zygote died")
         return data
 
-    def evaluate(self, kind: int, request: bytes, tests: bytes, limits: Limits) -> _Evaluation:
+    def evaluate(
+        self, kind: int, limits: Limits, request: bytes, *, tests: bytes = b"", stdin: bytes = b""
+    ) -> _Evaluation:
         """Run one evaluation.
 
         Raises:
@@ -439,8 +444,10 @@ class _Zygote:
         try:
             for name in FILES:
                 os.ftruncate(self._files[name], 0)
+                os.lseek(self._files[name], 0, os.SEEK_SET)  # the children share this place
             os.pwrite(self._files["request"], request, 0)
             os.pwrite(self._files["tests"], tests, 0)
+            os.pwrite(self._files["stdin"], stdin, 0)
             cpu_s = limits.timeout_s if limits.cpu_s is None else limits.cpu_s
             largest = max(limits.output_bytes, limits.file_bytes) + 1
             order = ORDER.pack(
@@ -512,7 +519,9 @@ class _Evaluation:
     def results(self, count: int, level: Level) -> list[ExecutionResult]:
         """Gives the results of a program's runs, up to the one that ended the process; otherwise just one."""
         if self._report is None:
-            lost = _unrun(ExecutionStatus.INFRASTRUCTURE, f"the sandbox failed {MAX_ATTEMPTS} times: {self._words}", level)
+            lost = _unrun(
+                ExecutionStatus.INFRASTRUCTURE, f"the sandbox failed {MAX_ATTEMPTS} times: {self._words}", level
+            )
             values = [CallValue(ok=False, error=lost.error)] * count if self._kind == CALLS else None
             return [dataclasses.replace(lost, value=values)]
         if self._kind == PROGRAM:
@@ -537,9 +546,9 @@ class _Evaluation:
             spans = [(_place(begun, name), _place(end, name) if end else None) for name in ("out", "err")]
             last = number + 1 not in starts
             if end is None or (last and self._reason):
-                results.append(self._ended(end and end.get("raised"), level, *spans))
+                results.append(self._ended(end and end.get("raised"), level, spans[0], spans[1]))
                 break
-            results.append(self._ran(end, level, *spans))
+            results.append(self._ran(end, level, spans[0], spans[1]))
         return results
 
     @property
@@ -578,14 +587,15 @@ class _Evaluation:
     ) -> ExecutionResult:
         assert self._report is not None
         _, _, took, user_s, system_s, peak, _ = self._report
-        texts = [_text(self._outputs[name], *span) for name, span in (("stdout", out), ("stderr", err))]
+        stdout, stderr = _text(self._outputs["stdout"], *out), _text(self._outputs["stderr"], *err)
         full = any(len(data) > self._limits.output_bytes for data in self._outputs.values())
         status, error = self._judged(code, ended_by, raised, full)
         return ExecutionResult(
             status,
             code if ended_by is None else None,
             ended_by,
-            *texts,
+            stdout,
+            stderr,
             full,
             None,
             error,
@@ -639,7 +649,7 @@ def _value(line: Mapping[str, Any]) -> CallValue:
         return CallValue(ok=False, error=words, line=found if isinstance(found, int) else None)
     try:
         return CallValue(ok=True, value=plain.decode(line.get("value")))
-    except (plain.NotPlainError, RecursionError) as odd:
+    except (NotPlainError, RecursionError) as odd:
         return CallValue(ok=False, error=f"what it gave cannot be read: {odd}")
 
 
@@ -655,7 +665,7 @@ def _raised(raised: Any) -> tuple[Sequence[str], str]:
 
 def _lines(data: bytes) -> list[Mapping[str, Any]]:
     """Gives the JSON objects, one a line; what is none was not written by us and is left out."""
-    found = []
+    found: list[Mapping[str, Any]] = []
     for line in data.split(b"\n"):
         try:
             message = json.loads(line) if line else None
@@ -691,8 +701,8 @@ def _encoded_call(number: int, call: Any) -> list[Any]:
     keywords: Any = dict(call) if isinstance(call, Mapping) else {}
     try:
         return [plain.encode(arguments), plain.encode(keywords)]
-    except plain.NotPlainError as odd:
-        raise plain.NotPlainError(f"call {number}: {odd}") from None
+    except NotPlainError as odd:
+        raise NotPlainError(f"call {number}: {odd}") from None
 
 
 def _checked_files(files: Mapping[str, str]) -> dict[str, str]:
@@ -717,7 +727,7 @@ def _packages(profile: Profile) -> tuple[list[str], list[str]]:
 def _probe(zygote: _Zygote, source: str) -> str:
     request = {"source": source, "args": [], "files": {}, "inputs": [""]}
     limits = Limits(timeout_s=20, memory_bytes=1 << 31)
-    result = zygote.evaluate(PROGRAM, json.dumps(request).encode(), b"", limits).results(1, Level.NONE)[0]
+    result = zygote.evaluate(PROGRAM, limits, marshal.dumps(request)).results(1, Level.NONE)[0]
     if result.status is not ExecutionStatus.OK:
         raise SandboxUnavailableError(f"the attacks that prove it could not be tried: {result.error}\n{result.stderr}")
     return result.stdout
@@ -729,5 +739,3 @@ def _remove_stale_folders() -> None:
         number = os.path.basename(folder)[len(_FOLDER_PREFIX) :].split("-")[0]
         if number.isdigit() and not os.path.exists(f"/proc/{number}"):
             shutil.rmtree(folder, ignore_errors=True)
-
-

@@ -27,10 +27,10 @@ from sandbox.jail.levels import Level, enter
 ORDER = struct.Struct("=BddqqqqB")
 """What to do: kind, seconds, processor seconds, memory, file size, scratch bytes, open files, processes."""
 REPORT = struct.Struct("=iBdddqi")
-"""What came of it: wait status, :data:`REASONS` place, seconds, user and system seconds, peak KiB, the judge's status."""
+"""What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the judge's."""
 REASONS = ("", "timeout", "scratch", "no process")
-FILES = ("request", "tests", "stdin", "stdout", "stderr", "results", "verdict")
-"""The files that client and children share, in the order of their descriptors."""
+FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "verdict")
+"""The files that client and children share, each under its place as descriptor: a child has the first five so."""
 PAIR = 2
 """Kind of an order for two children: the completion, and its judge in a process of its own."""
 
@@ -50,7 +50,7 @@ def main(settings: str) -> None:
     """Serve until the client is gone.
 
     Args:
-        settings: JSON: ``socket`` and ``files`` (descriptors), ``parent`` (the client's process id),
+        settings: JSON: ``socket`` (a descriptor; the files have theirs), ``parent`` (the client's process id),
             ``level``, ``preload`` (modules), ``path`` (directories to import from besides the standard library),
             ``readable`` (directories), ``mount_point``, ``scratch_bytes``.
     """
@@ -72,7 +72,7 @@ class Zygote:
 
     def __init__(self, control: socket.socket, asked: dict[str, Any]) -> None:
         self._control = control
-        self._files: dict[str, int] = dict(zip(FILES, asked["files"], strict=True))
+        self._files = {name: number for number, name in enumerate(FILES)}
         self._client = os.pidfd_open(asked["parent"])
         if os.getppid() != asked["parent"]:
             raise _ClientGone
@@ -86,8 +86,7 @@ class Zygote:
         )
         self._first = os.getpid() == 1
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-        while os.dup(self._null) < inside.PEER:  # what a child's own descriptors are called is taken by nothing else
-            continue
+        self._spare: tuple[int, socket.socket] | None = None
         self._filters = {
             may_fork: seccomp.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)
         }
@@ -95,7 +94,7 @@ class Zygote:
     def serve(self) -> None:
         """Answer orders, one at a time."""
         for _ in range(3):
-            exec(compile(_WARM, "warm", "exec"), {})
+            exec(compile(_WARM, "warm", "exec"), {})  # noqa: S102 - so that what compiling needs is in memory
         gc.collect()
         gc.freeze()
         gc.disable()  # a collection would touch, and so copy, pages that children share
@@ -104,45 +103,32 @@ class Zygote:
         poll.register(self._client, select.POLLIN)
         self._control.send(json.dumps({"ready": os.getpid()}).encode())
         while True:
+            self._spare = self._spare or self._fork_spare()
             if any(descriptor == self._client for descriptor, _ in poll.poll()):
                 raise _ClientGone
             order = self._control.recv(ORDER.size)
             if not order:
                 raise _ClientGone
-            self._control.send(self._evaluate(*ORDER.unpack(order)))
-            self._clean_scratch()
+            self._control.send(self._evaluate(order))
 
-    def _evaluate(
-        self,
-        kind: int,
-        timeout_s: float,
-        cpu_s: float,
-        memory_bytes: int,
-        file_bytes: int,
-        scratch_bytes: int,
-        open_files: int,
-        processes: int,
-    ) -> bytes:
+    def _evaluate(self, order: bytes) -> bytes:
         """Run an evaluation to its end and give the report."""
         began = time.monotonic()
-        limits = (memory_bytes, int(-(-cpu_s // 1)), file_bytes, open_files)
+        kind, timeout_s, _, _, _, scratch_bytes, _, processes = ORDER.unpack(order)
+        judge = 0
         try:
+            completion, channel = self._take_spare() if processes == 1 else self._fork_spare(may_fork=True)
+            channel.send(order)
             if kind == PAIR:
-                ours, theirs = socket.socketpair()
-                completion = self._fork(inside.SERVE, limits, processes, ours.fileno())
-                judge = self._fork(inside.JUDGE, limits, 1, theirs.fileno())
-                ours.close()
-                theirs.close()  # so that each of the two sees the other's end
-            else:
-                completion, judge = self._fork(kind, limits, processes), 0
+                judge = self._fork_judge(channel, order)
+            channel.close()  # so that of the two each sees the other's end
         except OSError:
-            self._kill(processes, 0)
             return REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
         reason = self._wait(completion, judge, began + timeout_s, scratch_bytes)
         judged = -1
         if judge:
-            judged = _end(judge)
-            status, usage = _end_usage(completion)
+            judged = _end(judge)[0]
+            status, usage = _end(completion)
         else:
             if reason:
                 self._kill(processes, completion)
@@ -150,38 +136,58 @@ class Zygote:
         if processes > 1:
             self._kill(processes, 0)
         took = time.monotonic() - began
-        return REPORT.pack(
-            status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged
-        )
+        self._clean_scratch()
+        return REPORT.pack(status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged)
 
-    def _fork(self, kind: int, limits: tuple[int, int, int, int], processes: int, peer: int = -1) -> int:
+    def _take_spare(self) -> tuple[int, socket.socket]:
+        spare, self._spare = self._spare or self._fork_spare(), None
+        return spare
+
+    def _fork_spare(self, *, may_fork: bool = False) -> tuple[int, socket.socket]:
+        """Fork a child that waits for its order; gives it and the other end of its descriptor 5.
+
+        It is forked before the order is there, so that this time is not the evaluation's.
+        """
+        ours, theirs = socket.socketpair()
         child = os.fork()
         if child == 0:
             try:
-                self._become(kind, limits, processes, peer)
-                inside.perform(kind)
+                self._become(theirs.fileno(), may_fork=may_fork)
+                order = os.read(inside.PEER, ORDER.size)
+                if len(order) == ORDER.size:
+                    kind = _restrict(order)
+                    if kind == PAIR:
+                        kind = inside.SERVE
+                    else:
+                        os.close(inside.PEER)
+                    inside.perform(kind)
+            finally:
+                os._exit(82)
+        theirs.close()
+        return child, ours
+
+    def _fork_judge(self, channel: socket.socket, order: bytes) -> int:
+        child = os.fork()
+        if child == 0:
+            try:
+                for number in (0, 1, 2):
+                    os.dup2(self._null, number)
+                os.dup2(self._files["tests"], inside.REQUEST)
+                os.dup2(self._files["verdict"], inside.RESULTS)
+                self._become(channel.fileno(), may_fork=False)
+                _restrict(order)
+                inside.perform(inside.JUDGE)
             finally:
                 os._exit(82)
         return child
 
-    def _become(self, kind: int, limits: tuple[int, int, int, int], processes: int, peer: int) -> None:
-        """In the child: take only the descriptors that are its own, then give up what the zygote may do."""
-        files, null = self._files, self._null
-        if kind == inside.JUDGE:
-            mine = (null, null, null, files["tests"], files["verdict"])
-        else:
-            mine = (files["stdin"], files["stdout"], files["stderr"], files["request"], files["results"])
+    def _become(self, peer: int, *, may_fork: bool) -> None:
+        """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number, descriptor in enumerate(mine):
-            os.dup2(descriptor, number)
-            if descriptor != null:
-                os.lseek(number, 0, os.SEEK_SET)
-        if peer >= 0:
-            os.dup2(peer, inside.PEER)
-        os.closerange(inside.PEER + (peer >= 0), 1 << 16)
-        rlimits.restrict(*limits, processes if processes > 1 else 0)
+        os.dup2(peer, inside.PEER)
+        os.closerange(inside.PEER + 1, 1 << 16)
         if self._level is not Level.NONE:
-            self._filters[processes > 1].enter(prepared=True)
+            self._filters[may_fork].enter(prepared=True)
 
     def _wait(self, completion: int, judge: int, deadline: float, scratch_bytes: int) -> str:
         """Wait for the end of the judge, or of the completion where it has none; gives why it was ended."""
@@ -229,11 +235,14 @@ class Zygote:
             os._exit(3)
 
 
-def _end(process: int) -> int:
-    return _end_usage(process)[0]
+def _restrict(order: bytes) -> int:
+    """In the child: enter the order's limits, and give its kind."""
+    kind, _, cpu_s, memory_bytes, file_bytes, _, open_files, processes = ORDER.unpack(order)
+    rlimits.restrict(memory_bytes, int(-(-cpu_s // 1)), file_bytes, open_files, processes if processes > 1 else 0)
+    return int(kind)
 
 
-def _end_usage(process: int) -> tuple[int, resource.struct_rusage]:
+def _end(process: int) -> tuple[int, resource.struct_rusage]:
     """Kill a child that may have ended, and give its wait status and what it used."""
     os.kill(process, signal.SIGKILL)
     _, status, usage = os.wait4(process, 0)

@@ -34,7 +34,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
 }
 """Attacks by what they would achieve: the part of the jail, and an expression that raises where it holds."""
 
-_PROBE = '''
+_PROBE = """
 import ctypes, errno, json, os, resource, socket
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = {numbers!r}
@@ -56,7 +56,7 @@ for name, attack in {attacks!r}.items():
         continue
     succeeded.append(name)
 print(json.dumps(succeeded))
-'''
+"""
 
 
 def attacks_on(level: Level) -> dict[str, str]:

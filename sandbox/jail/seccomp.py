@@ -22,8 +22,7 @@ _LIMIT = 255  # a conditional jump is at most so long
 
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
-PLAIN = frozenset(
-    """
+_PLAIN = """
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
     rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend pread64 pwrite64 readv writev access pipe select
     sched_yield mremap msync mincore madvise dup dup2 dup3 pause nanosleep getitimer alarm setitimer getpid
@@ -37,12 +36,14 @@ PLAIN = frozenset(
     clock_gettime clock_getres clock_nanosleep exit_group openat newfstatat faccessat faccessat2 pselect6 ppoll
     set_robust_list get_robust_list fallocate eventfd2 pipe2 preadv preadv2 pwritev pwritev2 getcpu getrandom
     membarrier copy_file_range statx rseq close_range
-""".split()
-)
+"""
+PLAIN = frozenset(_PLAIN.split())
 """Calls that are free: they act on the process itself, on descriptors it has, or on files, which Landlock guards."""
 
-ZYGOTE_ONLY = ("kill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "seccomp", "prctl", "chmod", "fchmodat", "fork",
-               "vfork")
+ZYGOTE_ONLY = (
+    *("kill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "seccomp", "prctl", "chmod", "fchmodat"),
+    *("fork", "vfork"),
+)
 """Calls that the zygote needs to supervise; an evaluation gets EPERM."""
 
 FCNTL_COMMANDS = (*range(8), 1030, 1032, 1034)
