@@ -48,9 +48,9 @@ START_S = 30.0
 MAX_ATTEMPTS = 3
 """Times that an evaluation is begun whose zygote dies, before it is given up as infrastructure."""
 
-_STANDARD_MODULES = (
-    "abc", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools",
-    "heapq", "itertools", "json", "math", "operator", "random", "re", "statistics", "string", "threading", "typing",
+_STANDARD_MODULES = (  # not those that act in each forked child: random, threading
+    "abc", "bisect", "cmath", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",
+    "functools", "heapq", "itertools", "json", "math", "operator", "re", "string", "typing",
 )  # fmt: skip
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main({settings!r})"

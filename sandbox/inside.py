@@ -65,6 +65,25 @@ def perform(kind: int) -> None:
         _exit(code)
 
 
+_REHEARSAL = """
+def rehearse(numbers, target=2):
+    seen = {}
+    for place, number in enumerate(numbers):
+        if target - number in seen:
+            return [seen[target - number], place]
+        seen[number] = place
+assert rehearse([1]) is None
+"""
+
+
+def rehearse() -> None:
+    """Compile and run a little of our own, so that the memory this takes is touched before the order comes."""
+    request = marshal.loads(marshal.dumps({"source": _REHEARSAL}))  # noqa: S302 - our own
+    exec(compile(request["source"], _PROGRAM_NAME, "exec", dont_inherit=True), _fresh_module("__main__"))  # noqa: S102
+    _wind_down()
+    _flush()
+
+
 def _read_request() -> Any:
     size = os.fstat(REQUEST).st_size
     data = os.pread(REQUEST, size, 0)
@@ -174,10 +193,10 @@ def _wind_down() -> None:
     """Do what Python does at a program's end: wait for its threads, run its exit handlers."""
     threading = sys.modules.get("threading")
     if threading is not None and threading.active_count() > 1:
-        threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls
+        threading._shutdown()  # what the interpreter itself calls
     registry = sys.modules.get("atexit")
     if registry is not None:
-        registry._run_exitfuncs()  # type: ignore[attr-defined]  # as above
+        registry._run_exitfuncs()  # as above
 
 
 def _exit_code(wish: SystemExit) -> int:

@@ -39,7 +39,6 @@ _SCRATCH_FILES = 4096
 _LONGEST_PATH = 2000
 _TOO_MUCH = 1 << 62
 _MOVED = ".moved-"
-_WARM = "def f(x):\n    return [y for y in x]\nassert f([1]) == [1]\n"
 
 
 class _ClientGone(Exception):
@@ -87,6 +86,7 @@ class Zygote:
         self._first = os.getpid() == 1
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, socket.socket] | None = None
+        self._die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._filters = {
             may_fork: seccomp.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)
         }
@@ -94,7 +94,7 @@ class Zygote:
     def serve(self) -> None:
         """Answer orders, one at a time."""
         for _ in range(3):
-            exec(compile(_WARM, "warm", "exec"), {})  # noqa: S102 - so that what compiling needs is in memory
+            inside.rehearse()
         gc.collect()
         gc.freeze()
         gc.disable()  # a collection would touch, and so copy, pages that children share
@@ -117,13 +117,15 @@ class Zygote:
         kind, timeout_s, _, _, _, scratch_bytes, _, processes = ORDER.unpack(order)
         judge = 0
         try:
-            completion, channel = self._take_spare() if processes == 1 else self._fork_spare(may_fork=True)
+            completion, channel = self._take_spare(processes)
             channel.send(order)
             if kind == PAIR:
                 judge = self._fork_judge(channel, order)
             channel.close()  # so that of the two each sees the other's end
         except OSError:
             return REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
+        if processes == 1:
+            self._spare = self._fork_spare()  # while this one runs; what kills all would kill it too
         reason = self._wait(completion, judge, began + timeout_s, scratch_bytes)
         judged = -1
         if judge:
@@ -139,20 +141,27 @@ class Zygote:
         self._clean_scratch()
         return REPORT.pack(status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged)
 
-    def _take_spare(self) -> tuple[int, socket.socket]:
-        spare, self._spare = self._spare or self._fork_spare(), None
-        return spare
+    def _take_spare(self, processes: int) -> tuple[int, socket.socket]:
+        """Gives a child for one evaluation."""
+        spare, self._spare = self._spare, None
+        if processes == 1:
+            return spare or self._fork_spare()
+        if spare is not None:  # it may not fork
+            spare[1].close()
+            _end(spare[0])
+        return self._fork_spare(may_fork=True)
 
     def _fork_spare(self, *, may_fork: bool = False) -> tuple[int, socket.socket]:
         """Fork a child that waits for its order; gives it and the other end of its descriptor 5.
 
-        It is forked before the order is there, so that this time is not the evaluation's.
+        It is forked and warms up before the order is there, so that this time is not the evaluation's.
         """
         ours, theirs = socket.socketpair()
         child = os.fork()
         if child == 0:
             try:
                 self._become(theirs.fileno(), may_fork=may_fork)
+                inside.rehearse()
                 order = os.read(inside.PEER, ORDER.size)
                 if len(order) == ORDER.size:
                     kind = _restrict(order)
@@ -183,7 +192,7 @@ class Zygote:
 
     def _become(self, peer: int, *, may_fork: bool) -> None:
         """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        self._die_with_us()
         os.dup2(peer, inside.PEER)
         os.closerange(inside.PEER + 1, 1 << 16)
         if self._level is not Level.NONE:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sandbox.jail import kernel
 
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+_LOAD, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16
 _X32_BIT = 0x40000000
 _LIMIT = 255  # a conditional jump is at most so long
@@ -26,19 +26,23 @@ _PLAIN = """
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
     rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend pread64 pwrite64 readv writev access pipe select
     sched_yield mremap msync mincore madvise dup dup2 dup3 pause nanosleep getitimer alarm setitimer getpid
-    sendfile sendto recvfrom sendmsg recvmsg shutdown getsockname getpeername getsockopt setsockopt exit uname
-    flock fsync fdatasync truncate ftruncate getdents getdents64 getcwd chdir fchdir rename renameat renameat2
+    sendfile sendto recvfrom shutdown getsockname getpeername getsockopt exit uname
+    flock fsync fdatasync ftruncate getdents getdents64 getcwd chdir fchdir rename renameat renameat2
     mkdir mkdirat rmdir creat link linkat unlink unlinkat symlink symlinkat readlink readlinkat umask
     gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid getegid getppid getpgrp getpgid getsid
     getgroups getresuid getresgid sigaltstack statfs fstatfs sched_getparam sched_getscheduler
     sched_get_priority_max sched_get_priority_min arch_prctl gettid time futex sched_getaffinity epoll_create
     epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 set_tid_address restart_syscall fadvise64
     clock_gettime clock_getres clock_nanosleep exit_group openat newfstatat faccessat faccessat2 pselect6 ppoll
-    set_robust_list get_robust_list fallocate eventfd2 pipe2 preadv preadv2 pwritev pwritev2 getcpu getrandom
+    set_robust_list get_robust_list eventfd2 pipe2 preadv preadv2 pwritev pwritev2 getcpu getrandom
     membarrier copy_file_range statx rseq close_range
 """
 PLAIN = frozenset(_PLAIN.split())
-"""Calls that are free: they act on the process itself, on descriptors it has, or on files, which Landlock guards."""
+"""Calls that are free: they act on the process itself, on descriptors it has, or on files, which Landlock guards.
+
+Not among them: ``truncate``, which Landlock guards from its third version on only; ``fallocate``, whose room
+no limit counts; ``sendmsg`` and ``setsockopt``, which open much of the kernel and which one process does not need.
+"""
 
 ZYGOTE_ONLY = (
     *("kill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "seccomp", "prctl", "chmod", "fchmodat"),
@@ -50,6 +54,8 @@ FCNTL_COMMANDS = (*range(8), 1030, 1032, 1034)
 """Duplicate, flags, locks, pipe size and seals; not F_SETOWN or F_SETSIG, by which a signal could be sent."""
 IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """Is it a terminal, its size, bytes to read, non-blocking, close-on-exec."""
+_TRUNCATE_BITS, _TRUNCATE_UNWRITTEN = 0o1003, (0o1000, 0o1003)
+"""O_TRUNC without writing: before its third version Landlock takes that for reading, or for nothing."""
 _AF_UNIX, _SOCK_STREAM, _TYPE_BITS = 1, 1, 0xF
 
 
@@ -58,9 +64,15 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
     numbers = kernel.TABLES[machine]
     actions: dict[int, Sequence[Instruction]] = {}
     allow, refuse = [_ret(ALLOW)], [_ret(ERRNO | errno.EPERM)]
-    for name in (*PLAIN, *ZYGOTE_ONLY, "clone"):
+    for name in (*PLAIN, *ZYGOTE_ONLY):
         if name in numbers:
             actions[numbers[name]] = allow
+    for name, place in (("open", 1), ("openat", 2)):
+        if name in numbers:
+            actions[numbers[name]] = (
+                [_load(place), (_AND, 0, 0, _TRUNCATE_BITS), *_one_of(_TRUNCATE_UNWRITTEN)] + allow + refuse
+            )
+    actions[numbers["clone"]] = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_NEW_ANY), *allow, *refuse]
     actions[numbers["fcntl"]] = [_load(1), *_one_of(FCNTL_COMMANDS), *refuse, *allow]
     actions[numbers["ioctl"]] = [_load(1), *_one_of(IOCTL_REQUESTS), *refuse, *allow]
     # a datagram socket could be made to send to any path; a stream pair knows only its other end
@@ -68,7 +80,7 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
         _load(0),
         (_EQUAL, 0, 4, _AF_UNIX),
         _load(1),
-        (0x54, 0, 0, _TYPE_BITS),  # and
+        (_AND, 0, 0, _TYPE_BITS),
         (_EQUAL, 0, 1, _SOCK_STREAM),
         *allow,
         *refuse,
@@ -157,7 +169,8 @@ class Installer:
 
     def __init__(self, program: bytes) -> None:
         self._buffer = ctypes.create_string_buffer(program, len(program))
-        self._head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))
+        head = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))
+        self._enter = kernel.Prepared("seccomp", 1, 0, head)
 
     def enter(self, *, prepared: bool = False) -> None:
         """Put this process under the filter, for ever.
@@ -170,4 +183,4 @@ class Installer:
         """
         if not prepared:
             kernel.no_new_privileges()
-        kernel.syscall("seccomp", 1, 0, self._head)
+        self._enter()
