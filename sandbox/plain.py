@@ -17,6 +17,8 @@ from sandbox.errors import NotPlainError
 
 MAX_DEPTH = 100
 """Containers inside each other."""
+MAX_ALIKE = 200
+"""Members of a set, or keys of a dict, with the same hash; all are compared with each other, which takes its time."""
 _WHOLE = 1 << 63  # beyond it numbers are hexadecimal, for Python limits the digits of decimal ones
 
 
@@ -124,7 +126,9 @@ def decode(tree: Any, depth: int = 0) -> Any:
         raise NotPlainError(f"a value of unknown type {name[:40]!r}")
     try:
         return read(held, depth + 1)
-    except (TypeError, AttributeError, OverflowError) as fault:
+    except NotPlainError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise NotPlainError(f"no {name}: {fault}") from None
 
 
@@ -135,7 +139,27 @@ def _number(text: Any) -> float:
 
 
 def _pairs(held: Any, depth: int) -> dict[Any, Any]:
-    return {decode(key, depth): decode(item, depth) for key, item in held}
+    pairs = [(decode(key, depth), decode(item, depth)) for key, item in held]
+    _check_hashes([key for key, _ in pairs])
+    return dict(pairs)
+
+
+def _members(held: Any, depth: int) -> list[Any]:
+    members = _items(held, depth)
+    _check_hashes(members)
+    return members
+
+
+def _check_hashes(members: list[Any]) -> None:
+    """Refuse members chosen to have the same hash, as whole numbers and tuples can be."""
+    if len(members) <= MAX_ALIKE:
+        return
+    alike: dict[int, int] = {}
+    for member in members:
+        number = hash(member)
+        alike[number] = alike.get(number, 0) + 1
+        if alike[number] > MAX_ALIKE:
+            raise NotPlainError(f"more than {MAX_ALIKE} members with the same hash")
 
 
 def _items(held: Any, depth: int) -> list[Any]:
@@ -153,8 +177,8 @@ _READERS: dict[str, Callable[[Any, int], Any]] = {
     "int": lambda held, depth: int(held, 16),
     "float": lambda held, depth: _number(held),
     "tuple": lambda held, depth: tuple(_items(held, depth)),
-    "set": lambda held, depth: set(_items(held, depth)),
-    "frozenset": lambda held, depth: frozenset(_items(held, depth)),
+    "set": lambda held, depth: set(_members(held, depth)),
+    "frozenset": lambda held, depth: frozenset(_members(held, depth)),
     "dict": _pairs,
     "bytes": lambda held, depth: bytes.fromhex(held),
     "bytearray": lambda held, depth: bytearray.fromhex(held),

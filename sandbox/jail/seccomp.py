@@ -69,9 +69,8 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
             actions[numbers[name]] = allow
     for name, place in (("open", 1), ("openat", 2)):
         if name in numbers:
-            actions[numbers[name]] = (
-                [_load(place), (_AND, 0, 0, _TRUNCATE_BITS), *_one_of(_TRUNCATE_UNWRITTEN)] + allow + refuse
-            )
+            flags = [_load(place), (_AND, 0, 0, _TRUNCATE_BITS)]
+            actions[numbers[name]] = [*flags, *_one_of(_TRUNCATE_UNWRITTEN), *allow, *refuse]
     actions[numbers["clone"]] = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_NEW_ANY), *allow, *refuse]
     actions[numbers["fcntl"]] = [_load(1), *_one_of(FCNTL_COMMANDS), *refuse, *allow]
     actions[numbers["ioctl"]] = [_load(1), *_one_of(IOCTL_REQUESTS), *refuse, *allow]
