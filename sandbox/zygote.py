@@ -39,6 +39,7 @@ _SCRATCH_FILES = 4096
 _LONGEST_PATH = 2000
 _TOO_MUCH = 1 << 62
 _MOVED = ".moved-"
+_OTHERS = 2  # the zygote and the spare are its user's too; and, where that is still root, what process 1 came from
 
 
 class _ClientGone(Exception):
@@ -247,7 +248,8 @@ class Zygote:
 def _restrict(order: bytes) -> int:
     """In the child: enter the order's limits, and give its kind."""
     kind, _, cpu_s, memory_bytes, file_bytes, _, open_files, processes = ORDER.unpack(order)
-    rlimits.restrict(memory_bytes, int(-(-cpu_s // 1)), file_bytes, open_files, processes if processes > 1 else 0)
+    tasks = processes + _OTHERS + (os.getuid() == 0) if processes > 1 else 0
+    rlimits.restrict(memory_bytes, int(-(-cpu_s // 1)), file_bytes, open_files, tasks)
     return int(kind)
 
 
@@ -267,7 +269,9 @@ def _used(folder: str) -> int:
             return _TOO_MUCH
         try:
             entries = list(os.scandir(path))
-        except OSError:  # made unreadable, or gone again
+        except PermissionError:  # made unreadable: what is in it cannot be counted
+            return _TOO_MUCH
+        except OSError:  # gone again
             continue
         seen += len(entries)
         if seen > _SCRATCH_FILES:
@@ -295,8 +299,10 @@ def _empty(folder: str) -> None:
             os.chmod(path, 0o700)
             for inner in os.scandir(path):
                 if inner.is_dir(follow_symlinks=False):
-                    number += 1
-                    os.rename(inner.path, os.path.join(folder, f"{_MOVED}{number}"))
+                    os.chmod(inner.path, 0o700)  # what cannot be written cannot be moved
+                    while os.path.lexists(moved := os.path.join(folder, f"{_MOVED}{number}")):
+                        number += 1
+                    os.rename(inner.path, moved)
                 else:
                     os.unlink(inner.path)
             os.rmdir(path)
