@@ -39,7 +39,6 @@ _SCRATCH_FILES = 4096
 _LONGEST_PATH = 2000
 _TOO_MUCH = 1 << 62
 _MOVED = ".moved-"
-_OTHERS = 2  # the zygote and the spare are its user's too; and, where that is still root, what process 1 came from
 
 
 class _ClientGone(Exception):
@@ -248,7 +247,8 @@ class Zygote:
 def _restrict(order: bytes) -> int:
     """In the child: enter the order's limits, and give its kind."""
     kind, _, cpu_s, memory_bytes, file_bytes, _, open_files, processes = ORDER.unpack(order)
-    tasks = processes + _OTHERS + (os.getuid() == 0) if processes > 1 else 0
+    # the zygote is its user's too, so are a judge and, where that is still root, what process 1 came from
+    tasks = processes + 1 + (kind == PAIR) + (os.getuid() == 0) if processes > 1 else 0
     rlimits.restrict(memory_bytes, int(-(-cpu_s // 1)), file_bytes, open_files, tasks)
     return int(kind)
 
