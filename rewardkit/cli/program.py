@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from rewardkit.cli.doctor import doctor_command
 from rewardkit.cli.exits import EXIT_CODES, INFRASTRUCTURE, INTERRUPTED, MISTAKE
 from rewardkit.cli.listing import list_command
 from rewardkit.cli.new import new_command
@@ -127,4 +128,5 @@ def rewardkit(
 
 app.command("score", no_args_is_help=True, epilog=EXIT_CODES)(score_command)
 app.command("list", epilog=EXIT_CODES)(list_command)
+app.command("doctor", epilog=EXIT_CODES)(doctor_command)
 app.command("new", no_args_is_help=True, epilog=EXIT_CODES)(new_command)

@@ -15,7 +15,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "read another process": (FILES, "open(f'/proc/{os.getppid()}/environ', 'rb').read()"),
     "write its own memory by /proc": (FILES, "open('/proc/self/mem', 'r+b')"),
     "write outside its directory": (FILES, "os.close(os.open('/tmp/rewardkit-probe', os.O_CREAT | os.O_WRONLY))"),
-    "list the root directory's homes": (FILES, "os.listdir('/home') + os.listdir('/root')"),
+    "list home directories": (FILES, "os.listdir('/home')"),
     "open a TCP socket": (SYSTEM, "socket.socket(socket.AF_INET, socket.SOCK_STREAM)"),
     "open a UDP socket": (SYSTEM, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"),
     "open a unix socket": (SYSTEM, "socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)"),

@@ -1,0 +1,106 @@
+"""``rewardkit doctor``: what this machine gives, and what stands in the way."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Annotated, Any
+
+import typer
+
+from rewardkit.cli.exits import FAILED
+
+_LEVELS = ("auto", "strict", "standard", "seccomp-only")
+_OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
+
+
+def doctor_command(
+    level: Annotated[
+        str, typer.Option("--level", help=f"The level of isolation that is needed: {', '.join(_LEVELS)}.")
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object.")] = False,
+) -> None:
+    """Show how far this machine can isolate the code that models write, and why not further.
+
+    Every level is tried out with attacks. Exit code 1 means that the level asked for is not reached;
+    [bold]auto[/] asks for standard or better.
+
+    Examples: [bold]rewardkit doctor[/], [bold]rewardkit doctor --level strict --json[/]
+    """
+    if level not in _LEVELS:
+        raise typer.BadParameter(f"{level!r} is no level; expected one of {', '.join(_LEVELS)}", param_hint="--level")
+    from sandbox.diagnosis import machine, trials
+
+    report: dict[str, Any] = {
+        "machine": machine(),
+        "levels": [
+            {"level": str(one.level), "reached": one.reached, "why_not": one.why, "attacks": one.attacks}
+            for one in trials()
+        ],
+        "names_taken": taken_names(),
+    }
+    reached = [one["level"] for one in report["levels"] if one["reached"]]
+    report["level"] = next((one for one in ("strict", "standard") if one in reached), None)
+    report["asked"] = level
+    report["ok"] = report["level"] is not None if level == "auto" else level in reached
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        _print(report)
+    if not report["ok"]:
+        raise typer.Exit(FAILED)
+
+
+def taken_names() -> dict[str, list[str]]:
+    """Gives the import names of ours that other installed distributions hold as well, with those distributions."""
+    ours = importlib.metadata.metadata("rewardkit")["Name"]
+    holders = importlib.metadata.packages_distributions()
+    taken = {name: sorted({one for one in holders.get(name, []) if one != ours}) for name in _OWN_NAMES}
+    return {name: others for name, others in taken.items() if others}
+
+
+def _print(report: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    from rewardkit.cli.screen import screen, table
+
+    console = screen()
+    facts = table("this machine", "")
+    for name, value in report["machine"].items():
+        facts.add_row(Text(name, style="bold"), Text(value))
+    console.print(facts)
+    console.print()
+    shown = table("level", "reached", "why not")
+    for one in report["levels"]:
+        mark = Text("yes", style="green") if one["reached"] else Text("no", style="red")
+        shown.add_row(Text(one["level"], style="bold"), mark, Text(one["why_not"] or "-"))
+    console.print(shown)
+    console.print()
+    outcomes = table("attack", *(one["level"] for one in report["levels"]))
+    for name in dict.fromkeys(name for one in report["levels"] for name in one["attacks"]):
+        outcomes.add_row(name, *(_outcome(one["attacks"].get(name)) for one in report["levels"]))
+    if outcomes.row_count:
+        console.print(outcomes)
+    for name, others in report["names_taken"].items():
+        console.print(
+            Text(
+                f"\nwarning: {', '.join(others)} also installs a package named {name!r}; "
+                f"`import {name}` may give theirs. Uninstall it: pip uninstall {others[0]}",
+                style="yellow",
+            )
+        )
+    console.print(Text(f"\n{_verdict(report)}", style="bold"))
+
+
+def _outcome(succeeded: bool | None) -> str:
+    if succeeded is None:
+        return "-"
+    return "[red]SUCCEEDED[/]" if succeeded else "refused"
+
+
+def _verdict(report: dict[str, Any]) -> str:
+    if report["ok"]:
+        level = report["level"] if report["asked"] == "auto" else report["asked"]
+        return f"code that models write can be run here, at level {level}"
+    return f"the level asked for, {report['asked']}, is not reached here; see the reasons above"

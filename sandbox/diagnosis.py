@@ -1,0 +1,112 @@
+"""What this machine gives to shut code in: facts of the kernel, and each level tried out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.client import Sandbox
+from sandbox.errors import SandboxUnavailableError
+from sandbox.jail import kernel, landlock, probe
+from sandbox.jail.levels import Level
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTrial:
+    """What came of trying a level.
+
+    Attributes:
+        level: Which.
+        reached: Whether it starts and no attack on it succeeds.
+        why: Why it is not reached; ``""`` if it is.
+        attacks: What was tried, and whether it succeeded; empty where the level does not start.
+    """
+
+    level: Level
+    reached: bool
+    why: str
+    attacks: dict[str, bool]
+
+
+def machine() -> dict[str, str]:
+    """Gives facts of this machine by name, each in words."""
+    facts = {
+        "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "user": f"{os.getuid()}" + (" (root)" if os.getuid() == 0 else ""),
+    }
+    if not kernel.supported():
+        return {**facts, "jail": "none: Linux on x86_64 or aarch64 is needed"}
+    version = landlock.abi()
+    facts["Landlock"] = f"ABI {version}" if version else "not there, or not in the kernel's lsm= list"
+    facts["seccomp"] = _read("/proc/sys/kernel/seccomp/actions_avail") or "not there"
+    facts["user namespaces"] = _user_namespaces()
+    facts["cgroups"] = _cgroups()
+    facts["container"] = _container()
+    return facts
+
+
+def trial(level: Level) -> LevelTrial:
+    """Start a sandbox at a level and try every attack on it."""
+    asked = list(probe.attacks_on(level))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # who asks for a diagnosis is told of it there
+            sandbox = Sandbox(level=level, workers=1).start()
+    except SandboxUnavailableError as fault:
+        attacks = {name: name in fault.succeeded for name in asked} if fault.succeeded else {}
+        return LevelTrial(
+            level, False, str(fault).partition(f"; {level}: ")[2].rpartition("; ")[0] or str(fault), attacks
+        )
+    sandbox.close()
+    return LevelTrial(level, True, "", dict.fromkeys(asked, False))
+
+
+def trials(told: Callable[[LevelTrial], None] | None = None) -> list[LevelTrial]:
+    """Try every level that isolates, the best first."""
+    found = []
+    for level in (Level.STRICT, Level.STANDARD, Level.SECCOMP_ONLY):
+        found.append(trial(level))
+        if told is not None:
+            told(found[-1])
+    return found
+
+
+def _read(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(path).read_text().strip()
+    return ""
+
+
+def _user_namespaces() -> str:
+    most = _read("/proc/sys/user/max_user_namespaces")
+    hindrances = []
+    if most in ("", "0"):
+        hindrances.append("switched off (user.max_user_namespaces is 0)" if most else "not in this kernel")
+    if _read("/proc/sys/kernel/unprivileged_userns_clone") == "0" and os.getuid() != 0:
+        hindrances.append("kernel.unprivileged_userns_clone is 0")
+    if _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" and os.getuid() != 0:
+        hindrances.append("kernel.apparmor_restrict_unprivileged_userns is 1")
+    return "; ".join(hindrances) or f"allowed by the kernel's settings (at most {most})"
+
+
+def _cgroups() -> str:
+    if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        return "version 1, or none"
+    own = next((line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")), "/")
+    folder = Path("/sys/fs/cgroup") / own.strip("/")
+    writable = "may be written" if os.access(folder, os.W_OK) else "may not be written"
+    return f"version 2; this process's group {writable} (the jail needs none)"
+
+
+def _container() -> str:
+    for mark, name in (("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")):
+        if Path(mark).exists():
+            return name
+    return "none seen"
