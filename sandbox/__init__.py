@@ -5,13 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sandbox.checks import (
+        CheckReport,
+        CheckResult,
+        CheckStatus,
+        FunctionCheck,
+        ProgramCheck,
+        check_asserts,
+        check_functions,
+        check_programs,
+    )
     from sandbox.client import Sandbox
     from sandbox.limits import Limits
     from sandbox.results import CallValue, ExecutionResult, ExecutionStatus
 
-__all__ = ["CallValue", "ExecutionResult", "ExecutionStatus", "Limits", "Sandbox"]
+_OF_CHECKS = (
+    *("CheckReport", "CheckResult", "CheckStatus", "FunctionCheck", "ProgramCheck"),
+    *("check_asserts", "check_functions", "check_programs"),
+)
+__all__ = [
+    "CallValue",
+    "CheckReport",
+    "CheckResult",
+    "CheckStatus",
+    "ExecutionResult",
+    "ExecutionStatus",
+    "FunctionCheck",
+    "Limits",
+    "ProgramCheck",
+    "Sandbox",
+    "check_asserts",
+    "check_functions",
+    "check_programs",
+]
 
-_HOMES = {"Sandbox": "client", "Limits": "limits"}
+_HOMES = {"Sandbox": "client", "Limits": "limits", **dict.fromkeys(_OF_CHECKS, "checks")}
 
 
 def __getattr__(name: str) -> Any:

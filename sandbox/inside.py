@@ -23,7 +23,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from sandbox import plain
 from sandbox.errors import NotPlainError
@@ -34,7 +34,8 @@ REQUEST, RESULTS, PEER = 3, 4, 5
 TOO_LARGE = 81
 """Exit code of a child whose results are larger than they may be."""
 
-_MAX_WORDS = 2_000
+_MAX_WORDS, _MAX_LAST, _MAX_TEXT = 2_000, 400, 300
+_ANY_LENGTH = 1 << 32
 _FRAME_BYTES = 4
 _write, _read, _exit = os.write, os.read, os._exit  # as they are before the completion can rebind them
 _dumps, _loads = json.dumps, json.loads
@@ -309,7 +310,7 @@ def _serve(request: Any) -> int:
         _print_traceback(error, request["source"])
         _flush()
     _send({"loaded": failed is None, "raised": failed, "names": sorted(_defined(names))})
-    for asked in _frames(request["room"]):
+    for asked in _frames(_ANY_LENGTH):
         _send(_reply(names, asked))
         _flush()
     return 0
@@ -325,9 +326,10 @@ def _reply(names: dict[str, Any], asked: Any) -> dict[str, Any]:
         function = _find(names, asked["function"])
         arguments, keywords = plain.decode(asked["arguments"]), plain.decode(asked["keywords"])
         reply["value"] = plain.encode(function(*arguments, **keywords))
-        after = plain.encode(arguments)
-        if after != asked["arguments"]:
-            reply["arguments"] = after
+        for name, held in (("arguments", arguments), ("keywords", keywords)):
+            after = plain.encode(held)
+            if after != asked[name]:
+                reply[name] = after
     except BaseException as error:
         return {"number": asked["number"], "raised": _describe(error)}
     return reply
@@ -366,10 +368,6 @@ def _frames(limit: int) -> Iterator[Any]:
 # The judge.
 
 
-class _Gone(BaseException):
-    """The completion's process has ended, or answers in no way that can be read."""
-
-
 class _Peer:
     """The completion, as the judge sees it: calls go out, plain values come back."""
 
@@ -383,11 +381,16 @@ class _Peer:
         """Gives the next message."""
         try:
             message = next(self._frames, None)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, MemoryError):
             message = None
         if not isinstance(message, dict):
-            raise _Gone
+            self.lost()
         return message
+
+    def lost(self) -> NoReturn:
+        """End the judge at once: the completion is gone, and tests that catch everything must not go on without it."""
+        _emit({"gone": self.last[:_MAX_LAST]})
+        _exit(0)
 
     def call(self, function: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call one of its functions; changes to arguments are made to the caller's objects."""
@@ -398,23 +401,27 @@ class _Peer:
         try:
             asked = {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
         except NotPlainError as odd:
-            raise TypeError(f"{self.last} cannot be called from here: {odd}") from None
+            if not str(odd).startswith("nested"):  # that alone can be of the completion's making
+                _emit({"tests_fault": _describe(TypeError(f"{self.last} cannot be called in a jail: {odd}"))})
+                _exit(0)
+            raise TypeError(f"{self.last} cannot be called in a jail: {odd}") from None
         try:
             _send({"number": self._number, "function": function, **asked})
         except OSError:
-            raise _Gone from None
+            self.lost()
         reply = self.hear()
         if reply.get("number") != self._number:
-            raise _Gone
+            self.lost()
         if "raised" in reply:
             raise self._error(reply["raised"])
         try:
             value = plain.decode(reply["value"])
-            changed = plain.decode(reply["arguments"]) if "arguments" in reply else ()
-        except (NotPlainError, KeyError, RecursionError):
-            raise _Gone from None
-        for ours, theirs in zip(arguments, changed, strict=False):
-            _become(ours, theirs)
+            changed = plain.decode(reply["arguments"]) if "arguments" in reply else []
+            named = plain.decode(reply["keywords"]) if "keywords" in reply else {}
+        except (ValueError, KeyError, RecursionError):
+            self.lost()
+        _become(arguments, tuple(changed) if type(changed) is list else ())
+        _become(tuple(keywords.values()), tuple(map(named.get, keywords)) if type(named) is dict else ())
         self.last += f" gave {_short(value)}"
         return value
 
@@ -427,6 +434,8 @@ class _Peer:
         )
         self.last += f" raised {name}: {_short(message)}"
         for kind in kinds if isinstance(kinds, list) else ():
+            if kind in ("StopIteration", "StopAsyncIteration"):  # it would end the loop of a test, as if all were seen
+                break
             found = getattr(builtins, kind, None) if isinstance(kind, str) else None
             if isinstance(found, type) and issubclass(found, Exception):
                 try:
@@ -437,15 +446,21 @@ class _Peer:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of very many digits
+        text = f"a very long {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _become(ours: Any, theirs: Any) -> None:
     """Give a changed argument its new content."""
-    if type(ours) is not type(theirs) or ours == theirs:
+    if type(ours) is not type(theirs):
         return
-    if isinstance(ours, list | bytearray):
+    if isinstance(ours, tuple):
+        for mine, other in zip(ours, theirs, strict=False):
+            _become(mine, other)
+    elif isinstance(ours, list | bytearray):
         ours[:] = theirs
     elif isinstance(ours, dict | set):
         ours.clear()
@@ -453,10 +468,14 @@ def _become(ours: Any, theirs: Any) -> None:
 
 
 class _Check:
-    """One ``assert`` of the tests: ``with`` it, the assertion is run and what came of it noted."""
+    """One ``assert`` of the tests: ``with`` it, the assertion is run and what came of it noted.
 
-    def __init__(self, number: int, text: str, line: int, peer: _Peer) -> None:
-        self.number, self.text, self.line = number, text, line
+    Attributes:
+        again: Whether it may be run more than once, so that what it came to is not certain before the tests' end.
+    """
+
+    def __init__(self, number: int, text: str, again: bool, peer: _Peer) -> None:
+        self.number, self.text, self.again = number, text, again
         self._peer = peer
         self.passed: bool | None = None
 
@@ -474,66 +493,57 @@ class _Check:
         if self.passed is not False:
             self.passed = False
             said = str(error)[:200] if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"[:200]
-            _emit({"check": self.number, "passed": False, "why": said, "last": self._peer.last[:400]})
+            _emit({"check": self.number, "passed": False, "why": said, "last": self._peer.last[:_MAX_LAST]})
         return True
 
 
 def judge(request: Any) -> int:
-    """Run test text whose ``candidate`` is the completion in the other process; each assert is a check."""
-    import random
+    """Run test text whose ``candidate`` is the completion in the other process; each assert is a check.
 
-    random.seed()  # the completion's process has the zygote's state and must not foresee what is drawn
+    What it reports, a line each: ``tests_fault`` where the tests cannot be run, whatever the completion;
+    ``plan`` (the text of each check, and whether it may be run again), ``check`` for each time that one is
+    first passed and first failed, and last how it ended: ``load`` or ``missing`` (no function to call),
+    ``gone`` (the completion's process), ``stopped`` (the tests, by an exception), or ``done``.
+    """
+    for name in ("random", "numpy.random"):  # the completion has the zygote's state and must not foresee what is drawn
+        if name in sys.modules:
+            sys.modules[name].seed()
     peer = _Peer(request["room"])
     names = _fresh_module("tests")
     entry = request["entry_point"]
-    hello = peer_hello(peer)
-    if hello is None:
-        return 0
     try:
         exec(compile(request["setup"], "setup.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
         tree: Any = compile(request["tests"], _TESTS_NAME, "exec", 0x400, dont_inherit=True)  # to a syntax tree
+        checks = _instrument(tree, request["tests"], peer)
+        code = compile(tree, _TESTS_NAME, "exec", dont_inherit=True)
     except BaseException as error:
         _emit({"tests_fault": _describe(error)})
         return 0
-    checks = _instrument(tree, request["tests"], peer)
-    _emit({"plan": [[check.line, check.text] for check in checks]})
-    wanted = _unbound(tree, names) if entry is None else [entry]
-    for name in wanted:
-        if name in hello:
-            names[name] = _proxy(peer, name)
-    if entry is not None and entry.split(".")[0] not in hello:
+    _emit({"plan": [[check.text, check.again] for check in checks]})
+    hello = peer.hear()
+    if hello.get("loaded") is not True:
+        _emit({"load": hello.get("raised")})
+        return 0
+    found = hello.get("names")
+    defined = {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
+    if entry is None:
+        names.update((name, _proxy(peer, name)) for name in _unbound(tree, names) if name in defined)
+    elif entry.split(".")[0] in defined:
+        names["candidate"] = names[entry.split(".")[-1]] = _proxy(peer, entry)
+    else:
         _emit({"missing": entry})
         return 0
-    if entry is not None:
-        names["candidate"] = names[entry.split(".")[-1]] = _proxy(peer, entry)
     names["__check__"] = checks
     try:
-        code = compile(tree, _TESTS_NAME, "exec", dont_inherit=True)
         exec(code, names)  # noqa: S102 - this is what the jail is for
         check = names.get("check")
-        if isinstance(check, types.FunctionType) and entry is not None:
+        if isinstance(check, types.FunctionType) and entry is not None and check.__code__ is not _PROXY:
             check(names["candidate"])
-    except _Gone:
-        _emit({"gone": peer.last[:400]})
     except BaseException as error:
-        _emit({"stopped": _describe(error), "last": peer.last[:400]})
+        _emit({"stopped": _describe(error), "last": peer.last[:_MAX_LAST]})
     else:
         _emit({"done": True, "calls": peer.calls})
     return 0
-
-
-def peer_hello(peer: _Peer) -> set[str] | None:
-    """Hear whether the completion could be loaded; gives the names it defines, or ``None`` with the reason told."""
-    try:
-        hello = peer.hear()
-    except _Gone:
-        _emit({"gone": ""})
-        return None
-    if hello.get("loaded") is not True:
-        _emit({"load": hello.get("raised")})
-        return None
-    found = hello.get("names")
-    return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
 
 
 def _proxy(peer: _Peer, name: str) -> Callable[..., Any]:
@@ -544,38 +554,62 @@ def _proxy(peer: _Peer, name: str) -> Callable[..., Any]:
     return candidate
 
 
+_PROXY = _proxy(_Peer(0), "candidate").__code__
+
+
 def _instrument(tree: Any, source: str, peer: _Peer) -> list[_Check]:
-    """Wrap every assert of a syntax tree that can fail into its check."""
+    """Wrap every assert of a syntax tree that can fail into its check.
+
+    Asserts inside ``try`` and ``with`` are checked together with it, which may handle what they raise.
+    """
     import _ast
 
     lines = source.splitlines()
     checks: list[_Check] = []
 
-    def wrapped(statement: Any) -> Any:
-        if not isinstance(statement, _ast.Assert) or isinstance(statement.test, _ast.Constant):
-            return statement
+    def wrapped(statement: Any, again: bool) -> Any:
         number = len(checks)
         text = " ".join(line.strip() for line in lines[statement.lineno - 1 : statement.end_lineno])
-        checks.append(_Check(number, text[:300], statement.lineno, peer))
+        checks.append(_Check(number, text[:_MAX_TEXT], again, peer))
         at = {name: getattr(statement, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
         load = _ast.Load()
         list_of_checks = _ast.Name("__check__", load, **at)
         this = _ast.Subscript(list_of_checks, _ast.Constant(number, **at), load, **at)
         return _ast.With([_ast.withitem(this)], [statement], None, **at)
 
-    def visit(node: Any) -> None:
-        for field in node._fields:
-            value = getattr(node, field, None)
-            if isinstance(value, list):
-                for place, item in enumerate(value):
-                    if isinstance(item, _ast.AST):
-                        visit(item)
-                        value[place] = wrapped(item)
-            elif isinstance(value, _ast.AST):
-                visit(value)
+    def can_fail(node: Any) -> bool:
+        if isinstance(node, _ast.Assert):
+            return not isinstance(node.test, _ast.Constant) or not node.test.value
+        return any(can_fail(child) for child in _children(node))
 
-    visit(tree)
+    def visit(node: Any, again: bool) -> None:
+        loops = _ast.For | _ast.While | _ast.AsyncFor | _ast.FunctionDef | _ast.AsyncFunctionDef
+        if isinstance(node, loops) and not (node in tree.body and getattr(node, "name", "") == "check"):
+            again = True
+        for field in node._fields:
+            body: Any = getattr(node, field, None)
+            for place, item in enumerate(body if isinstance(body, list) else ()):
+                if isinstance(item, _ast.Assert):
+                    if not isinstance(item.test, _ast.Constant):
+                        body[place] = wrapped(item, again)
+                elif isinstance(item, _ast.With | _ast.TryStar) or (isinstance(item, _ast.Try) and item.handlers):
+                    if can_fail(item):
+                        body[place] = wrapped(item, again)
+                elif isinstance(item, _ast.AST):
+                    visit(item, again)
+
+    visit(tree, False)
     return checks
+
+
+def _children(node: Any) -> Iterator[Any]:
+    import _ast
+
+    for field in node._fields:
+        value = getattr(node, field, None)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, _ast.AST):
+                yield item
 
 
 def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
@@ -599,11 +633,8 @@ def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
             bound.add((node.asname or node.name).split(".")[0])
         elif isinstance(node, _ast.ExceptHandler) and node.name:
             bound.add(node.name)
-        for field in node._fields:
-            value = getattr(node, field, None)
-            for item in value if isinstance(value, list) else [value]:
-                if isinstance(item, _ast.AST):
-                    visit(item)
+        for child in _children(node):
+            visit(child)
 
     visit(tree)
     return [name for name in used if name not in bound]

@@ -1,0 +1,406 @@
+"""Tests of a completion, judged outside the process that holds it.
+
+Three kinds: calls of a function (:func:`check_functions`), programs that read standard input and write
+standard output (:func:`check_programs`), and assert-style test text (:func:`check_asserts`). All checks of one
+completion share one forked process; two completions never share one.
+
+Covered: the completion sees arguments and input, and gives back plain values and output. It never sees an
+expected value, the text of a test, or the place where a verdict is written, so nothing that it does to its own
+process (its builtins, modules, frames, descriptors, exit code) makes a check pass: only the right answer does.
+A verdict counts only when it came to its end: a run of tests that stopped early is never a pass.
+
+Not covered: a completion that has learnt the answers by heart, or reads them off its arguments; tests that are
+passed by wrong answers; test text that runs what the completion returned (``eval``), which gives it the judge.
+Where test text judges, the completion is called through a proxy that lets plain values through: results that are
+not (generators, objects of its own classes) raise, and functions cannot be arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from sandbox import plain
+from sandbox.equality import same
+from sandbox.errors import CheckError, NotPlainError
+from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement
+
+if TYPE_CHECKING:
+    from sandbox.client import Sandbox
+    from sandbox.limits import Limits
+
+MAX_TESTS_BYTES = 1 << 20
+"""Size of test text and of its setup, each."""
+_MAX_SHOWN = 200
+
+
+class CheckStatus(StrEnum):
+    """What one check came to."""
+
+    PASSED = "passed"
+    """The answer was right."""
+    FAILED = "failed"
+    """There was an answer, and it was wrong."""
+    ERROR = "error"
+    """There was no answer: the code raised, ended its process, or gave back what is not plain."""
+    TIMEOUT = "timeout"
+    """The time was up during this check."""
+    NOT_REACHED = "not_reached"
+    """An earlier check ended the run."""
+    INFRASTRUCTURE = "infrastructure"
+    """The sandbox itself failed: says nothing about the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What came of one check.
+
+    Attributes:
+        status: What it came to.
+        reason: Why it was not passed, in a sentence; ``""`` if it was.
+        label: Which check it is: the call, the input, or the text of the assert, shortened.
+    """
+
+    status: CheckStatus
+    reason: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What came of all checks of one completion.
+
+    Attributes:
+        checks: A result for each check, in order.
+        execution: How the completion's process ended; of several programs, the first that did not end well.
+            ``infrastructure`` means that nothing was learnt about the completion.
+    """
+
+    checks: tuple[CheckResult, ...]
+    execution: ExecutionResult
+
+    @property
+    def passed(self) -> int:
+        """How many checks were passed."""
+        return sum(check.status is CheckStatus.PASSED for check in self.checks)
+
+    @property
+    def total(self) -> int:
+        """How many checks there were."""
+        return len(self.checks)
+
+    @property
+    def all_passed(self) -> bool:
+        """Whether there was a check, and none was not passed."""
+        return self.total > 0 and self.passed == self.total
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCheck:
+    """A call of a function, and what it must give.
+
+    Attributes:
+        arguments: A list or tuple of arguments, or a dict of keyword arguments; plain values.
+        expected: The right value, plain, compared by :func:`~sandbox.equality.same`.
+        rel_tol: How far numbers may be off, relative to the larger one: 0 or more, below 1.
+        abs_tol: How far numbers may be off in any case: 0 or more.
+
+    Raises:
+        CheckError: An attribute makes no sense.
+    """
+
+    arguments: list[Any] | tuple[Any, ...] | dict[str, Any]
+    expected: Any
+    rel_tol: float = 0.0
+    abs_tol: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arguments, list | tuple | dict):
+            raise CheckError(f"arguments={_show(self.arguments)}: expected a list, or a dict of keyword arguments")
+        for name, most in (("rel_tol", 1.0), ("abs_tol", math.inf)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < most:
+                raise CheckError(f"{name}={value!r}: expected a number, 0 or more and below {most:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCheck:
+    """What a program reads, and what it must write.
+
+    Attributes:
+        stdin: Its standard input.
+        stdout: The right standard output. White space at the ends of lines and empty lines at the end of the
+            output do not matter; all else does. What the program writes to standard error does not matter.
+
+    Raises:
+        CheckError: An attribute is no text.
+    """
+
+    stdin: str
+    stdout: str
+
+    def __post_init__(self) -> None:
+        for name in ("stdin", "stdout"):
+            if not isinstance(getattr(self, name), str):
+                raise CheckError(f"{name}={_show(getattr(self, name))}: expected text")
+
+
+def check_functions(
+    sandbox: Sandbox, source: str, entry_point: str, checks: Sequence[FunctionCheck], *, limits: Limits | None = None
+) -> CheckReport:
+    """Run code once, call a function of it for each check, and compare the values here, outside the jail.
+
+    Args:
+        sandbox: Where the code runs.
+        source: Python source that defines the function.
+        entry_point: The function's name, or ``"Class.method"``.
+        checks: What to call it with, and what it must give.
+        limits: What all of it may use together; the sandbox's own if ``None``.
+
+    Raises:
+        CheckError: There are no checks.
+        NotPlainError: An argument or expected value is not plain.
+    """
+    _refuse_empty(checks)
+    expected = [_plain(number, check.expected) for number, check in enumerate(checks)]
+    execution = sandbox.call(source, entry_point, [check.arguments for check in checks], limits=limits)
+    results: list[CheckResult] = []
+    ended = False
+    for check, right, value in zip(checks, expected, execution.value or (), strict=True):
+        status, reason = _called(check, right, value, execution, ended)
+        ended = ended or (not value.ok and value.error == execution.error)
+        results.append(CheckResult(status, reason, _call_text(entry_point, check.arguments)))
+    return CheckReport(tuple(results), execution)
+
+
+def check_programs(
+    sandbox: Sandbox, source: str, checks: Sequence[ProgramCheck], *, limits: Limits | None = None
+) -> CheckReport:
+    """Run a program once for each check and compare its output here, outside the jail.
+
+    A check is passed if the program ended by itself with exit code 0 and its output is right, by the rule at
+    :class:`ProgramCheck`. The runs share a process, each with names of its own, and the time limit.
+
+    Args:
+        sandbox: Where the program runs.
+        source: Its Python source.
+        checks: What it reads, and what it must write.
+        limits: What all runs may use together; the sandbox's own if ``None``.
+
+    Raises:
+        CheckError: There are no checks.
+    """
+    _refuse_empty(checks)
+    executions = sandbox.run_inputs(source, [check.stdin for check in checks], limits=limits)
+    results: list[CheckResult] = []
+    before: ExecutionResult | None = None
+    for check, execution in zip(checks, executions, strict=True):
+        status, reason = _ran(check, execution, ended=execution is before)
+        results.append(CheckResult(status, reason, f"stdin {_show(check.stdin)}"))
+        before = execution
+    return CheckReport(tuple(results), _worst(executions))
+
+
+def check_asserts(
+    sandbox: Sandbox,
+    source: str,
+    tests: str | Sequence[str],
+    *,
+    entry_point: str | None = None,
+    setup: str = "",
+    limits: Limits | None = None,
+) -> CheckReport:
+    """Run test text in a jail of its own, where the functions under test are proxies into the completion's.
+
+    Each ``assert`` that is reached is a check, passed if it held each time; asserts inside ``try`` or ``with``
+    are one check together with it, and ``assert True`` is none. A failed check does not stop the tests. Where
+    something else does (an exception outside the checks, the end of the completion's process, the time limit),
+    the checks that had not been reached, and those that may have been run again, are not passed, and if none of
+    them is left, the tests' end itself counts as a check that was not reached. Tests that can only fail by raising
+    count as one check. Tests that never call the completion are not passed.
+
+    Args:
+        sandbox: Where both run.
+        source: The completion's Python source.
+        tests: Test text, or a list of lines of it. A function ``check`` in it is called with the candidate, as
+            HumanEval means it.
+        entry_point: The function under test, or ``"Class.method"``; the tests know it as ``candidate`` and by
+            its own name. ``None``: the tests call functions by the names that the completion gives them, and
+            whatever name the tests themselves and the setup leave unbound is looked for in the completion.
+        setup: Run before the tests, in their jail: imports and helpers.
+        limits: What each of the two may use; the sandbox's own if ``None``.
+
+    Raises:
+        CheckError: The tests are at fault, not the completion: they do not compile, the setup raises, an argument
+            cannot enter a jail, or there are none.
+    """
+    text = tests if isinstance(tests, str) else "\n".join(tests)
+    for name, value in (("tests", text), ("setup", setup)):
+        if len(value.encode("utf-8", "surrogatepass")) > MAX_TESTS_BYTES:
+            raise CheckError(f"the {name} are {len(value):,} characters; at most {MAX_TESTS_BYTES:,} bytes are run")
+    if not text.strip():
+        raise CheckError("there are no checks: the tests are empty")
+    if entry_point is not None and not all(part.isidentifier() for part in entry_point.split(".")):
+        raise CheckError(f"entry_point={entry_point!r}: expected the name of a function, or 'Class.method'")
+    judgement = sandbox.judge(source, text, entry_point=entry_point, setup=setup, limits=limits)
+    return CheckReport(_judged(judgement), judgement.execution)
+
+
+def _called(
+    check: FunctionCheck, expected: Any, value: CallValue, execution: ExecutionResult, ended: bool
+) -> tuple[CheckStatus, str]:
+    if execution.status is ExecutionStatus.INFRASTRUCTURE:
+        return CheckStatus.INFRASTRUCTURE, execution.error
+    if value.ok:
+        if same(value.value, expected, check.rel_tol, check.abs_tol):
+            return CheckStatus.PASSED, ""
+        return CheckStatus.FAILED, f"gave {_show(value.value)}, not {_show(expected)}"
+    if value.error != execution.error:
+        return CheckStatus.ERROR, value.error
+    return _unfinished(execution, ended), value.error
+
+
+def _ran(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tuple[CheckStatus, str]:
+    if execution.status is not ExecutionStatus.OK:
+        return _unfinished(execution, ended), execution.error
+    if _lines(execution.stdout) == _lines(check.stdout) and not execution.truncated:
+        return CheckStatus.PASSED, ""
+    return CheckStatus.FAILED, f"wrote {_show(execution.stdout)}, not {_show(check.stdout)}"
+
+
+def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
+    """Gives the status of a check that has no answer, since its process has ended: now, or before."""
+    if execution.status is ExecutionStatus.INFRASTRUCTURE:
+        return CheckStatus.INFRASTRUCTURE
+    if ended:
+        return CheckStatus.NOT_REACHED
+    return CheckStatus.TIMEOUT if execution.status is ExecutionStatus.TIMEOUT else CheckStatus.ERROR
+
+
+def _judged(judgement: Judgement) -> tuple[CheckResult, ...]:
+    """Gives a result for each check of test text from what its judge reported.
+
+    Raises:
+        CheckError: The tests are at fault.
+    """
+    plan: list[tuple[str, bool]] = []
+    seen: dict[int, Mapping[str, Any]] = {}
+    end: Mapping[str, Any] = {}
+    for line in judgement.lines:
+        if "fault" in line or "tests_fault" in line:
+            raise CheckError(f"the tests are at fault, not the completion: {_fault(line)}")
+        if "plan" in line:
+            plan = [(text, again) for text, again in line["plan"]]
+        elif "check" not in line:
+            end = line
+        elif not line["passed"] or line["check"] not in seen:
+            seen[line["check"]] = line
+    if judgement.judge_ended and "done" in end:
+        return _finished(plan, seen, end)
+    status, reason = _stopped(judgement, end)
+    results = []
+    for number, (text, again) in enumerate(plan):
+        found = seen.get(number)
+        if found is not None and (not again or not found["passed"]):
+            results.append(_outcome(text, found))
+        else:
+            results.append(CheckResult(status, reason, text))
+            status = CheckStatus.NOT_REACHED if status is not CheckStatus.INFRASTRUCTURE else status
+    if all(result.status is CheckStatus.PASSED for result in results):
+        results.append(CheckResult(status, reason, "the end of the tests"))
+    return tuple(results)
+
+
+def _finished(
+    plan: Sequence[tuple[str, bool]], seen: Mapping[int, Mapping[str, Any]], end: Mapping[str, Any]
+) -> tuple[CheckResult, ...]:
+    """Gives the results of tests that came to their end: asserts that were not reached do not count."""
+    results = [_outcome(plan[number][0], seen[number]) for number in sorted(seen)]
+    if not end.get("calls"):
+        results.append(CheckResult(CheckStatus.NOT_REACHED, "the tests ended without a call of the code", "a call"))
+    elif not plan:
+        results.append(CheckResult(CheckStatus.PASSED, "", "the end of the tests"))
+    elif not results:
+        results.append(CheckResult(CheckStatus.NOT_REACHED, "the tests ended without any assert", plan[0][0]))
+    return tuple(results)
+
+
+def _outcome(text: str, found: Mapping[str, Any]) -> CheckResult:
+    if found["passed"] is True:
+        return CheckResult(CheckStatus.PASSED, "", text)
+    reason = ": ".join(words for words in (found.get("last"), found.get("why")) if words)
+    return CheckResult(CheckStatus.FAILED, reason or "it does not hold", text)
+
+
+def _stopped(judgement: Judgement, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
+    """Gives the status of the check at which the tests stopped before their end, and why they did."""
+    execution = judgement.execution
+    if execution.status in (ExecutionStatus.INFRASTRUCTURE, ExecutionStatus.TIMEOUT):
+        return _unfinished(execution, ended=False), execution.error
+    if "load" in end:
+        return CheckStatus.ERROR, execution.error or "the code could not be loaded"
+    if "missing" in end:
+        return CheckStatus.ERROR, f"the code defines no {end['missing']!r}"
+    if "gone" in end:
+        during = f" during {end['gone']}" if end["gone"] else " while it was loaded"
+        how = execution.error or f"it ended its process (exit code {execution.exit_code})"
+        return CheckStatus.ERROR, f"{how},{during}"
+    if "stopped" in end:
+        return CheckStatus.ERROR, f"{_fault(end)} (last: {end.get('last')})" if end.get("last") else _fault(end)
+    return CheckStatus.ERROR, execution.error or "the tests did not come to their end"
+
+
+def _fault(line: Mapping[str, Any]) -> str:
+    """Gives an exception that the judge described in words."""
+    for name in ("tests_fault", "stopped"):
+        raised = line.get(name)
+        if isinstance(raised, dict):
+            where = f" (line {raised['line']})" if raised.get("line") else ""
+            return f"{raised.get('type')}: {raised.get('message')}{where}"
+    return str(line.get("fault"))
+
+
+def _worst(executions: Sequence[ExecutionResult]) -> ExecutionResult:
+    """Gives the execution that says most: of the sandbox's failure, else the first that did not end well."""
+    lost = (one for one in executions if one.status is ExecutionStatus.INFRASTRUCTURE)
+    bad = (one for one in executions if one.status is not ExecutionStatus.OK)
+    return next(lost, None) or next(bad, None) or executions[-1]
+
+
+def _refuse_empty(checks: Sequence[Any]) -> None:
+    if not checks:
+        raise CheckError("there are no checks: the list is empty")
+
+
+def _plain(number: int, expected: Any) -> Any:
+    """Gives an expected value as it would come out of a jail."""
+    try:
+        return plain.decode(plain.encode(expected))
+    except NotPlainError as odd:
+        raise NotPlainError(f"check {number}: the expected value: {odd}") from None
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().split("\n")]
+
+
+def _call_text(entry_point: str, arguments: Any) -> str:
+    if isinstance(arguments, dict):
+        inner = ", ".join(f"{name}={_show(value)}" for name, value in arguments.items())
+    else:
+        inner = ", ".join(map(_show, arguments))
+    return _cut(f"{entry_point}({inner})")
+
+
+def _show(value: Any) -> str:
+    try:
+        return _cut(repr(value))
+    except (ValueError, RecursionError):  # an integer of very many digits
+        return f"a very long {type(value).__name__}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
