@@ -10,6 +10,7 @@ import glob
 import importlib.util
 import json
 import marshal
+import math
 import os
 import queue
 import select
@@ -179,7 +180,7 @@ class Sandbox:
         refused = self._refused(source)
         if refused is not None:
             return [refused] * len(inputs)
-        request = {"source": source, "args": list(args), "files": _checked_files(files or {})}
+        request = {"source": source, "args": list(args), "files": _checked_files(files or {}, limits.file_bytes)}
         results: list[ExecutionResult] = []
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
@@ -307,7 +308,8 @@ class Sandbox:
             )
         _remove_stale_folders()
         tried = [Level.STRICT, Level.STANDARD] if self._asked == "auto" else [Level(self._asked)]
-        failures = []
+        failures: list[str] = []
+        open_to: list[str] = []
         for level in tried:
             try:
                 zygote = self._start_zygote(level)
@@ -317,6 +319,7 @@ class Sandbox:
             succeeded = probe.succeeded(functools.partial(_probe, zygote), level)
             if succeeded:
                 zygote.close()
+                open_to += succeeded
                 failures.append(f"{level}: in the jail it is possible to {', to '.join(succeeded)}")
                 continue
             if level in (Level.SECCOMP_ONLY, Level.NONE):
@@ -328,7 +331,10 @@ class Sandbox:
             self._level = level
             return zygote
         raise SandboxUnavailableError(
-            f"this machine does not give the isolation asked for (level {self._asked!r}); " + "; ".join(failures)
+            f"this machine does not give the isolation asked for (level {self._asked!r}); "
+            + "; ".join(failures)
+            + "; 'rewardkit doctor' shows what stands in the way",
+            open_to,
         )
 
     def _start_zygote(self, level: Level) -> _Zygote:
@@ -379,7 +385,9 @@ class _Zygote:
     """
 
     def __init__(self, profile: Profile, level: Level, scratch_bytes: int) -> None:
-        self._lock = threading.Lock()  # protects the end against two callers at once
+        self._lock = threading.Lock()  # protects the process's descriptor
+        self._in_use = threading.RLock()  # protects the files: closed while an evaluation uses them, they are others'
+        self._owner = os.getpid()
         self._folder = tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-")
         self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its place
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -441,7 +449,10 @@ class _Zygote:
         Raises:
             OSError, EOFError: The zygote died, or is no longer to be used; it has been ended.
         """
+        self._in_use.acquire()
         try:
+            if not self.process:
+                raise EOFError("the zygote was ended")
             for name in FILES:
                 os.ftruncate(self._files[name], 0)
                 os.lseek(self._files[name], 0, os.SEEK_SET)  # the children share this place
@@ -462,6 +473,8 @@ class _Zygote:
         except BaseException:
             self.close()
             raise
+        finally:
+            self._in_use.release()
 
     def _read(self, limits: Limits) -> tuple[dict[str, bytes], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
         """Read what the children left, at most one byte more than each may be, and give the memory back."""
@@ -472,13 +485,17 @@ class _Zygote:
         return outputs, results, verdict
 
     def close(self) -> None:
-        """End the zygote and all that runs in it, and wait for that."""
-        with self._lock:
-            process, self.process = self.process, 0
+        """End the zygote and all that runs in it, and wait for that; in a fork of its owner, do nothing."""
+        if os.getpid() != self._owner:
+            return
+        with self._lock, contextlib.suppress(ProcessLookupError):
             if self._ended >= 0:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(self._ended, signal.SIGKILL)
-                os.close(self._ended)
+                signal.pidfd_send_signal(self._ended, signal.SIGKILL)
+        with self._in_use:  # an evaluation under way sees the zygote's end, and ends too
+            process, self.process = self.process, 0
+            with self._lock:
+                if self._ended >= 0:
+                    os.close(self._ended)
                 self._ended = -1
             if process:
                 with contextlib.suppress(ChildProcessError):
@@ -556,6 +573,16 @@ class _Evaluation:
         assert self._report is not None
         return REASONS[self._report[1]]
 
+    @property
+    def _cpu_s(self) -> float:
+        assert self._report is not None
+        return float(self._report[3] + self._report[4])
+
+    @property
+    def _cpu_limit_s(self) -> int:
+        """Gives when the first signal comes, which a program may ignore; the second is a second later."""
+        return math.ceil(self._limits.timeout_s if self._limits.cpu_s is None else self._limits.cpu_s)
+
     def _ran(
         self, end: Mapping[str, Any], level: Level, out: tuple[int, int | None], err: tuple[int, int | None]
     ) -> ExecutionResult:
@@ -613,7 +640,7 @@ class _Evaluation:
             return ExecutionStatus.TIMEOUT, f"not done within {limits.timeout_s:.3g} s"
         if self._reason == "scratch" and ended_by is not None:
             return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.file_bytes:,} bytes of files"
-        if ended_by == signal.SIGXCPU:
+        if ended_by == signal.SIGXCPU or (ended_by == signal.SIGKILL and self._cpu_s >= self._cpu_limit_s):
             return ExecutionStatus.TIMEOUT, "its processor time is used up"
         if full or code == TOO_LARGE:
             return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.output_bytes:,} bytes of output"
@@ -705,10 +732,17 @@ def _encoded_call(number: int, call: Any) -> list[Any]:
         raise NotPlainError(f"call {number}: {odd}") from None
 
 
-def _checked_files(files: Mapping[str, str]) -> dict[str, str]:
-    for name in files:
+def _checked_files(files: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+    for name, content in files.items():
         if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
             raise ValueError(f"file name {name!r}: expected a relative one that stays in its directory")
+        try:
+            os.fsencode(name)
+            size = len(content.encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError as odd:
+            raise ValueError(f"file {name!r}: cannot be written as UTF-8: {odd}") from None
+        if size > most_bytes:
+            raise ValueError(f"file {name!r}: {size:,} bytes; at most {most_bytes:,} (file_bytes)")
     return dict(files)
 
 

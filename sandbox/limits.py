@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 
 DEFAULT_MEMORY_BYTES = 4 << 30
 """Memory of one worker, as the kernel counts private data (RLIMIT_DATA)."""
+
+MAX_SECONDS = 1_000_000
+"""The longest time, about twelve days: what the kernel's calls can count in milliseconds."""
+MAX_COUNT = 1 << 50
+"""The largest of the other limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class Limits:
             value = getattr(self, field.name)
             if field.name == "cpu_s" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise ValueError(f"{field.name}={value!r}: expected a number above 0")
+            most = MAX_SECONDS if field.name.endswith("_s") else MAX_COUNT
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
+                raise ValueError(f"{field.name}={value!r}: expected a number above 0, and at most {most:,}")
             if not field.name.endswith("_s") and not isinstance(value, int):
                 raise ValueError(f"{field.name}={value!r}: expected a whole number")

@@ -6,7 +6,7 @@ import resource
 
 
 def restrict(memory_bytes: int, cpu_s: int, file_bytes: int, open_files: int, processes: int) -> None:
-    """Limit this process and what it starts, for ever.
+    """Limit this process and what it starts, for ever; a limit it already has is not raised.
 
     Args:
         memory_bytes: Address space.
@@ -20,9 +20,12 @@ def restrict(memory_bytes: int, cpu_s: int, file_bytes: int, open_files: int, pr
         (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, open_files),
         (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, cpu_s + 1),
     ]
     if processes:
         wanted.append((resource.RLIMIT_NPROC, processes))
     for limit, value in wanted:
-        resource.setrlimit(limit, (value, value))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))  # SIGXCPU first, which Python dies of
+        _, hard = resource.getrlimit(limit)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        first = min(cpu_s, most) if limit == resource.RLIMIT_CPU else most  # SIGXCPU comes first, which Python dies of
+        resource.setrlimit(limit, (first, most))
