@@ -32,7 +32,8 @@ def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | No
         function: The function, which knows its own module and name.
     """
     module_name = getattr(function, "__module__", None)
-    qualname = getattr(function, "__qualname__", "")
+    # what a factory made is found where the module keeps it under the function's own name
+    qualname = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
     if not module_name or "<" in qualname:
         return None
     found: Any = sys.modules.get(module_name)

@@ -1,0 +1,219 @@
+"""Rewards for code that the model wrote: does it compile, does it run, how many of its tests does it pass.
+
+The code runs in a jail (see :class:`sandbox.Sandbox`) and its tests are judged outside the process that holds
+it, so a completion cannot forge a pass. A jail that fails is the cause ``infrastructure``, never a score.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rewardkit import InfrastructureError, Reward, Score, reward
+from sandbox import ExecutionResult, Limits, Sandbox
+from sandbox.checks import (
+    CheckReport,
+    CheckStatus,
+    FunctionCheck,
+    ProgramCheck,
+    check_asserts,
+    check_functions,
+    check_programs,
+)
+from sandbox.errors import CheckError, NotPlainError
+
+LIMITS = Limits(timeout_s=10.0)
+"""What one completion may use in ``code_tests`` and ``code_runs``, all its checks together."""
+DEADLINE_S = 60.0
+"""Seconds that one call of these rewards may take; above the jail's own limit, which is what ends slow code."""
+
+_NO_CODE = "no block of Python code in the completion"
+_NAMES = {"python": ("python", "py", "python3")}
+_COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
+
+
+def extract_code(completion: str, language: str = "python") -> str | None:
+    """Gives the code that a completion offers, or ``None`` for none.
+
+    The rule: the last fenced block marked with the language (``python``, ``py`` or ``python3``, in any case)
+    counts; where no block is so marked, the last block with no mark. A completion without any fence is code as it
+    stands. Blocks that are marked with other languages never count. A block whose fence is not closed ends with
+    the completion.
+
+    Args:
+        completion: The model's text; fences are lines of three or more backticks or tildes.
+        language: The language asked for.
+    """
+    blocks = _fenced_blocks(completion)
+    if not blocks:
+        return completion if completion.strip() else None
+    names = _NAMES.get(language.lower(), (language.lower(),))
+    for wanted in (names, ("",)):
+        found = [code for mark, code in blocks if mark in wanted]
+        if found:
+            return found[-1]
+    return None
+
+
+def _fenced_blocks(text: str) -> list[tuple[str, str]]:
+    """Gives each fenced block's mark, in lower case, and its code."""
+    blocks: list[tuple[str, str]] = []
+    fence, mark, indent = "", "", 0
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        stripped = line.strip()
+        if fence:
+            if stripped and set(stripped) == {fence[0]} and len(stripped) >= len(fence):
+                blocks.append((mark, "".join(lines)))
+                fence = ""
+            else:
+                lines.append(line[min(indent, len(line) - len(line.lstrip(" "))) :])
+        elif stripped[:3] in ("```", "~~~"):
+            fence = stripped[: len(stripped) - len(stripped.lstrip(stripped[0]))]
+            words = stripped[len(fence) :].strip(" {.}").split()
+            mark, lines, indent = (words[0].lower() if words else ""), [], len(line) - len(line.lstrip(" "))
+    if fence:
+        blocks.append((mark, "".join(lines)))
+    return blocks
+
+
+def _text(tests: str) -> str:
+    """Gives test text; a column that holds a JSON list of asserts holds them one a line."""
+    if not tests.lstrip().startswith("["):
+        return tests
+    try:
+        listed = json.loads(tests)
+    except ValueError:
+        return tests
+    if isinstance(listed, list) and all(isinstance(line, str) for line in listed):
+        return "\n".join(listed)
+    return tests
+
+
+def _check_pairs(
+    sandbox: Sandbox,
+    code: str,
+    entry_point: str | None,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any] | None,
+    limits: Limits,
+) -> CheckReport:
+    if outputs is None or len(outputs) != len(inputs):
+        raise CheckError(f"{len(inputs)} inputs and {0 if outputs is None else len(outputs)} outputs")
+    pairs = list(zip(inputs, outputs, strict=True))
+    if entry_point is None:
+        return check_programs(sandbox, code, [ProgramCheck(stdin, stdout) for stdin, stdout in pairs], limits=limits)
+    checks = [FunctionCheck(arguments, expected) for arguments, expected in pairs]
+    return check_functions(sandbox, code, entry_point, checks, limits=limits)
+
+
+def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
+    checks = [check for report in reports for check in report.checks]
+    lost = [check for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
+    if lost or not checks:
+        raise InfrastructureError(f"the jail failed: {lost[0].reason if lost else 'it reported no check'}")
+    passed = sum(report.passed for report in reports)
+    share = passed / len(checks)
+    failed = next((check for check in checks if check.status is not CheckStatus.PASSED), None)
+    reason = f"{passed} of {len(checks)} checks passed"
+    if failed is not None:
+        reason += f"; {failed.status}: {failed.label}: {failed.reason}"
+    score = float(share == 1.0) if all_or_nothing else share
+    return Score(score, reason=reason, metrics={"passed": float(passed), "checks": float(len(checks))})
+
+
+def code_tests_with(
+    *, all_or_nothing: bool = False, limits: Limits = LIMITS, name: str = "code_tests"
+) -> Reward[..., Score]:
+    """Makes a :data:`code_tests` with settings of its own.
+
+    Args:
+        all_or_nothing: Score 1.0 if every check is passed and 0.0 otherwise, instead of the share passed.
+        limits: What one completion may use, all its checks together.
+        name: The reward's name.
+    """
+
+    @reward(name=name, timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
+    def code_tests(
+        completion: str,
+        sandbox: Sandbox,
+        tests: str | None = None,
+        entry_point: str | None = None,
+        inputs: list[Any] | None = None,
+        outputs: list[Any] | None = None,
+        setup: str | None = None,
+    ) -> Score:
+        """The share of a row's tests that the completion's Python code passes, 0 to 1.
+
+        Formula: checks passed / checks. What the columns may hold:
+
+        - ``tests``: assert-style text (HumanEval's ``check(candidate)``, or asserts that call functions by name),
+          or a JSON list of asserts (MBPP). ``setup`` is code that runs before it, on the tests' side.
+        - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is the list of a
+          call's arguments (or an object of keyword arguments) and each output the value expected, compared
+          strictly by type. Without one, each pair is a program's standard input and output.
+        - ``entry_point``: the function under test, or ``Class.method``.
+
+        0.0 where the completion holds no code (see :func:`extract_code`). ``None`` where the row has no tests, or
+        tests that cannot be run: that is not the completion's fault.
+        """
+        if not tests and inputs is None:
+            return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
+        code = extract_code(completion)
+        if code is None:
+            return Score(0.0, reason=_NO_CODE)
+        reports = []
+        try:
+            if tests:
+                text = _text(tests)
+                reports.append(
+                    check_asserts(sandbox, code, text, entry_point=entry_point, setup=setup or "", limits=limits)
+                )
+            if inputs is not None:
+                reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs, limits))
+        except (CheckError, NotPlainError) as fault:
+            return Score(None, reason=f"the row's tests cannot be run: {fault}")
+        return _score(reports, all_or_nothing=all_or_nothing)
+
+    return code_tests
+
+
+code_tests = code_tests_with()
+
+
+@reward(timeout_s=DEADLINE_S, score_range=(0, 1))
+def code_runs(completion: str, sandbox: Sandbox) -> Score:
+    """1.0 if the completion's Python code runs as a program to exit code 0, otherwise 0.0; with the reason.
+
+    It is given no input. 0.0 also where the completion holds no code (see :func:`extract_code`); never ``None``.
+    """
+    code = extract_code(completion)
+    if code is None:
+        return Score(0.0, reason=_NO_CODE)
+    return _outcome(sandbox.run(code, limits=LIMITS))
+
+
+@reward(timeout_s=DEADLINE_S, score_range=(0, 1))
+def code_compiles(completion: str, sandbox: Sandbox) -> Score:
+    """1.0 if the completion's Python code compiles, otherwise 0.0 with the error; it is not run.
+
+    Compiling happens in the jail, for source that is made for it can crash the compiler. 0.0 also where the
+    completion holds no code (see :func:`extract_code`); never ``None``.
+    """
+    code = extract_code(completion)
+    if code is None:
+        return Score(0.0, reason=_NO_CODE)
+    execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
+    value = execution.value[0] if execution.value else None
+    if execution.status == "ok" and value is not None:
+        return Score(1.0) if value.ok else Score(0.0, reason=value.error)
+    return _outcome(execution)
+
+
+def _outcome(execution: ExecutionResult) -> Score:
+    if execution.status == "infrastructure":
+        raise InfrastructureError(f"the jail failed: {execution.error}")
+    if execution.status == "ok":
+        return Score(1.0)
+    return Score(0.0, reason=f"{execution.status}: {execution.error}")
