@@ -5,13 +5,16 @@
     ├── PoolClosedError           a pool or sandbox is used after it was closed, or in a forked child
     ├── SandboxUnavailableError   this machine does not give the isolation that was asked for
     ├── NotPlainError             a value is not one that may enter or leave a jail
-    └── CheckError                the tests of a completion are at fault, not the completion
+    ├── CheckError                the tests of a completion are at fault, not the completion
+    └── RestrictedSourceError     a text does what texts of strangers may not do
 
 What the isolated code did is never one of these; it is a :class:`~sandbox.workers.pool.CallResult` or an
 :class:`~sandbox.results.ExecutionResult`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class SandboxError(Exception):
@@ -27,7 +30,15 @@ class PoolClosedError(SandboxError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine does not give the isolation that was asked for. The message says what failed and what to do."""
+    """This machine does not give the isolation that was asked for. The message says what failed.
+
+    Attributes:
+        succeeded: The attacks that succeeded, where that is why.
+    """
+
+    def __init__(self, message: str, succeeded: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.succeeded = tuple(succeeded)
 
 
 class NotPlainError(SandboxError, ValueError):
@@ -36,3 +47,24 @@ class NotPlainError(SandboxError, ValueError):
 
 class CheckError(SandboxError, ValueError):
     """The tests of a completion are at fault, not the completion. Mend the example that they are of."""
+
+
+class RestrictedSourceError(SandboxError, ValueError):
+    """A text does what texts of strangers may not do. Mend the text at the place that the message names.
+
+    Args:
+        words: What is wrong, in a sentence.
+        line: The line of the text, from 1.
+        column: The column in that line, from 1.
+        construct: What stands there: a name, a module, or a kind of statement such as ``"async def"``.
+    """
+
+    def __init__(self, words: str, line: int = 1, column: int = 1, construct: str = "") -> None:
+        super().__init__(words, line, column, construct)
+        self.words = words
+        self.line = line
+        self.column = column
+        self.construct = construct
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.words}"

@@ -1,0 +1,219 @@
+"""What a gated text finds in the jail in place of Python's builtins: safe attributes, imports and functions.
+
+The client sends this module into the jail as compiled code, so it imports the standard library only.
+Nothing here is a boundary: the jail is. It keeps a text to what :mod:`sandbox.restricted` says that a text may do,
+so that it fails with words and not by surprise.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import string
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import CodeType, ModuleType
+from typing import Any
+
+FILE_NAME = "<text>"
+"""What the text's frames are called."""
+TEXT_MODULE = "text"
+"""The module that classes of the text say they are of."""
+PRINTED_CHARS = 16_000
+"""Characters kept of what a text prints."""
+
+MODULES = frozenset(
+    {
+        "ast", "collections", "collections.abc", "datetime", "decimal", "difflib", "fractions", "functools",
+        "itertools", "json", "math", "re", "statistics", "string", "unicodedata",
+    }
+)  # fmt: skip
+"""Modules that a text may import; of ``ast`` only ``literal_eval``."""
+
+SAFE_BUILTINS = frozenset(
+    {
+        "__build_class__", "abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr",
+        "classmethod", "complex", "dict", "divmod", "enumerate", "filter", "float", "format", "frozenset", "hash",
+        "hex", "id", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "object",
+        "oct", "ord", "pow", "property", "range", "repr", "reversed", "round", "set", "slice", "sorted",
+        "staticmethod", "str", "sum", "tuple", "zip", "Ellipsis", "NotImplemented",
+    }
+    | {
+        name
+        for name, value in vars(builtins).items()
+        if isinstance(value, type) and issubclass(value, BaseException) and not name.endswith("ExceptionGroup")
+    }
+)  # fmt: skip
+"""Builtins that a text has as they are."""
+
+GUARDED_BUILTINS = frozenset({"__import__", "getattr", "hasattr", "print", "type"})
+"""Builtins that a text has in a form of our own."""
+
+INNER_NAMES = frozenset(
+    {
+        "tb_frame", "tb_next", "f_back", "f_builtins", "f_code", "f_generator", "f_globals", "f_locals", "f_trace",
+        "co_code", "gi_frame", "gi_code", "gi_yieldfrom", "cr_await", "cr_frame", "cr_code", "cr_origin",
+        "ag_await", "ag_frame", "ag_code",
+    }
+)  # fmt: skip
+"""Attributes that lead from an object to the interpreter's insides, without an underscore to tell them by."""
+
+_HIDDEN = {"string": {"Formatter"}}
+_MAX_MESSAGE_CHARS = 2_000
+_MAX_FRAMES = 8
+
+
+def public_names(module: str) -> frozenset[str]:
+    """Gives the names that a text may take from a module: the public ones that are no modules themselves."""
+    if module == "ast":
+        return frozenset({"literal_eval"})
+    found = importlib.import_module(module)
+    listed = getattr(found, "__all__", None) or [name for name in vars(found) if not name.startswith("_")]
+    names = {name for name in listed if not isinstance(getattr(found, name), ModuleType)}
+    return frozenset(names - _HIDDEN.get(module, set()))
+
+
+@functools.cache
+def safe_module(name: str) -> ModuleType:
+    """Gives a module that holds the public names of another, and nothing that leads further."""
+    module = ModuleType(f"{name} (restricted)")  # not its own name: an import would look up what is left out by it
+    found = importlib.import_module(name)
+    for public in public_names(name):
+        setattr(module, public, getattr(found, public))
+    if name == "collections":
+        module.__dict__["abc"] = safe_module("collections.abc")
+    return module
+
+
+def safe_import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> ModuleType:
+    """Stands in for ``__import__``."""
+    if level or name not in MODULES:
+        raise ImportError(f"the module {name!r} is not available here")
+    return safe_module(name if fromlist else name.partition(".")[0])
+
+
+_NONE = object()
+
+
+def safe_getattr(of: Any, name: str, default: Any = _NONE, /) -> Any:
+    """Gives an attribute that is no secret of Python's; ``format`` of a text by :class:`_Formatter`."""
+    if type(name) is not str:
+        raise TypeError("an attribute's name must be a str")
+    if name.startswith("_") or name in INNER_NAMES:
+        raise AttributeError(f"the attribute {name!r} is not available here")
+    if name in ("format", "format_map"):
+        if isinstance(of, str):
+            return functools.partial(_FORMATS[name], of)
+        if isinstance(of, type) and issubclass(of, str):
+            return _FORMATS[name]
+    return getattr(of, name) if default is _NONE else getattr(of, name, default)
+
+
+def safe_hasattr(of: Any, name: str, /) -> bool:
+    """Stands in for ``hasattr``."""
+    try:
+        safe_getattr(of, name)
+    except AttributeError:
+        return False
+    return True
+
+
+class _Formatter(string.Formatter):
+    """Formats as ``str.format`` does, looking attributes up as the text itself may."""
+
+    def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
+        import _string  # type: ignore[import-not-found]  # what string.Formatter itself uses
+
+        first, rest = _string.formatter_field_name_split(field_name)
+        found = self.get_value(first, args, kwargs)
+        for is_attribute, key in rest:
+            found = safe_getattr(found, key) if is_attribute else found[key]
+        return found, first
+
+
+_FORMATS: dict[str, Callable[..., str]] = {
+    "format": lambda text, *values, **named: _Formatter().vformat(text, values, named),
+    "format_map": lambda text, named: _Formatter().vformat(text, (), named),
+}
+
+
+def safe_write(of: Any) -> Any:
+    """Gives an object whose items or attributes are about to be changed, if a text may do so."""
+    if isinstance(of, dict | list | deque | bytearray) or type(of).__module__ == TEXT_MODULE:
+        return of
+    if isinstance(of, type) and of.__module__ == TEXT_MODULE:
+        return of
+    raise TypeError(f"a {type(of).__name__} cannot be changed here")
+
+
+def safe_type(of: Any, /) -> type:
+    """Gives an object's type; makes none, as ``type`` with three arguments would."""
+    return type(of)
+
+
+class Printed:
+    """Stands in for ``print``: writes up to :data:`PRINTED_CHARS` characters and counts the rest."""
+
+    def __init__(self) -> None:
+        self._room = PRINTED_CHARS
+        self.dropped = 0
+
+    def __call__(self, *values: Any, sep: str | None = " ", end: str | None = "\n", flush: bool = False) -> None:
+        text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
+        kept = text[: self._room]
+        self._room -= len(kept)
+        self.dropped += len(text) - len(kept)
+        if kept:
+            sys.stdout.write(kept.encode("utf-8", "backslashreplace").decode())
+            sys.stdout.flush()  # what is printed before a deadline is known after it
+
+
+def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a text, call a function of it and say what came of it. Never raises.
+
+    Args:
+        code: The text, gated and compiled.
+        function: The name of its function.
+        arguments: What to call it with.
+        added: Names that the text has besides; ``_leave`` among them turns what the function returns into a
+            dictionary of plain values.
+
+    Returns:
+        What ``_leave`` gives, or ``{"raised": {type, message, frames}}``; either with ``dropped``, the characters
+        printed beyond what is kept.
+    """
+    printed = Printed()
+    names = _names(printed)
+    names.update((name, value) for name, value in added.items() if not name.startswith("_"))
+    try:
+        exec(code, names)  # noqa: S102 - gated, and in the jail
+        told: dict[str, Any] = added["_leave"](names[function](**arguments))
+    except BaseException as error:
+        told = {"raised": _described(error)}
+    told["dropped"] = printed.dropped
+    return told
+
+
+def _names(printed: Printed) -> dict[str, Any]:
+    """Gives the globals of a text."""
+    safe: dict[str, Any] = {name: getattr(builtins, name) for name in SAFE_BUILTINS}
+    safe["__import__"], safe["print"], safe["type"] = safe_import, printed, safe_type
+    safe["getattr"], safe["hasattr"] = safe_getattr, safe_hasattr
+    guards: dict[str, Any] = {"_getattr_": safe_getattr, "_write_": safe_write, "__metaclass__": type}
+    return {"__builtins__": safe, "__name__": TEXT_MODULE, **guards}
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    try:
+        message = str(error)[:_MAX_MESSAGE_CHARS]
+    except BaseException:
+        message = "(its message cannot be read)"
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == FILE_NAME:
+            frames.append((trace.tb_lineno, trace.tb_frame.f_code.co_name))
+        trace = trace.tb_next
+    return {"type": type(error).__name__, "message": message, "frames": frames[-_MAX_FRAMES:]}
