@@ -14,6 +14,7 @@ from rewardkit.errors import (
     RewardError,
     RewardFailedError,
     RewardLoadError,
+    RewardTextError,
     RewardTransportError,
     RuntimeClosedError,
 )
@@ -21,6 +22,7 @@ from rewardkit.options import RewardOptions
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.scoring import Finished
+from rewardkit.source import reward_from_source
 from rewardkit.spec import Kind
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status
 
@@ -46,6 +48,7 @@ __all__ = [
     "RewardFunctionsRuntimeConfig",
     "RewardLoadError",
     "RewardOptions",
+    "RewardTextError",
     "RewardTransportError",
     "Rollout",
     "Runtime",
@@ -60,5 +63,6 @@ __all__ = [
     "minimum",
     "product",
     "reward",
+    "reward_from_source",
     "scheduled",
 ]

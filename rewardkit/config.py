@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import ConfigError
+from rewardkit.options import RewardOptions
 from rewardkit.registry import RewardLike, RewardSet, resolve_set
+from rewardkit.source import reward_from_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +48,31 @@ class RewardFunctionsConfig:
     """Rewards by name, and what their workers need. Give it to a :class:`~rewardkit.Runtime`.
 
     Attributes:
-        functions: Reward-likes by name: functions, rewards, compositions or references.
+        functions: Reward-likes by name: functions, rewards, compositions, references, or a reward given as
+            text: ``{"source": "def ...", "name": ..., "options": {...}}``, the last two if they are needed.
         runtime: Packages and environment of the workers.
     """
 
-    functions: Mapping[str, RewardLike]
+    functions: Mapping[str, RewardLike | Mapping[str, Any]]
     runtime: RewardFunctionsRuntimeConfig = field(default_factory=RewardFunctionsRuntimeConfig)
 
     def __post_init__(self) -> None:
         """Raise :class:`ConfigError` unless ``functions`` is a mapping with names."""
         if not isinstance(self.functions, Mapping) or not self.functions:
             raise ConfigError(f"functions: expected a mapping of names to rewards, got {self.functions!r}")
+        for name, like in self.functions.items():
+            if isinstance(like, Mapping):
+                _check_text(f"functions.{name}", like)
 
     def resolve(self) -> RewardSet:
         """Gives the rewards, installing the packages if they are not yet.
 
         Raises:
+            RewardDefinitionError: A reward given as text is refused.
             RewardLoadError: A reference leads nowhere.
             PackageInstallError: pip could not install the packages.
         """
-        found = resolve_set(self.functions)
+        found = resolve_set({name: _from_text(name, like) for name, like in self.functions.items()})
         overlay: list[str] = []
         if self.runtime.packages:
             from rewardkit.packages import overlay_for  # it brings subprocess and tempfile along
@@ -124,6 +131,23 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
     except (yaml.YAMLError, UnicodeDecodeError) as reason:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(reason).split())}") from reason
+
+
+def _check_text(where: str, given: Mapping[str, Any]) -> None:
+    """Refuse a reward given as text whose fields are wrong."""
+    held = _only(given, {"source", "name", "options"}, where)
+    if not isinstance(held.get("source"), str):
+        raise ConfigError(f"{where}.source: expected the text of a function, got {held.get('source')!r}")
+    if not isinstance(held.get("name"), str | None):
+        raise ConfigError(f"{where}.name: expected the name of a function, got {held['name']!r}")
+    _only(held.get("options") or {}, _names(RewardOptions) - {"name"}, f"{where}.options")
+
+
+def _from_text(name: str, like: Any) -> Any:
+    """Gives the reward that a text is; anything else as it is. Of several functions it is the one named."""
+    if not isinstance(like, Mapping):
+        return like
+    return reward_from_source(like["source"], like.get("name") or name, **(like.get("options") or {}))
 
 
 def _from(base: Path, like: Any) -> Any:

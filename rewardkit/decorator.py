@@ -83,7 +83,9 @@ class Reward(Composable, Generic[P, R]):
             if name in columns:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
         given.update(columns)
-        result: R = self.spec.function(**{name: self._as_in_a_run(name, value) for name, value in given.items()})
+        supplied = self.spec.supplies(given)
+        coerced = {name: self._as_in_a_run(name, value) for name, value in given.items()}
+        result: R = self.spec.function(**supplied, **coerced)
         return result
 
     def _as_in_a_run(self, name: str, value: Any) -> Any:
@@ -100,9 +102,10 @@ class Reward(Composable, Generic[P, R]):
     def with_options(self, **changes: Any) -> Reward[P, R]:
         """Gives the same reward with some options changed, such as ``timeout_s=30``."""
         values = {field: getattr(self.options, field) for field in RewardOptions.__dataclass_fields__}
-        return Reward(
-            self.spec.function, self.spec.kind, _options(values.pop("name"), {**values, **changes}), self.spec.hints
-        )
+        return self._having(make_options(values.pop("name"), {**values, **changes}))
+
+    def _having(self, options: RewardOptions) -> Reward[P, R]:
+        return Reward(self.spec.function, self.spec.kind, options, self.spec.hints)
 
     def __repr__(self) -> str:
         return f"<{_marker(self.spec.kind)} {self.name} version {self.version}>"
@@ -132,7 +135,8 @@ def _marker(kind: Kind) -> str:
     return "group_reward" if kind is Kind.GROUP else "reward"
 
 
-def _options(name: str, changes: dict[str, Any]) -> RewardOptions:
+def make_options(name: str, changes: Mapping[str, Any]) -> RewardOptions:
+    """Gives a reward's options, or raises :class:`RewardDefinitionError` naming one that there is none of."""
     try:
         return RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
     except TypeError:
@@ -226,7 +230,7 @@ def _mark(kind: Kind, function: Callable[P, R] | None, options: dict[str, Any]) 
             raise RewardDefinitionError(f"reward {marked.name!r} is marked already; use .with_options(...)")
         if not callable(marked):
             raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {marked!r}")
-        return Reward(marked, kind, _options(_name_of(marked), options))
+        return Reward(marked, kind, make_options(_name_of(marked), options))
 
     return mark if function is None else mark(function)
 

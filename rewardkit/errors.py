@@ -12,6 +12,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     ├── DataError                 the dataset is wrong: a line that is not JSON, rows of different keys
     │   └── MissingColumnError    a reward needs a column that the dataset lacks
     ├── CoercionError             a column's value is not what the reward's annotation says
+    ├── RewardTextError           a reward given as text raised, or was ended by its jail
     ├── RuntimeClosedError        a runtime is used after it was closed, or in a forked child
     ├── InfrastructureError       too many calls failed for reasons that are not the completions' fault
     └── RewardFailedError         a call failed and the caller asked to stop at the first failure
@@ -58,6 +59,27 @@ class CoercionError(RewardError):
     Inside a runtime this is an outcome with cause ``coercion``; it is raised only where a reward
     is called as a plain function.
     """
+
+
+class RewardTextError(RewardError):
+    """A reward given as text raised, or was ended by its jail. Inside a runtime this is an outcome.
+
+    It is raised only where such a reward is called as a plain function.
+
+    Args:
+        words: What happened: the text's own error with its line, or why the jail ended it.
+        cause: The cause that the outcome has, such as ``"exception"`` or ``"timeout"``.
+        trace: The text's own frames, where it raised.
+    """
+
+    def __init__(self, words: str, cause: str = "exception", trace: str | None = None) -> None:
+        super().__init__(words, cause, trace)
+        self.words = words
+        self.cause = cause
+        self.trace = trace
+
+    def __str__(self) -> str:
+        return self.words
 
 
 class RuntimeClosedError(RewardError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward, as_reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
+from rewardkit.source import TextReward
 from rewardkit.transport import load_file, own_traceback
 
 if TYPE_CHECKING:
@@ -95,11 +96,11 @@ def rewards_in(module: ModuleType) -> list[Composable]:
     """Gives the rewards and compositions that a module defines, in the order of their definition.
 
     A reward imported from elsewhere is not the module's own. Where the module composes its rewards,
-    the compositions stand beside them.
+    the compositions stand beside them. Of compositions and rewards given as text the origin is not known.
     """
     found: dict[Composable, None] = {}
     for value in vars(module).values():
-        own = isinstance(value, Composite) or (
+        own = isinstance(value, Composite | TextReward) or (
             isinstance(value, Reward) and value.spec.function.__module__ == module.__name__
         )
         if own:

@@ -9,6 +9,7 @@ import copy
 import hashlib
 import inspect
 import json
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ class Parameter:
         coercer: What turns the column's value into the annotated type; ``None`` for reserved names.
         fill: Gives the value from the call's rollouts, its context and the rollouts' places in the batch.
         text: Whether it takes the text of a conversational prompt or completion.
+        supplied: Whether it is filled even where the reward is called as a plain function.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Parameter:
     coercer: Coercer | None
     fill: Filler
     text: bool = False
+    supplied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +119,7 @@ class RewardSpec:
     @property
     def concurrency(self) -> int:
         """Calls in flight at once."""
-        if self.options.concurrency is not None:
-            return self.options.concurrency
-        return DEFAULT_ASYNC_CONCURRENCY if self.is_async else 1
+        return _concurrency(self.options, self.is_async)
 
     @property
     def required_columns(self) -> tuple[str, ...]:
@@ -136,6 +137,10 @@ class RewardSpec:
     def wants_completion_ids(self) -> bool:
         """Whether the reward reads token ids."""
         return any(p.name == "completion_ids" for p in self.parameters)
+
+    def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Gives the arguments that a call as a plain function need not give, and has not given."""
+        return {p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in given}
 
     def bind(
         self, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
@@ -194,6 +199,9 @@ def build_spec(
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
     hints = _hints(function, name) if hints is None else hints
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an instance whose __call__ is async
+    )
     parameters: list[Parameter] = []
     rest: Coercer | None = None
     for parameter in signature.parameters.values():
@@ -204,12 +212,33 @@ def build_spec(
             raise RewardDefinitionError(
                 f"reward {name!r}: parameter '{parameter}' takes its value by position; rewards are filled by name"
             )
+        elif _is_sandbox(annotation):
+            fill = _sandbox_filler(_concurrency(options, is_async))
+            parameters.append(Parameter(parameter.name, False, True, None, fill, supplied=True))
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an instance whose __call__ is async
-    )
     return RewardSpec(function, kind, options, tuple(parameters), rest, _version(function, options), is_async, hints)
+
+
+def _concurrency(options: RewardOptions, is_async: bool) -> int:
+    if options.concurrency is not None:
+        return options.concurrency
+    return DEFAULT_ASYNC_CONCURRENCY if is_async else 1
+
+
+def _is_sandbox(annotation: Any) -> bool:
+    """Whether an annotation is ``Sandbox`` or ``Sandbox | None``; that class is not loaded to find out."""
+    client = sys.modules.get("sandbox.client")
+    return client is not None and client.Sandbox in (annotation, *get_args(annotation))
+
+
+def _sandbox_filler(width: int) -> Filler:
+    def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> Any:
+        from rewardkit.jail import shared_sandbox  # slow to import, and few rewards need it
+
+        return shared_sandbox(width)
+
+    return fill
 
 
 def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward: str) -> Parameter:
@@ -340,6 +369,10 @@ def _coercer(annotation: Any, reward: str, parameter: str) -> Coercer:
 def _version(function: Callable[..., Any], options: RewardOptions) -> str:
     digest = hashlib.sha256(repr(options).encode())
     target = inspect.unwrap(function)
+    text = getattr(target, "source_text", None)
+    if isinstance(text, str):  # a function given as text: its code is the text
+        digest.update(f"{target.__name__}\0{text}".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:12]
     _hash_code(digest, getattr(target, "__code__", None) or getattr(type(target).__call__, "__code__", None))
     plain = (str, int, float, bool, bytes, tuple, type(None))
     held = [getattr(target, "__defaults__", None), getattr(target, "__kwdefaults__", None)]

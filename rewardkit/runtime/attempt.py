@@ -20,7 +20,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from rewardkit.errors import CoercionError, InfrastructureError
+from rewardkit.errors import CoercionError, InfrastructureError, RewardTextError
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score
@@ -32,6 +32,7 @@ Finding = list[Any]
 
 _MAX_REASON_CHARS = 10_000
 _MAX_ERROR_CHARS = 2_000
+_MAX_TRACE_CHARS = 8_000
 _MAX_FRAMES = 8
 _SHOWN_CHARS = 80
 
@@ -149,6 +150,9 @@ def _raised(error: BaseException) -> Finding:
     for kind, cause in ((CoercionError, Cause.COERCION), (InfrastructureError, Cause.INFRASTRUCTURE)):
         if isinstance(error, kind):
             return [FAILED, cause.value, _clean(str(error), _MAX_ERROR_CHARS), None]
+    if isinstance(error, RewardTextError):
+        trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
+        return [FAILED, error.cause, _clean(error.words, _MAX_ERROR_CHARS), trace]
     try:
         words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(error, MemoryError):
@@ -157,7 +161,7 @@ def _raised(error: BaseException) -> Finding:
         trace = "".join(traceback.format_list(frames)) or None
     except BaseException as worse:  # an error whose own __str__ raises
         words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None
-    return [FAILED, Cause.EXCEPTION.value, _clean(words, _MAX_ERROR_CHARS), trace and _clean(trace, 8_000)]
+    return [FAILED, Cause.EXCEPTION.value, _clean(words, _MAX_ERROR_CHARS), trace and _clean(trace, _MAX_TRACE_CHARS)]
 
 
 def _memory_limit() -> str:

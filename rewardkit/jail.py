@@ -1,0 +1,102 @@
+"""The jails of rewards: one :class:`~sandbox.Sandbox` a process, made on the first call that needs it.
+
+A worker's jail ends with the worker. The sandbox's own faults become :class:`InfrastructureError` here, so that
+no reward takes one for a wrong answer.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from rewardkit.errors import InfrastructureError
+from sandbox.client import PROFILES, Sandbox
+from sandbox.errors import PoolClosedError, SandboxUnavailableError
+from sandbox.jail.levels import Level
+from sandbox.results import ExecutionResult, ExecutionStatus, Judgement
+
+LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"
+"""Environment variable: the level of rewards' jails, ``auto`` unless set."""
+PROFILE_VARIABLE = "REWARDKIT_SANDBOX_PROFILE"
+"""Environment variable: what rewards' jails have loaded, ``python`` unless set."""
+
+_made: dict[tuple[int, int], RewardSandbox] = {}
+_lock = threading.Lock()  # protects _made: threads of one worker ask at once
+
+
+class RewardSandbox(Sandbox):
+    """A sandbox whose own failure is raised and not returned: no score may be made of it."""
+
+    def run_inputs(self, *arguments: Any, **options: Any) -> list[ExecutionResult]:
+        """As :meth:`Sandbox.run_inputs`, of which :meth:`run` is made.
+
+        Raises:
+            InfrastructureError: The sandbox itself failed.
+        """
+        results = super().run_inputs(*arguments, **options)
+        _check(results)
+        return results
+
+    def call(self, *arguments: Any, **options: Any) -> ExecutionResult:
+        """As :meth:`Sandbox.call`; raises :class:`InfrastructureError` as above."""
+        result = super().call(*arguments, **options)
+        _check([result])
+        return result
+
+    def judge(self, *arguments: Any, **options: Any) -> Judgement:
+        """As :meth:`Sandbox.judge`; raises :class:`InfrastructureError` as above."""
+        judgement = super().judge(*arguments, **options)
+        _check([judgement.execution])
+        return judgement
+
+    def __exit__(self, *error: object) -> None:
+        """Stay open: it is the process's, and the next call needs it."""
+
+
+def _check(results: Iterable[ExecutionResult]) -> None:
+    for result in results:
+        if result.status is ExecutionStatus.INFRASTRUCTURE:
+            raise InfrastructureError(result.error)
+
+
+def shared_sandbox(width: int = 1) -> RewardSandbox:
+    """Gives this process's sandbox, started.
+
+    Args:
+        width: Calls that will use it at once; it runs as many evaluations at once, up to the number of cores.
+
+    Raises:
+        InfrastructureError: This machine does not give the level, or a variable asks for what there is not.
+    """
+    width = min(width, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    place = (os.getpid(), width)  # a fork makes its own, and must not end its parent's
+    with _lock:
+        made = _made.get(place)
+        try:
+            if made is not None:
+                made.start()
+                return made
+        except PoolClosedError:  # a reward closed it
+            pass
+        made = _made[place] = _new(width)
+        return made
+
+
+def _new(width: int) -> RewardSandbox:
+    profile = _asked(PROFILE_VARIABLE, "python", tuple(PROFILES))
+    level = _asked(LEVEL_VARIABLE, "auto", ("auto", *map(str, Level)))
+    try:
+        sandbox = RewardSandbox(profile, level, width)
+        sandbox.start()
+    except (SandboxUnavailableError, OSError) as fault:
+        raise InfrastructureError(f"no jail for rewards: {fault}") from fault
+    return sandbox
+
+
+def _asked(variable: str, default: str, choices: tuple[str, ...]) -> str:
+    value = os.environ.get(variable, "") or default
+    if value not in choices:
+        raise InfrastructureError(f"{variable}={value!r}: expected one of {', '.join(choices)}")
+    return value
