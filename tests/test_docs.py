@@ -24,6 +24,7 @@ from typer.core import TyperGroup
 
 import rewardkit
 import rewardkit.errors
+import sandbox
 import sandbox.errors
 from rewardkit.cli.program import app
 from rewardkit.spec import GROUP_RESERVED, RESERVED
@@ -199,6 +200,16 @@ def test_every_public_name_is_documented() -> None:
     """api.md has every name of rewardkit.__all__."""
     text = API.read_text(encoding="utf-8")
     assert [] == [name for name in rewardkit.__all__ if not re.search(rf"`[^`\n]*\b{name}\b", text)]
+
+
+def test_every_public_name_of_the_sandbox_is_documented() -> None:
+    """sandbox.md has every name of sandbox.__all__, and every field of limits and results."""
+    text = (DOCS / "reference" / "sandbox.md").read_text(encoding="utf-8")
+    names = [
+        *sandbox.__all__,
+        *(field.name for kind in (sandbox.Limits, sandbox.ExecutionResult) for field in fields(kind)),
+    ]
+    assert [] == [name for name in names if not re.search(rf"`[^`\n]*\b{name}\b", text)]
 
 
 def _row(text: str, name: str) -> list[str]:
