@@ -1,0 +1,542 @@
+"""Checks: right completions pass, wrong ones do not, and each check says what it came to."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox import (
+    CheckReport,
+    CheckStatus,
+    ExecutionStatus,
+    FunctionCheck,
+    Limits,
+    ProgramCheck,
+    Sandbox,
+    check_asserts,
+    check_functions,
+    check_programs,
+)
+from sandbox.client import MAX_SOURCE_BYTES
+from sandbox.equality import same
+from sandbox.errors import CheckError, NotPlainError, SandboxUnavailableError
+from sandbox.results import ExecutionResult, Judgement
+
+QUICK = Limits(timeout_s=1.0)
+PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERROR
+TIMEOUT, NOT_REACHED = CheckStatus.TIMEOUT, CheckStatus.NOT_REACHED
+
+
+def _started(level: str) -> Sandbox:
+    try:
+        return Sandbox(level=level, workers=1).start()
+    except SandboxUnavailableError as fault:
+        pytest.skip(f"this machine does not give level {level!r}: {fault}")
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """One at the best level."""
+    with Sandbox(workers=1) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="module", params=["standard", "strict"])
+def levelled(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """One at each level that is a boundary."""
+    with _started(request.param) as sandbox:
+        yield sandbox
+
+
+def _statuses(report: CheckReport) -> list[CheckStatus]:
+    return [check.status for check in report.checks]
+
+
+# HumanEval.
+
+
+@pytest.fixture(scope="module")
+def problems(data: Path, full: bool) -> list[dict[str, str]]:
+    """All problems of HumanEval; in short form every seventh, and two whose asserts are in loops."""
+    with gzip.open(data / "humaneval" / "HumanEval.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return rows if full else [rows[place] for place in sorted({*range(0, len(rows), 7), 32, 38})]
+
+
+def _humaneval(sandbox: Sandbox, problem: dict[str, str], source: str) -> CheckReport:
+    return check_asserts(sandbox, source, problem["test"], entry_point=problem["entry_point"], setup=problem["prompt"])
+
+
+@pytest.mark.slow
+def test_every_canonical_solution_of_humaneval_passes(levelled: Sandbox, problems: list[dict[str, str]]) -> None:
+    """The right solutions pass, all checks of them, and at least one each."""
+    reports = {one["task_id"]: _humaneval(levelled, one, one["prompt"] + one["canonical_solution"]) for one in problems}
+    assert {} == {name: report for name, report in reports.items() if not report.all_passed}
+
+
+WRAPPED = """
+right = {{}}
+exec({source!r}, right)
+class Same:
+    def __init__(self, value):
+        self.value = value
+    def __eq__(self, other):
+        return True
+def {entry_point}(*arguments, **keywords):
+    value = right[{entry_point!r}](*arguments, **keywords)
+    return {answer}
+"""
+
+
+def _wrong(problem: dict[str, str], kind: str) -> str:
+    """Gives a completion that is wrong in the way asked for."""
+    source = problem["prompt"] + problem["canonical_solution"]
+    match kind:
+        case "empty":
+            return ""
+        case "prompt alone":
+            return problem["prompt"]
+        case "pass":
+            return problem["prompt"] + "    pass\n"
+        case answer:
+            return WRAPPED.format(source=source, entry_point=problem["entry_point"], answer=answer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    ["empty", "prompt alone", "pass", "not value", "[value]", "(value,)", "{'value': value}", "Same(value)"],
+)
+def test_no_wrong_solution_of_humaneval_passes(levelled: Sandbox, problems: list[dict[str, str]], kind: str) -> None:
+    """Nothing, a body that does nothing, and the right value negated or wrapped do not pass."""
+    reports = {one["task_id"]: _humaneval(levelled, one, _wrong(one, kind)) for one in problems}
+    assert {} == {name: report for name, report in reports.items() if report.all_passed}
+    assert {ExecutionStatus.OK, ExecutionStatus.NONZERO} >= {report.execution.status for report in reports.values()}
+
+
+# Lists of asserts.
+
+
+def test_a_list_of_asserts_calls_functions_by_their_names(sandbox: Sandbox) -> None:
+    """Without an entry point the tests find what the completion defines, as MBPP means it."""
+    source = "def double(x):\n    return 2 * x\ndef half(x):\n    return x / 2\n"
+    tests = ["assert double(4) == 8", "assert half(double(3)) == 3", "assert double(4) == 9"]
+    report = check_asserts(sandbox, source, tests)
+    assert [PASSED, PASSED, FAILED] == _statuses(report)
+    assert (2, 3, False) == (report.passed, report.total, report.all_passed)
+    assert "assert double(4) == 9" == report.checks[2].label
+    assert "double(4) gave 8" in report.checks[2].reason
+
+
+def test_tuples_and_lists_are_kept_apart(sandbox: Sandbox) -> None:
+    """What the function returned keeps its type on its way to the tests, nested too."""
+    source = "def f(kind):\n    return {'list': [1, (2, 3)], 'tuple': (1, [2, 3]), 'keys': {(1, 2): {3}}}[kind]\n"
+    tests = [
+        "assert f('list') == [1, (2, 3)]",
+        "assert f('tuple') == (1, [2, 3])",
+        "assert f('keys') == {(1, 2): {3}}",
+        "assert f('list') == [1, [2, 3]]",
+        "assert f('tuple') == [1, [2, 3]]",
+        "assert isinstance(f('tuple'), tuple)",
+    ]
+    assert [PASSED, PASSED, PASSED, FAILED, FAILED, PASSED] == _statuses(check_asserts(sandbox, source, tests))
+
+
+@pytest.mark.parametrize(
+    ("body", "tests"),
+    [
+        ("x.sort()", "data = [3, 1, 2]\nassert f(data) is None\nassert data == [1, 2, 3]"),
+        ("x.reverse()", "data = bytearray(b'abc')\nassert f(data) is None\nassert data == b'cba'"),
+        ("x.update(a=1)", "data = {'b': 2}\nassert f(x=data) is None\nassert data == {'a': 1, 'b': 2}"),
+        ("x.discard(1)", "data = {1, 2}\nalias = data\nassert f(data) is None\nassert alias == {2}"),
+        ("x[0].append(2)", "data = ([1],)\nassert f(data) is None\nassert data == ([1, 2],)"),
+        ("x[0].append(2)", "data = [[1]]\nassert f(data) is None\nassert data == [[1, 2]]"),
+        ("x[0] = 1.0", "data = [1]\nassert f(data) is None\nassert isinstance(data[0], float)"),
+    ],
+    ids=["list", "bytearray", "dict by name", "set", "in a tuple", "in a list", "type alone"],
+)
+def test_changes_of_arguments_are_seen(sandbox: Sandbox, body: str, tests: str) -> None:
+    """A function that works in place is judged by what became of its argument."""
+    report = check_asserts(sandbox, f"def f(x):\n    {body}\n", tests)
+    assert report.all_passed, report
+    assert not check_asserts(sandbox, "def f(x):\n    pass\n", tests).all_passed
+
+
+def test_methods_can_be_the_entry_point(sandbox: Sandbox) -> None:
+    """``Class.method`` is called on an instance."""
+    source = "class Solution:\n    def twice(self, x):\n        return 2 * x\n"
+    report = check_asserts(
+        sandbox, source, "def check(candidate):\n    assert candidate(2) == twice(2) == 4", entry_point="Solution.twice"
+    )
+    assert report.all_passed, report
+
+
+def test_exceptions_of_the_completion_are_the_tests_to_expect(sandbox: Sandbox) -> None:
+    """A try block is one check, and what the completion raises has the built-in type beneath its own."""
+    source = "class Odd(ValueError): pass\ndef f(x):\n    if x < 0:\n        raise Odd(x)\n    return x\n"
+    expects = (
+        "try:\n    f({})\n    assert False, 'no error'\nexcept ValueError as error:\n    assert str(error) == '-1'\n"
+    )
+    assert [PASSED] == _statuses(check_asserts(sandbox, source, expects.format(-1)))
+    assert [FAILED] == _statuses(check_asserts(sandbox, source, expects.format(1)))
+    assert [FAILED] == _statuses(check_asserts(sandbox, source, "assert f(-1) is None"))
+
+
+def test_tests_without_asserts_are_one_check(sandbox: Sandbox) -> None:
+    """Tests that can only fail by raising count as one, if they called the completion at all."""
+    raising = "if f(1) != 1:\n    raise AssertionError('wrong')\nassert True, 'printed'"
+    assert [PASSED] == _statuses(check_asserts(sandbox, "def f(x): return x", raising))
+    assert [ERROR] == _statuses(check_asserts(sandbox, "def f(x): return 2", raising))
+    assert not check_asserts(sandbox, "def f(x): return x", "assert True").all_passed
+    assert not check_asserts(sandbox, "", "assert 1 == 1").all_passed
+    assert not check_asserts(sandbox, "def f(x): return x", "def test_it():\n    assert f(1) == 1").all_passed
+
+
+def test_a_failed_check_does_not_stop_the_tests(sandbox: Sandbox) -> None:
+    """Asserts after a failed one are still reached, and a loop's assert is failed if it failed once."""
+    tests = "for n in range(4):\n    assert f(n) == n\nassert f(3) == 9\nassert f(9) == 9"
+    assert [FAILED, FAILED, PASSED] == _statuses(check_asserts(sandbox, "def f(x): return x % 3 or x // 9 * 9", tests))
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "words"),
+    [
+        ("import os; os._exit(0)", ERROR, "exit code 0"),
+        ("import os; os._exit(7)", ERROR, "exit code 7"),
+        ("import os; os.close(5)", ERROR, "during f(2)"),
+        ("import ctypes; ctypes.string_at(0)", ERROR, "SIGSEGV"),
+        ("while True: pass", TIMEOUT, "not done within 1 s"),
+    ],
+    ids=["exit 0", "exit 7", "closed", "crash", "hang"],
+)
+def test_tests_that_stop_early_are_not_passed(sandbox: Sandbox, act: str, status: CheckStatus, words: str) -> None:
+    """What was reached counts; where it stopped says why; the rest, and what a loop may reach again, is not passed."""
+    source = f"def f(x):\n    if x == 2:\n        {act}\n    return x\n"
+    tests = "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3\n"
+    report = check_asserts(sandbox, source, tests, limits=QUICK)
+    assert [PASSED, status, NOT_REACHED] == _statuses(report)
+    assert words in report.checks[1].reason
+    loop = check_asserts(sandbox, source, "for n in (1, 2):\n    found = f(n)\n    assert found == n", limits=QUICK)
+    assert [status] == _statuses(loop)
+    last = check_asserts(sandbox, source, "assert f(1) == 1\nf(2)", limits=QUICK)
+    assert [PASSED, status] == _statuses(last)
+    caught = check_asserts(sandbox, source, "assert f(1) == 1\ntry:\n    f(2)\nexcept:\n    pass\n", limits=QUICK)
+    assert [PASSED, status] == _statuses(caught)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def g(x): return x", "defines no 'f'"),
+        ("f = 3", "'f' is not a function"),
+        ("def f(x) return x", "SyntaxError"),
+        ("raise ValueError('no')", "ValueError: no"),
+        ("import os; os._exit(0)", "while it was loaded"),
+        ("x" * (MAX_SOURCE_BYTES + 1), "bytes"),
+        ("def f(x): return (n for n in [1])", "generator is not plain"),
+        ("def f(x): raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("import sys\ndef f(x): sys.exit(0)", "SystemExit"),
+    ],
+    ids=["missing", "none", "syntax", "raises", "exits", "large", "not plain", "interrupt", "sys.exit"],
+)
+def test_a_completion_without_an_answer_fails_with_the_reason(sandbox: Sandbox, source: str, words: str) -> None:
+    """Every check is failed, and the first says why."""
+    report = check_asserts(sandbox, source, "assert f(1) == 1\nassert candidate(2) == 2", entry_point="f")
+    assert 0 == report.passed < report.total
+    assert words in report.checks[0].reason
+
+
+@pytest.mark.parametrize(
+    ("tests", "setup", "words"),
+    [
+        ("assert f(1) ==", "", "SyntaxError"),
+        ("return f(1)", "", "SyntaxError"),
+        ("assert f(1) == 1", "import nothing_of_this_name", "ModuleNotFoundError"),
+        ("assert f(1) == 1", "1 / 0", "ZeroDivisionError"),
+        ("", "", "empty"),
+        ([], "", "empty"),
+        ("#" * (1 << 20) + "\nassert f(1) == 1", "", "at most"),
+    ],
+    ids=["syntax", "return", "import", "setup", "empty", "none", "large"],
+)
+@pytest.mark.parametrize("source", ["def f(x): return x", "not Python"], ids=["right", "wrong"])
+def test_tests_at_fault_are_an_error_of_the_caller(
+    sandbox: Sandbox, tests: str | list[str], setup: str, words: str, source: str
+) -> None:
+    """They are never blamed on the completion, whether it is good or not."""
+    with pytest.raises(CheckError, match=words):
+        check_asserts(sandbox, source, tests, entry_point="f", setup=setup)
+
+
+def test_an_argument_that_cannot_enter_a_jail_is_the_tests_fault(sandbox: Sandbox) -> None:
+    """Tests that pass a function cannot be judged, and say so rather than fail every completion."""
+    with pytest.raises(CheckError, match="a value of type function is not plain"):
+        check_asserts(sandbox, "def f(x): return x", "assert f(lambda: 1) == 1")
+
+
+def test_large_integers_and_special_floats_travel(sandbox: Sandbox) -> None:
+    """Numbers of any size compare, also those that Python does not print."""
+    source = "import math\ndef f(n):\n    return math.factorial(n)\ndef g():\n    return [math.inf, -math.inf]\n"
+    tests = (
+        "import math\nassert f(3000) == math.factorial(3000)\nassert g() == [math.inf, -math.inf]\nassert f(3000) == 1"
+    )
+    assert [PASSED, PASSED, FAILED] == _statuses(check_asserts(sandbox, source, tests))
+
+
+# Calls of a function.
+
+
+def test_function_checks_say_what_each_call_came_to(sandbox: Sandbox) -> None:
+    """Right, wrong, raised and not plain are told apart, with the reason."""
+    source = "def f(x):\n    if x == 3: raise KeyError('k')\n    if x == 4: return object()\n    return x\n"
+    checks = [FunctionCheck([n], 1) for n in (1, 2, 3, 4)] + [FunctionCheck({"x": 1}, 1), FunctionCheck((1,), 1)]
+    report = check_functions(sandbox, source, "f", checks)
+    assert [PASSED, FAILED, ERROR, ERROR, PASSED, PASSED] == _statuses(report)
+    assert ["", "gave 2, not 1", "KeyError: 'k'"] == [check.reason for check in report.checks[:3]]
+    assert "a value of type object is not plain" in report.checks[3].reason
+    assert ["f(1)", "f(x=1)"] == [report.checks[0].label, report.checks[4].label]
+    assert (3, 6, False) == (report.passed, report.total, report.all_passed)
+
+
+@pytest.mark.parametrize(
+    ("act", "first", "then"),
+    [
+        ("import os; os._exit(0)", ERROR, ERROR),
+        ("import os; os._exit(3)", ERROR, NOT_REACHED),
+        ("import ctypes; ctypes.string_at(0)", ERROR, NOT_REACHED),
+        ("while True: pass", TIMEOUT, NOT_REACHED),
+        ("import sys; sys.exit(0)", ERROR, PASSED),
+        ("return 10 ** 5000", FAILED, PASSED),
+        ("return [0] * 10 ** 6", ERROR, PASSED),
+    ],
+    ids=["exit 0", "exit 3", "crash", "hang", "sys.exit", "long", "large"],
+)
+def test_one_function_check_does_not_pass_for_another(
+    sandbox: Sandbox, act: str, first: CheckStatus, then: CheckStatus
+) -> None:
+    """What ends the process fails its own check and those after it, never those before."""
+    source = f"def f(x):\n    if x == 2:\n        {act}\n    return x\n"
+    report = check_functions(sandbox, source, "f", [FunctionCheck([n], n) for n in (1, 2, 3)], limits=QUICK)
+    assert [PASSED, first, then] == _statuses(report)
+    assert "" != report.checks[1].reason
+
+
+@pytest.mark.parametrize("source", ["", "def f(x) return", "raise ValueError", "f = 1", "import os; os._exit(0)"])
+def test_code_without_the_function_passes_no_function_check(sandbox: Sandbox, source: str) -> None:
+    """A function that is not there, or cannot be loaded, fails every check."""
+    report = check_functions(sandbox, source, "f", [FunctionCheck([1], None), FunctionCheck([], 0)])
+    assert (0, 2) == (report.passed, report.total)
+    assert "" != report.checks[0].reason
+
+
+def test_function_checks_compare_by_type_and_tolerance(sandbox: Sandbox) -> None:
+    """The values that come out of the jail are compared by the rule of ``same``."""
+    checks = [
+        FunctionCheck([1 / 3], 0.3333),
+        FunctionCheck([1 / 3], 0.3333, rel_tol=1e-3),
+        FunctionCheck([1], 1.0),
+        FunctionCheck([1], 1.0, abs_tol=1e-9),
+        FunctionCheck([True], 1, abs_tol=0.5),
+        FunctionCheck([(1, 2)], [1, 2]),
+        FunctionCheck([math.nan], math.nan),
+    ]
+    report = check_functions(sandbox, "def f(x): return x", "f", checks)
+    assert [FAILED, PASSED, FAILED, PASSED, FAILED, FAILED, PASSED] == _statuses(report)
+
+
+def test_arguments_and_expected_values_must_be_plain(sandbox: Sandbox) -> None:
+    """What cannot enter a jail is the caller's mistake, and named."""
+    with pytest.raises(NotPlainError, match="check 1: the expected value: a value of type object"):
+        check_functions(sandbox, "def f(x): return x", "f", [FunctionCheck([1], 1), FunctionCheck([1], object())])
+    with pytest.raises(NotPlainError, match="call 0"):
+        check_functions(sandbox, "def f(x): return x", "f", [FunctionCheck([object()], 1)])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: FunctionCheck("ab", 1), "arguments='ab'"),  # type: ignore[arg-type]
+        (lambda: FunctionCheck([1], 1, rel_tol=1.0), "rel_tol=1.0"),
+        (lambda: FunctionCheck([1], 1, abs_tol=-1), "abs_tol=-1"),
+        (lambda: FunctionCheck([1], 1, abs_tol=math.inf), "abs_tol=inf"),
+        (lambda: FunctionCheck([1], 1, rel_tol=math.nan), "rel_tol=nan"),
+        (lambda: FunctionCheck([1], 1, abs_tol=True), "abs_tol=True"),
+        (lambda: ProgramCheck(b"", ""), "stdin=b''"),  # type: ignore[arg-type]
+        (lambda: ProgramCheck("", None), "stdout=None"),  # type: ignore[arg-type]
+    ],
+    ids=["arguments", "rel_tol", "negative", "infinite", "nan", "bool", "stdin", "stdout"],
+)
+def test_a_check_that_makes_no_sense_is_refused(make: Any, words: str) -> None:
+    """The message names the attribute and its value."""
+    with pytest.raises(CheckError, match=words):
+        make()
+
+
+def test_no_checks_are_an_error_and_no_pass(sandbox: Sandbox) -> None:
+    """A completion that nobody checked has not passed."""
+    with pytest.raises(CheckError, match="no checks"):
+        check_functions(sandbox, "", "f", [])
+    with pytest.raises(CheckError, match="no checks"):
+        check_programs(sandbox, "", [])
+    assert not CheckReport((), sandbox.run("")).all_passed
+
+
+# Programs.
+
+
+def test_program_checks_compare_output(sandbox: Sandbox) -> None:
+    """White space at the ends of lines and of the output does not matter; all else does."""
+    echo = "print(input())"
+    checks = [
+        ProgramCheck("a\n", "a\n"),
+        ProgramCheck("a  \n", "a"),
+        ProgramCheck("a\n", "a \r\n\n\n"),
+        ProgramCheck("a\n", " a\n"),
+        ProgramCheck("a\n", "A\n"),
+        ProgramCheck("a\n", "a\na\n"),
+        ProgramCheck("a\n", ""),
+    ]
+    report = check_programs(sandbox, echo, checks)
+    assert [PASSED, PASSED, PASSED, FAILED, FAILED, FAILED, FAILED] == _statuses(report)
+    assert "wrote 'a\\n', not 'A\\n'" == report.checks[4].reason
+    assert "stdin 'a\\n'" == report.checks[0].label
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "then"),
+    [
+        ("import os; print('2', flush=True); os._exit(1)", ERROR, PASSED),
+        ("import os; os._exit(0)", FAILED, PASSED),
+        ("import os; print('2', flush=True); os._exit(0)", PASSED, PASSED),
+        ("import sys; print('2'); sys.exit(1)", ERROR, PASSED),
+        ("import sys; print('2'); sys.exit(0)", PASSED, PASSED),
+        ("print('2'); raise ValueError", ERROR, PASSED),
+        ("print('2', flush=True); import ctypes; ctypes.string_at(0)", ERROR, PASSED),
+        ("print('2', flush=True)\n    while True: pass", TIMEOUT, NOT_REACHED),
+        ("print('2' * 2_000_000)", ERROR, None),
+    ],
+    ids=["_exit 1", "_exit 0 silent", "_exit 0", "exit 1", "exit 0", "raises", "crash", "hang", "flood"],
+)
+def test_one_program_check_does_not_pass_for_another(
+    sandbox: Sandbox, act: str, status: CheckStatus, then: CheckStatus | None
+) -> None:
+    """Right output counts only with exit code 0, and a run that ends the process does not hinder the next."""
+    source = f"n = input()\nif n == '2':\n    {act}\nelse:\n    print(n)\n"
+    report = check_programs(sandbox, source, [ProgramCheck(n, n) for n in "123"], limits=QUICK)
+    assert [PASSED, status] == _statuses(report)[:2]
+    assert then is None or then == report.checks[2].status
+    bad = status is not PASSED and status is not FAILED
+    assert bad is (report.execution.status is not ExecutionStatus.OK)
+
+
+# Infrastructure.
+
+
+class _Broken(Sandbox):
+    """A sandbox whose evaluations all come to nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(workers=1)
+        self.lost = ExecutionResult(
+            ExecutionStatus.INFRASTRUCTURE, None, None, "", "", False, [], "it failed", None, 0.0, 0.0, 0, "strict"
+        )
+
+    def judge(self, *arguments: Any, **options: Any) -> Judgement:
+        return Judgement(self.lost)
+
+    def run_inputs(self, source: str, inputs: Any, **options: Any) -> list[ExecutionResult]:
+        return [self.lost] * len(inputs)
+
+
+def test_the_sandboxs_own_failure_is_told_from_a_wrong_answer() -> None:
+    """Infrastructure is in the report and in each check, and is no pass."""
+    broken = _Broken()
+    for report in (
+        check_asserts(broken, "", "assert f(1) == 1"),
+        check_programs(broken, "", [ProgramCheck("", ""), ProgramCheck("", "")]),
+    ):
+        assert ExecutionStatus.INFRASTRUCTURE is report.execution.status
+        assert {CheckStatus.INFRASTRUCTURE} == set(_statuses(report))
+        assert not report.all_passed
+
+
+# Equality.
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1, 1), ("a", "a"), (b"a", b"a"), (None, None), (True, True), (0.1, 0.1), (1j, 1j), ([], []), ((), ()),
+        ([1, (2, {3: {4}})], [1, (2, {3: {4}})]), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), ({1, 2}, {2, 1}),
+        (math.nan, math.nan), ([math.nan], [float("nan")]), ({math.nan}, {float("nan")}), (math.inf, math.inf),
+        ({(math.nan, 1): 2}, {(float("nan"), 1): 2}), (complex(math.nan, 1), complex(math.nan, 1)), (0.0, -0.0),
+        (frozenset({(1, 2)}), frozenset({(1, 2)})), (10**400, 10**400), ({frozenset({1}): 1}, {frozenset({1}): 1}),
+    ],
+    ids=lambda value: repr(value)[:30],
+)  # fmt: skip
+def test_the_same_is_the_same(value: Any, expected: Any) -> None:
+    """Equal values of equal types are the same, with a tolerance too; so is nan."""
+    assert same(value, expected)
+    assert same(value, expected, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, 1), (1, True), (False, 0), (1.0, True), ([True], [1]), ({1: True}, {1: 1}), ({True: 1}, {1: 1}),
+        ({True}, {1}), ((1,), [1]), ([1], (1,)), ({1}, frozenset({1})), (b"a", bytearray(b"a")), (b"a", "a"),
+        ("1", 1), (None, False), ([1], [1, 2]), ([1, 2], [1]), ({"a": 1}, {"a": 1, "b": 2}), ({1}, {1, 2}),
+        ({(1, True)}, {(1, 1)}), (math.nan, math.inf), (math.nan, 0.0), ([], ()), ({}, set()), (10**400, 10**400 + 1),
+        (10**400, 1.0), (math.nan, "nan"), (1.5, 1), ({1.0000000001}, {1.0}), (1j, 1), (math.inf, -math.inf),
+    ],
+    ids=lambda value: repr(value)[:30],
+)  # fmt: skip
+def test_what_differs_is_not_the_same(value: Any, expected: Any) -> None:
+    """Other values, and equal ones of other types, are not the same; a tolerance does not make them so."""
+    assert not same(value, expected)
+    assert not same(value, expected, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_a_tolerance_lets_numbers_be_close() -> None:
+    """Numbers of any kind compare by closeness then, wherever they stand; without one they do not."""
+    assert not same(1, 1.0)
+    assert same(1, 1.0, abs_tol=1e-12)
+    assert same([{"a": (0.1 + 0.2,)}], [{"a": (0.3,)}], rel_tol=1e-9)
+    assert not same([0.1 + 0.2], [0.3])
+    assert same(1 + 1e-12j, 1, abs_tol=1e-9)
+    assert not same(1.1, 1.0, rel_tol=0.05)
+
+
+def test_nothing_of_another_type_is_asked_whether_it_is_equal() -> None:
+    """A lying object is not the same as anything, on either side, nor is a subclass."""
+
+    class Liar:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    class LyingFloat(float):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = float.__hash__
+
+    for liar in (Liar(), LyingFloat(1)):
+        assert not same(liar, 1.0)
+        assert not same(1.0, liar)
+        assert not same(liar, liar, abs_tol=1.0)
+
+
+def test_comparison_of_deep_values_ends() -> None:
+    """Values nested beyond any that leaves a jail are not the same, rather than a crash."""
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert not same(deep, deep)
