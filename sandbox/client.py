@@ -306,7 +306,7 @@ class Sandbox:
             raise SandboxUnavailableError(
                 f"untrusted code can be run on Linux on x86_64 and aarch64 only, not on {sys.platform} {kernel.MACHINE}"
             )
-        _remove_stale_folders()
+        remove_stale_folders()
         tried = [Level.STRICT, Level.STANDARD] if self._asked == "auto" else [Level(self._asked)]
         failures: list[str] = []
         open_to: list[str] = []
@@ -600,7 +600,7 @@ class _Evaluation:
         ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         if self._kind == PAIR and ended_by == signal.SIGKILL and not self._reason:
-            ended_by, code = None, 0  # the judge was done, and the zygote ended it
+            ended_by, code = None, 1 if raised else 0  # the judge was done, and the zygote ended it
         return self._result(code, ended_by, raised, level, out, err)
 
     def _result(
@@ -615,7 +615,9 @@ class _Evaluation:
         assert self._report is not None
         _, _, took, user_s, system_s, peak, _ = self._report
         stdout, stderr = _text(self._outputs["stdout"], *out), _text(self._outputs["stderr"], *err)
-        full = any(len(data) > self._limits.output_bytes for data in self._outputs.values())
+        most = self._limits.output_bytes
+        ends = (("stdout", out[1]), ("stderr", err[1]))
+        full = any(len(self._outputs[name]) > most and (end is None or end > most) for name, end in ends)
         status, error = self._judged(code, ended_by, raised, full)
         return ExecutionResult(
             status,
@@ -767,7 +769,7 @@ def _probe(zygote: _Zygote, source: str) -> str:
     return result.stdout
 
 
-def _remove_stale_folders() -> None:
+def remove_stale_folders() -> None:
     """Remove the directories of clients that were killed."""
     for folder in glob.glob(os.path.join(tempfile.gettempdir(), f"{_FOLDER_PREFIX}*")):
         number = os.path.basename(folder)[len(_FOLDER_PREFIX) :].split("-")[0]

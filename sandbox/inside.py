@@ -247,9 +247,10 @@ def _answer_calls(request: Any) -> int:
     room = request["room"]
     for number, (arguments, keywords) in enumerate(request["calls"]):
         line = _answer(function, plain.decode(arguments), plain.decode(keywords), number)
-        room -= len(line)
-        if room < 0:
+        if len(line) > room:
             line = _dumps({"call": number, "raised": _too_large(request["room"])})
+        else:
+            room -= len(line)
         _emit_text(line)
     _flush()
     return 0
@@ -313,7 +314,7 @@ def _serve(request: Any) -> int:
     for asked in _frames(_ANY_LENGTH):
         _send(_reply(names, asked))
         _flush()
-    return 0
+    return 0 if failed is None else 1
 
 
 def _defined(names: dict[str, Any]) -> Iterator[str]:
@@ -328,7 +329,7 @@ def _reply(names: dict[str, Any], asked: Any) -> dict[str, Any]:
         reply["value"] = plain.encode(function(*arguments, **keywords))
         for name, held in (("arguments", arguments), ("keywords", keywords)):
             after = plain.encode(held)
-            if after != asked[name]:
+            if _dumps(after) != _dumps(asked[name]):  # as text, for True is not 1
                 reply[name] = after
     except BaseException as error:
         return {"number": asked["number"], "raised": _describe(error)}
