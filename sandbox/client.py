@@ -428,6 +428,7 @@ class _Zygote:
             raise SandboxUnavailableError(f"the zygote did not start: {fault or 'it died'}\n{words}".strip()) from None
         if "error" in said:
             raise SandboxUnavailableError(said["error"])
+        self._empty_files()
 
     def _hear(self, timeout_s: float) -> bytes:
         poll = select.poll()
@@ -453,9 +454,6 @@ class _Zygote:
         try:
             if not self.process:
                 raise EOFError("the zygote was ended")
-            for name in FILES:
-                os.ftruncate(self._files[name], 0)
-                os.lseek(self._files[name], 0, os.SEEK_SET)  # the children share this place
             os.pwrite(self._files["request"], request, 0)
             os.pwrite(self._files["tests"], tests, 0)
             os.pwrite(self._files["stdin"], stdin, 0)
@@ -477,12 +475,18 @@ class _Zygote:
             self._in_use.release()
 
     def _read(self, limits: Limits) -> tuple[dict[str, bytes], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """Read what the children left, at most one byte more than each may be, and give the memory back."""
+        """Read what the children left, at most one byte more than each may be, and empty the files."""
         outputs = {name: os.pread(self._files[name], limits.output_bytes + 1, 0) for name in ("stdout", "stderr")}
         room = 2 * limits.output_bytes + (1 << 20)
         results = _lines(os.pread(self._files["results"], room, 0))
         verdict = _lines(os.pread(self._files["verdict"], room, 0))
+        self._empty_files()
         return outputs, results, verdict
+
+    def _empty_files(self) -> None:
+        for name in FILES:
+            os.ftruncate(self._files[name], 0)
+            os.lseek(self._files[name], 0, os.SEEK_SET)  # the children share this place
 
     def close(self) -> None:
         """End the zygote and all that runs in it, and wait for that; in a fork of its owner, do nothing."""

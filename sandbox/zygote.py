@@ -79,6 +79,7 @@ class Zygote:
         sys.path.extend(asked["path"])
         for module in asked["preload"]:
             __import__(module)
+        sys.path[:] = standard  # a package knows its own folder; its neighbours there are not to be read
         self._level = Level(asked["level"])
         self._scratch = enter(
             self._level, [*standard, *asked["readable"]], asked["mount_point"], asked["scratch_bytes"]
