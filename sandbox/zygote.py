@@ -8,6 +8,8 @@ between evaluations.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -18,6 +20,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sandbox import inside
@@ -25,7 +28,9 @@ from sandbox.jail import kernel, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
 
 ORDER = struct.Struct("=BddqqqqB")
-"""What to do: kind, seconds, processor seconds, memory, file size, scratch bytes, open files, processes."""
+"""What to do: kind, seconds; processor seconds, memory, file size, open files; scratch bytes, processes."""
+Limits = Sequence[float]
+"""The four of an order that are a child's resource limits."""
 REPORT = struct.Struct("=iBdddqi")
 """What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the judge's."""
 REASONS = ("", "timeout", "scratch", "no process")
@@ -35,9 +40,9 @@ PAIR = 2
 """Kind of an order for two children: the completion, and its judge in a process of its own."""
 
 _PEEK_S = 0.05  # seconds between two looks at the scratch directory
-_SCRATCH_FILES = 4096
-_LONGEST_PATH = 2000
-_TOO_MUCH = 1 << 62
+_MOST_FILES = 4096
+_DEEPEST = 64  # directories in each other
+_NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
 _MOVED = ".moved-"
 
 
@@ -85,8 +90,12 @@ class Zygote:
             self._level, [*standard, *asked["readable"]], asked["mount_point"], asked["scratch_bytes"]
         )
         self._first = os.getpid() == 1
+        self._folder = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._names = ctypes.create_string_buffer(512)
+        self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, socket.socket] | None = None
+        self._spare_limits: Limits = ()
         self._die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._filters = {
             may_fork: seccomp.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)
@@ -104,29 +113,31 @@ class Zygote:
         poll.register(self._client, select.POLLIN)
         self._control.send(json.dumps({"ready": os.getpid()}).encode())
         while True:
-            self._spare = self._spare or self._fork_spare()
+            if self._spare is None and self._spare_limits:
+                self._spare = self._fork_spare(self._spare_limits)
             if any(descriptor == self._client for descriptor, _ in poll.poll()):
                 raise _ClientGone
             order = self._control.recv(ORDER.size)
             if not order:
                 raise _ClientGone
             self._control.send(self._evaluate(order))
+            self._clean_scratch()
 
     def _evaluate(self, order: bytes) -> bytes:
         """Run an evaluation to its end and give the report."""
         began = time.monotonic()
-        kind, timeout_s, _, _, _, scratch_bytes, _, processes = ORDER.unpack(order)
+        kind, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         judge = 0
         try:
-            completion, channel = self._take_spare(processes)
+            completion, channel = self._take_spare(limits, processes)
             channel.send(order)
             if kind == PAIR:
-                judge = self._fork_judge(channel, order)
+                judge = self._fork_judge(channel, limits)
             channel.close()  # so that of the two each sees the other's end
         except OSError:
             return REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
         if processes == 1:
-            self._spare = self._fork_spare()  # while this one runs; what kills all would kill it too
+            self._spare = self._fork_spare(limits)  # while this one runs; what kills all would kill it too
         reason = self._wait(completion, judge, began + timeout_s, scratch_bytes)
         judged = -1
         if judge:
@@ -139,33 +150,34 @@ class Zygote:
         if processes > 1:
             self._kill(processes, 0)
         took = time.monotonic() - began
-        self._clean_scratch()
         return REPORT.pack(status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged)
 
-    def _take_spare(self, processes: int) -> tuple[int, socket.socket]:
-        """Gives a child for one evaluation."""
+    def _take_spare(self, limits: Limits, processes: int) -> tuple[int, socket.socket]:
+        """Gives a child for one evaluation: the spare one, unless it is limited otherwise."""
         spare, self._spare = self._spare, None
-        if processes == 1:
-            return spare or self._fork_spare()
-        if spare is not None:  # it may not fork
+        if spare is not None and processes == 1 and self._spare_limits == limits:
+            return spare
+        if spare is not None:
             spare[1].close()
             _end(spare[0])
-        return self._fork_spare(may_fork=True)
+        return self._fork_spare(limits, processes)
 
-    def _fork_spare(self, *, may_fork: bool = False) -> tuple[int, socket.socket]:
+    def _fork_spare(self, limits: Limits, processes: int = 1) -> tuple[int, socket.socket]:
         """Fork a child that waits for its order; gives it and the other end of its descriptor 5.
 
-        It is forked and warms up before the order is there, so that this time is not the evaluation's.
+        It is forked, limited as the last one was, and warm before the order is there, so that this time is not the
+        evaluation's.
         """
         ours, theirs = socket.socketpair()
+        self._spare_limits = limits
         child = os.fork()
         if child == 0:
             try:
-                self._become(theirs.fileno(), may_fork=may_fork)
+                self._become(theirs.fileno(), limits, processes)
                 inside.rehearse()
                 order = os.read(inside.PEER, ORDER.size)
                 if len(order) == ORDER.size:
-                    kind = _restrict(order)
+                    kind = order[0]
                     if kind == PAIR:
                         kind = inside.SERVE
                     else:
@@ -176,7 +188,7 @@ class Zygote:
         theirs.close()
         return child, ours
 
-    def _fork_judge(self, channel: socket.socket, order: bytes) -> int:
+    def _fork_judge(self, channel: socket.socket, limits: Limits) -> int:
         child = os.fork()
         if child == 0:
             try:
@@ -184,20 +196,23 @@ class Zygote:
                     os.dup2(self._null, number)
                 os.dup2(self._files["tests"], inside.REQUEST)
                 os.dup2(self._files["verdict"], inside.RESULTS)
-                self._become(channel.fileno(), may_fork=False)
-                _restrict(order)
+                self._become(channel.fileno(), limits, 1)
                 inside.perform(inside.JUDGE)
             finally:
                 os._exit(82)
         return child
 
-    def _become(self, peer: int, *, may_fork: bool) -> None:
+    def _become(self, peer: int, limits: Limits, processes: int) -> None:
         """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
         self._die_with_us()
         os.dup2(peer, inside.PEER)
         os.closerange(inside.PEER + 1, 1 << 16)
+        cpu_s, memory_bytes, file_bytes, open_files = limits
+        rlimits.restrict(
+            int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), processes if processes > 1 else 0
+        )
         if self._level is not Level.NONE:
-            self._filters[may_fork].enter(prepared=True)
+            self._filters[processes > 1].enter(prepared=True)
 
     def _wait(self, completion: int, judge: int, deadline: float, scratch_bytes: int) -> str:
         """Wait for the end of the judge, or of the completion where it has none; gives why it was ended."""
@@ -217,7 +232,7 @@ class Zygote:
                 if ready:
                     self._kill(2, completion)
                     raise _ClientGone
-                if _used(self._scratch) > scratch_bytes:
+                if not self._scratch_is_empty() and not _in_a_child(lambda: _check_used(self._scratch, scratch_bytes)):
                     return "scratch"
         finally:
             os.close(awaited)
@@ -239,19 +254,33 @@ class Zygote:
 
     def _clean_scratch(self) -> None:
         """Empty the scratch directory; where that cannot be done, end: the next evaluation must not see it."""
-        try:
-            _empty(self._scratch)
-        except OSError:
+        if not self._scratch_is_empty() and not _in_a_child(lambda: _empty(self._scratch)):
             os._exit(3)
 
+    def _scratch_is_empty(self) -> bool:
+        """Whether the scratch directory is, without a name of its files staying in memory."""
+        os.lseek(self._folder, 0, os.SEEK_SET)
+        try:
+            return self._list() <= _NO_ENTRIES and self._list() == 0
+        except OSError:  # a name that has no room
+            return False
+        finally:
+            ctypes.memset(self._names, 0, len(self._names))
 
-def _restrict(order: bytes) -> int:
-    """In the child: enter the order's limits, and give its kind."""
-    kind, _, cpu_s, memory_bytes, file_bytes, _, open_files, processes = ORDER.unpack(order)
-    # the zygote is its user's too, so are a judge and, where that is still root, what process 1 came from
-    tasks = processes + 1 + (kind == PAIR) + (os.getuid() == 0) if processes > 1 else 0
-    rlimits.restrict(memory_bytes, int(-(-cpu_s // 1)), file_bytes, open_files, tasks)
-    return int(kind)
+
+def _in_a_child(act: Callable[[], object]) -> bool:
+    """Do something with files in a child: whether that came to its end.
+
+    What is read of their names here, all later evaluations would have in their memory.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def _end(process: int) -> tuple[int, resource.struct_rusage]:
@@ -261,31 +290,28 @@ def _end(process: int) -> tuple[int, resource.struct_rusage]:
     return status, usage
 
 
-def _used(folder: str) -> int:
-    """Gives the bytes of all files below a directory; of very many or deeply nested ones, more than any limit."""
-    total, folders, seen = 0, [folder], 0
+def _check_used(folder: str, most_bytes: int) -> None:
+    """Look at all files below a directory.
+
+    Raises:
+        OSError: They are more bytes than may be, very many, deeply nested, or cannot be looked at.
+    """
+    total, folders, seen = 0, [(folder, 0)], 0
     while folders:
-        path = folders.pop()
-        if len(path) > _LONGEST_PATH:
-            return _TOO_MUCH
+        path, depth = folders.pop()
         try:
             entries = list(os.scandir(path))
-        except PermissionError:  # made unreadable: what is in it cannot be counted
-            return _TOO_MUCH
-        except OSError:  # gone again
+        except FileNotFoundError:  # gone again
             continue
         seen += len(entries)
-        if seen > _SCRATCH_FILES:
-            return _TOO_MUCH
         for entry in entries:
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                else:
-                    total += entry.stat(follow_symlinks=False).st_size
-            except OSError:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append((entry.path, depth + 1))
                 continue
-    return total
+            with contextlib.suppress(FileNotFoundError):
+                total += entry.stat(follow_symlinks=False).st_size
+        if total > most_bytes or seen > _MOST_FILES or depth > _DEEPEST:
+            raise OSError("the scratch directory is full")
 
 
 def _empty(folder: str) -> None:

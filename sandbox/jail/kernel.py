@@ -137,15 +137,17 @@ class Prepared:
         passed = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a) for a in arguments]
         self._arguments = (ctypes.c_long(NUMBERS[name]), *passed)
 
-    def __call__(self) -> None:
-        """Make the call.
+    def __call__(self) -> int:
+        """Make the call, and give what it gave.
 
         Raises:
             OSError: It failed.
         """
-        if _libc.syscall(*self._arguments) < 0:
+        result: int = _libc.syscall(*self._arguments)
+        if result < 0:
             code = ctypes.get_errno()
             raise OSError(code, f"{self._name}: {os.strerror(code)}")
+        return result
 
 
 def prctl(option: int, *arguments: int) -> None:
