@@ -39,6 +39,9 @@ FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "ve
 PAIR = 2
 """Kind of an order for two children: the completion, and its judge in a process of its own."""
 
+_PAUSE_S = 0.0005  # after a report and before the next fork, in which the client gets the processor
+_STREAM_S = 0.002  # orders that follow a report so soon are a stream
+_SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next one beside it
 _PEEK_S = 0.05  # seconds between two looks at the scratch directory
 _MOST_FILES = 4096
 _DEEPEST = 64  # directories in each other
@@ -108,23 +111,32 @@ class Zygote:
         gc.collect()
         gc.freeze()
         gc.disable()  # a collection would touch, and so copy, pages that children share
-        poll = select.poll()
-        poll.register(self._control, select.POLLIN)
-        poll.register(self._client, select.POLLIN)
         self._control.send(json.dumps({"ready": os.getpid()}).encode())
+        sources: list[Any] = [self._control, self._client]
+        reported = 0.0
         while True:
-            if self._spare is None and self._spare_limits:
+            unprepared = self._spare is None and len(self._spare_limits) > 0
+            ready, _, _ = select.select(sources, [], [], _PAUSE_S if unprepared else None)
+            if not ready:
                 self._spare = self._fork_spare(self._spare_limits)
-            if any(descriptor == self._client for descriptor, _ in poll.poll()):
+                continue
+            if self._client in ready:
                 raise _ClientGone
             order = self._control.recv(ORDER.size)
             if not order:
                 raise _ClientGone
-            self._control.send(self._evaluate(order))
+            self._control.send(self._evaluate(order, in_stream=time.monotonic() - reported < _STREAM_S))
+            reported = time.monotonic()
             self._clean_scratch()
 
-    def _evaluate(self, order: bytes) -> bytes:
-        """Run an evaluation to its end and give the report."""
+    def _evaluate(self, order: bytes, *, in_stream: bool) -> bytes:
+        """Run an evaluation to its end and give the report.
+
+        Args:
+            order: What to do.
+            in_stream: Whether the next order is likely to come at once, so that the next child is forked beside
+                this one. Otherwise that is left for later: the fork would be in a short evaluation's way.
+        """
         began = time.monotonic()
         kind, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         judge = 0
@@ -136,9 +148,9 @@ class Zygote:
             channel.close()  # so that of the two each sees the other's end
         except OSError:
             return REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
-        if processes == 1:
-            self._spare = self._fork_spare(limits)  # while this one runs; what kills all would kill it too
-        reason = self._wait(completion, judge, began + timeout_s, scratch_bytes)
+        if processes == 1 and in_stream:
+            self._spare = self._fork_spare(limits)
+        reason = self._wait(completion, judge, began + timeout_s, scratch_bytes, prepare=processes == 1)
         judged = -1
         if judge:
             judged = _end(judge)[0]
@@ -214,8 +226,12 @@ class Zygote:
         if self._level is not Level.NONE:
             self._filters[processes > 1].enter(prepared=True)
 
-    def _wait(self, completion: int, judge: int, deadline: float, scratch_bytes: int) -> str:
-        """Wait for the end of the judge, or of the completion where it has none; gives why it was ended."""
+    def _wait(self, completion: int, judge: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
+        """Wait for the end of the judge, or of the completion where it has none; gives why it was ended.
+
+        Where that takes a while and ``prepare`` is set, the next child is forked meanwhile; for a short evaluation
+        the fork would only be in its way. (An end that kills all in the jail would kill that child too.)
+        """
         awaited = os.pidfd_open(judge or completion)
         try:
             poll = select.poll()
@@ -226,13 +242,18 @@ class Zygote:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return "timeout"
-                ready = [descriptor for descriptor, _ in poll.poll(min(left, _PEEK_S) * 1000 + 1)]
+                patience_s = _SHORT_S if prepare and self._spare is None else _PEEK_S
+                ready = [descriptor for descriptor, _ in poll.poll(min(left, patience_s) * 1000 + 1)]
                 if awaited in ready:
                     return ""
                 if ready:
                     self._kill(2, completion)
                     raise _ClientGone
-                if not self._scratch_is_empty() and not _in_a_child(lambda: _check_used(self._scratch, scratch_bytes)):
+                if prepare and self._spare is None:
+                    self._spare = self._fork_spare(self._spare_limits)
+                elif not self._scratch_is_empty() and not _in_a_child(
+                    lambda: _check_used(self._scratch, scratch_bytes)
+                ):
                     return "scratch"
         finally:
             os.close(awaited)
