@@ -46,8 +46,10 @@ def loads(text: str | bytes) -> Any:
 def encode(value: Any, depth: int = 0) -> Any:
     """Gives the tree that JSON can hold; see :func:`dumps`."""
     kind = type(value)
-    if value is None or kind is bool or kind is str:
+    if value is None or kind is bool:
         return value
+    if kind is str:
+        return value if value.isascii() else _text(value)
     if kind is int and -_WHOLE < value < _WHOLE:
         return value
     if kind is float and math.isfinite(value):
@@ -63,6 +65,15 @@ def encode(value: Any, depth: int = 0) -> Any:
     if item is not None and kind.__module__ == "numpy":  # arrays and scalars as what they hold
         return encode(item(), depth + 1)
     raise NotPlainError(f"a value of type {kind.__name__} is not plain")
+
+
+def _text(value: str) -> Any:
+    """Gives text as it is, unless it holds surrogates, of which JSON would make one letter of two."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return {"str": value.encode("utf-8", "surrogatepass").hex()}
+    return value
 
 
 def _integer(value: Any, depth: int) -> Any:
@@ -98,7 +109,7 @@ def _dict(value: Any, depth: int) -> Any:
 _WRITERS: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
     (int, _integer),
     (float, _float),
-    (str, lambda value, depth: str.__str__(value) if type(value) is str else str.__add__("", value)),
+    (str, lambda value, depth: _text(str.__add__("", value))),
     (list, _list),
     (tuple, _tuple),
     (dict, _dict),
@@ -180,6 +191,7 @@ _READERS: dict[str, Callable[[Any, int], Any]] = {
     "set": lambda held, depth: set(_members(held, depth)),
     "frozenset": lambda held, depth: frozenset(_members(held, depth)),
     "dict": _pairs,
+    "str": lambda held, depth: bytes.fromhex(held).decode("utf-8", "surrogatepass"),
     "bytes": lambda held, depth: bytes.fromhex(held),
     "bytearray": lambda held, depth: bytearray.fromhex(held),
     "complex": _complex,
