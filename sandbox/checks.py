@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox import plain
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
-from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement
+from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement, printable
 
 if TYPE_CHECKING:
     from sandbox.client import Sandbox
@@ -332,7 +332,7 @@ def _outcome(text: str, found: Mapping[str, Any]) -> CheckResult:
     if found["passed"] is True:
         return CheckResult(CheckStatus.PASSED, "", text)
     reason = ": ".join(words for words in (found.get("last"), found.get("why")) if words)
-    return CheckResult(CheckStatus.FAILED, reason or "it does not hold", text)
+    return CheckResult(CheckStatus.FAILED, printable(reason) or "it does not hold", text)
 
 
 def _stopped(judgement: Judgement, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
@@ -359,7 +359,7 @@ def _fault(line: Mapping[str, Any]) -> str:
         raised = line.get(name)
         if isinstance(raised, dict):
             where = f" (line {raised['line']})" if raised.get("line") else ""
-            return f"{raised.get('type')}: {raised.get('message')}{where}"
+            return printable(f"{raised.get('type')}: {raised.get('message')}{where}")
     return str(line.get("fault"))
 
 

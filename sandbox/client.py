@@ -34,7 +34,7 @@ from sandbox.inside import CALLS, PROGRAM, TOO_LARGE
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
-from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement
+from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement, printable
 from sandbox.workers.wire import anonymous_file
 from sandbox.zygote import FILES, ORDER, PAIR, REASONS, REPORT
 
@@ -692,8 +692,8 @@ def _raised(raised: Any) -> tuple[Sequence[str], str]:
         return (), ""
     kinds = raised.get("kinds")
     kinds = [kind for kind in kinds if isinstance(kind, str)] if isinstance(kinds, list) else []
-    message = str(raised.get("message", ""))[:2000]
-    return kinds, f"{str(raised.get('type'))[:200]}: {message}" if message else str(raised.get("type"))[:200]
+    kind, message = str(raised.get("type"))[:200], str(raised.get("message", ""))[:2000]
+    return kinds, printable(f"{kind}: {message}" if message else kind)
 
 
 def _lines(data: bytes) -> list[Mapping[str, Any]]:

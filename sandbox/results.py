@@ -94,3 +94,8 @@ class Judgement:
     execution: ExecutionResult
     lines: list[Mapping[str, Any]] = field(default_factory=list)
     judge_ended: bool = False
+
+
+def printable(words: str) -> str:
+    """Gives words of untrusted code as UTF-8 can hold them: lone surrogates are escaped."""
+    return words.encode("utf-8", "backslashreplace").decode()

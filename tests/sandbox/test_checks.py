@@ -219,14 +219,15 @@ def test_tests_that_stop_early_are_not_passed(sandbox: Sandbox, act: str, status
     """What was reached counts; where it stopped says why; the rest, and what a loop may reach again, is not passed."""
     source = f"def f(x):\n    if x == 2:\n        {act}\n    return x\n"
     tests = "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3\n"
-    report = check_asserts(sandbox, source, tests, limits=QUICK)
+    limits = QUICK if status is TIMEOUT else None
+    report = check_asserts(sandbox, source, tests, limits=limits)
     assert [PASSED, status, NOT_REACHED] == _statuses(report)
     assert words in report.checks[1].reason
-    loop = check_asserts(sandbox, source, "for n in (1, 2):\n    found = f(n)\n    assert found == n", limits=QUICK)
+    loop = check_asserts(sandbox, source, "for n in (1, 2):\n    found = f(n)\n    assert found == n", limits=limits)
     assert [status] == _statuses(loop)
-    last = check_asserts(sandbox, source, "assert f(1) == 1\nf(2)", limits=QUICK)
+    last = check_asserts(sandbox, source, "assert f(1) == 1\nf(2)", limits=limits)
     assert [PASSED, status] == _statuses(last)
-    caught = check_asserts(sandbox, source, "assert f(1) == 1\ntry:\n    f(2)\nexcept:\n    pass\n", limits=QUICK)
+    caught = check_asserts(sandbox, source, "assert f(1) == 1\ntry:\n    f(2)\nexcept:\n    pass\n", limits=limits)
     assert [PASSED, status] == _statuses(caught)
 
 
@@ -322,9 +323,23 @@ def test_one_function_check_does_not_pass_for_another(
 ) -> None:
     """What ends the process fails its own check and those after it, never those before."""
     source = f"def f(x):\n    if x == 2:\n        {act}\n    return x\n"
-    report = check_functions(sandbox, source, "f", [FunctionCheck([n], n) for n in (1, 2, 3)], limits=QUICK)
+    limits = QUICK if first is TIMEOUT else None
+    report = check_functions(sandbox, source, "f", [FunctionCheck([n], n) for n in (1, 2, 3)], limits=limits)
     assert [PASSED, first, then] == _statuses(report)
     assert "" != report.checks[1].reason
+
+
+def test_reasons_can_be_written_anywhere(sandbox: Sandbox) -> None:
+    """What the completion puts into its errors does not break whoever writes the reasons down."""
+    odd = "raise ValueError('\\ud800 \\0')"
+    for source in (odd, f"def f(x):\n    {odd}\n"):
+        for report in (
+            check_functions(sandbox, source, "f", [FunctionCheck([1], 1)]),
+            check_asserts(sandbox, source, "assert f(1) == 1", entry_point="f"),
+            check_asserts(sandbox, source, "f(1)", entry_point="f"),
+        ):
+            assert "ValueError: \\ud800" in report.checks[0].reason, report
+            assert report.checks[0].reason.encode("utf-8")
 
 
 @pytest.mark.parametrize("source", ["", "def f(x) return", "raise ValueError", "f = 1", "import os; os._exit(0)"])
@@ -428,7 +443,8 @@ def test_one_program_check_does_not_pass_for_another(
 ) -> None:
     """Right output counts only with exit code 0, and a run that ends the process does not hinder the next."""
     source = f"n = input()\nif n == '2':\n    {act}\nelse:\n    print(n)\n"
-    report = check_programs(sandbox, source, [ProgramCheck(n, n) for n in "123"], limits=QUICK)
+    limits = QUICK if status is TIMEOUT else None
+    report = check_programs(sandbox, source, [ProgramCheck(n, n) for n in "123"], limits=limits)
     assert [PASSED, status] == _statuses(report)[:2]
     assert then is None or then == report.checks[2].status
     bad = status is not PASSED and status is not FAILED
