@@ -62,6 +62,7 @@ def main(settings: str) -> None:
             ``readable`` (directories), ``mount_point``, ``scratch_bytes``.
     """
     asked = json.loads(settings)
+    os.closerange(asked["socket"] + 1, 1 << 16)  # what the client left inheritable is none of ours
     control = socket.socket(fileno=asked["socket"])
     try:
         zygote = Zygote(control, asked)
@@ -141,7 +142,8 @@ class Zygote:
         kind, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         judge = 0
         try:
-            completion, channel = self._take_spare(limits, processes)
+            # a judge is of the same user, and counted with the completion's processes
+            completion, channel = self._take_spare(limits, processes + (kind == PAIR) if processes > 1 else 1)
             channel.send(order)
             if kind == PAIR:
                 judge = self._fork_judge(channel, limits)
@@ -220,9 +222,9 @@ class Zygote:
         os.dup2(peer, inside.PEER)
         os.closerange(inside.PEER + 1, 1 << 16)
         cpu_s, memory_bytes, file_bytes, open_files = limits
-        rlimits.restrict(
-            int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), processes if processes > 1 else 0
-        )
+        # the zygote is counted too, and where its user is still root, what process 1 came from
+        tasks = processes + 1 + (os.getuid() == 0) if processes > 1 else 0
+        rlimits.restrict(int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), tasks)
         if self._level is not Level.NONE:
             self._filters[processes > 1].enter(prepared=True)
 
