@@ -138,6 +138,11 @@ class RewardSpec:
         """Whether the reward reads token ids."""
         return any(p.name == "completion_ids" for p in self.parameters)
 
+    @property
+    def jailed(self) -> bool:
+        """Whether its calls use a jail: it takes a Sandbox, or is given as text."""
+        return any(p.supplied for p in self.parameters) or hasattr(self.function, "source_text")
+
     def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Gives the arguments that a call as a plain function need not give, and has not given."""
         return {p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in given}

@@ -8,7 +8,7 @@ import os
 import queue
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +140,7 @@ class Runtime:
                 )
             except SandboxError as refused:
                 raise RewardLoadError(str(refused)) from refused
-            self._finalizer = weakref.finalize(self, self._pool.close)
+            self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
 
     @property
     def names(self) -> list[str]:
@@ -230,7 +230,8 @@ class Runtime:
         """Ends the workers. A second call does nothing; a batch on its way fails."""
         self._closed = True
         if self._pool is not None:
-            self._pool.close()
+            self._finalizer()
+            self._pool.close()  # the finalizer acts once; a second caller waits all the same
 
     def __enter__(self) -> Runtime:
         return self.start()
@@ -362,6 +363,22 @@ def _translated(error: BaseException) -> BaseException:
         return error
     translated.__cause__ = error
     return translated
+
+
+def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
+    """Gives what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
+    if not any(reward.spec.jailed for reward in rewards):
+        return None
+    from sandbox.client import remove_stale_folders  # not at the end: at exit it can no longer be imported
+
+    return remove_stale_folders
+
+
+def _end(pool: WorkerPool, clean: Callable[[], None] | None) -> None:
+    """End the workers."""
+    pool.close()
+    if clean is not None:
+        clean()
 
 
 def _target(reward: Reward[..., Any]) -> Target:

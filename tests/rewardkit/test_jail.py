@@ -1,0 +1,296 @@
+"""Rewards that take a Sandbox: one jail a process, in every lane, and its own faults are never scores."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from rewardkit import Cause, InfrastructureError, Outcome, Rollout, Runtime, Score, Status, group_reward, reward
+from rewardkit.jail import shared_sandbox
+from sandbox import ExecutionStatus, Sandbox
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _jail() -> None:
+    try:
+        shared_sandbox()
+    except InfrastructureError as reason:
+        pytest.skip(f"no jail here: {reason}")
+
+
+@reward
+def runs(completion: str, jail: Sandbox, unused: int = 0) -> Score:
+    """Whether the completion runs; says which process answered."""
+    status = jail.run(completion).status
+    return Score(float(status is ExecutionStatus.OK), metrics={"zygote": jail.processes[0], "worker": os.getpid()})
+
+
+@reward(concurrency=3)
+def runs_on_threads(completion: str, sandbox: Sandbox | None = None) -> float:
+    """The same on threads, of a parameter with a default."""
+    assert sandbox is not None
+    return float(sandbox.run(completion).status is ExecutionStatus.OK)
+
+
+@reward(concurrency=3)
+async def runs_on_a_loop(completion: str, sandbox: Sandbox) -> float:
+    """The same on an event loop."""
+    result = await asyncio.to_thread(sandbox.run, completion)
+    return float(result.status is ExecutionStatus.OK)
+
+
+@group_reward
+def all_run(completions: list[str], sandbox: Sandbox) -> list[float]:
+    """The same for a group."""
+    return [float(result.status is ExecutionStatus.OK) for result in sandbox.run_many(completions)]
+
+
+REWARDS = [runs, runs_on_threads, runs_on_a_loop, all_run]
+ROWS = [Rollout("p", text) for text in ("print(1)", "1/0", "import os; os._exit(0)", "import socket; socket.socket()")]
+
+
+def test_a_sandbox_is_no_column() -> None:
+    """Whatever its name, the parameter is filled by the runtime; a dataset need not have it."""
+    assert (("completion", "jail"), ()) == (tuple(p.name for p in runs.spec.parameters[:2]), runs.spec.required_columns)
+    assert frozenset({"unused"}) == runs.spec.wanted_columns
+
+
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+def test_every_lane_fills_it(lane: str) -> None:
+    """Serial, threads, event loop and inline lanes give each reward a jail that works, and scores are right."""
+    with Runtime(REWARDS, lane=lane, workers=2) as runtime:
+        scores = runtime.score(ROWS).scores
+    assert {one.name: [1.0, 0.0, 1.0, 0.0] for one in REWARDS} == {
+        name: list(map(_no_none, s)) for name, s in scores.items()
+    }
+
+
+def _no_none(score: float | None) -> float:
+    assert score is not None
+    return score
+
+
+def test_it_is_filled_where_the_reward_is_called_as_a_function() -> None:
+    """Left out it is this process's own, by position or by keyword of the others; one that is given is taken."""
+    assert 1.0 == runs(completion="print(1)").value
+    assert 0.0 == runs("1/0").value
+    with Sandbox(workers=1) as own:
+        assert own.processes == [int(runs("1", jail=own).metrics["zygote"])]
+    assert own.processes == []
+
+
+def test_one_process_has_one_jail_for_all_calls() -> None:
+    """Calls of one worker are evaluated by one zygote, which is another than the caller's."""
+    with Runtime([runs], workers=1) as runtime:
+        outcomes = [*runtime.score(ROWS)["runs"], *runtime.score(ROWS)["runs"]]
+    assert 1 == len({(outcome.metrics["worker"], outcome.metrics["zygote"]) for outcome in outcomes})
+    assert outcomes[0].metrics["zygote"] not in shared_sandbox().processes
+
+
+def test_a_jail_fits_in_a_worker_with_little_memory() -> None:
+    """The limit on a worker's memory leaves room for its jail, whose processes inherit it."""
+    with Runtime([runs], workers=1, memory_bytes=512 << 20) as runtime:
+        assert [1.0, 0.0, 1.0, 0.0] == runtime.score(ROWS).scores["runs"]
+
+
+def test_a_reward_that_closes_its_jail_gets_another() -> None:
+    """Leaving a with statement keeps it open; closing it costs no later call."""
+
+    @reward
+    def careless(completion: str, sandbox: Sandbox) -> float:
+        with sandbox as same:
+            same.run("1")
+        status = sandbox.run("1").status
+        sandbox.close()
+        return float(status is ExecutionStatus.OK)
+
+    with Runtime([careless], workers=1) as runtime:
+        assert [1.0] * 4 == runtime.score(ROWS).scores["careless"]
+
+
+def test_annotations_that_are_strings_are_known() -> None:
+    """A reward that travels by value keeps its parameter, and pickles."""
+
+    def local(completion: str, box: Sandbox) -> float:
+        return float(box.run(completion).status is ExecutionStatus.OK)
+
+    marked = reward(local)
+    assert marked.spec.jailed
+    assert runs is pickle.loads(pickle.dumps(runs))
+    with Runtime([marked], workers=1) as runtime:
+        assert [1.0, 0.0, 1.0, 0.0] == runtime.score(ROWS).scores["local"]
+
+
+def test_importing_rewardkit_loads_no_sandbox_client() -> None:
+    """Whoever needs no jail does not pay for one, not even where annotations are read."""
+    probe = (
+        "import sys, rewardkit\n"
+        "@rewardkit.reward\ndef one(completion: str, n: int | None = None) -> float:\n    return 1.0\n"
+        "one(completion='a')\n"
+        "print([m for m in sys.modules if m in ('sandbox.client', 'sandbox.restricted', 'RestrictedPython')])"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "[]" == done.stdout.strip()
+
+
+def test_the_level_is_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REWARDKIT_SANDBOX_LEVEL holds for the workers that are started under it."""
+
+    @reward
+    def level(completion: str, sandbox: Sandbox) -> Score:
+        return Score(1.0, reason=sandbox.run("1").level)
+
+    monkeypatch.setenv("REWARDKIT_SANDBOX_LEVEL", "standard")
+    with Runtime([level], workers=1) as runtime:
+        assert "standard" == runtime.score(ROWS[:1])["level"][0].reason
+
+
+def _only(runtime: Runtime, row: Rollout = ROWS[0]) -> Outcome:
+    with runtime:
+        (outcomes,) = runtime.score([row]).outcomes.values()
+    return outcomes[0]
+
+
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ("REWARDKIT_SANDBOX_LEVEL", "REWARDKIT_SANDBOX_LEVEL='firm': expected one of auto, strict, standard"),
+        ("REWARDKIT_SANDBOX_PROFILE", "REWARDKIT_SANDBOX_PROFILE='firm': expected one of python, numpy"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_infrastructure(
+    monkeypatch: pytest.MonkeyPatch, variable: str, words: str
+) -> None:
+    """It is no completion's fault: nothing is scored, and the message names the variable and the choices."""
+    monkeypatch.setenv(variable, "firm")
+    outcome = _only(Runtime([runs], workers=1, max_infrastructure_rate=1.0))
+    assert (Cause.INFRASTRUCTURE, None, 3) == (outcome.cause, outcome.score, outcome.attempts)
+    assert words in (outcome.error or "")
+
+
+def test_a_jail_that_cannot_be_started_is_infrastructure() -> None:
+    """No jail, no score."""
+    script = (
+        "import sys\n"
+        "from rewardkit import Rollout, Runtime\n"
+        "sys.path.insert(0, 'tests/rewardkit')\n"
+        "from sandbox import Sandbox\n"
+        "def runs(completion: str, sandbox: Sandbox) -> float:\n    return 1.0\n"
+        "sys.executable = '/nonexistent'\n"
+        "with Runtime([runs], lane='inline', max_infrastructure_rate=1.0) as runtime:\n"
+        "    outcome = runtime.score([Rollout('p', 'c')])['runs'][0]\n"
+        "print(outcome.cause, outcome.score, outcome.attempts, outcome.error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert "infrastructure None 3 no jail for rewards" == done.stdout[:41], done.stderr
+
+
+def test_a_jail_that_fails_again_and_again_is_infrastructure() -> None:
+    """A result of status infrastructure never reaches the reward, which would take it for a wrong answer."""
+
+    @reward
+    def naive(completion: str, sandbox: Sandbox) -> float:
+        for zygote in sandbox.processes:  # none is left at the second attempt
+            os.kill(zygote, signal.SIGKILL)
+        sys.executable = "/nonexistent"
+        return float(sandbox.run(completion).status is ExecutionStatus.OK)
+
+    outcome = _only(Runtime([naive], workers=1, max_infrastructure_rate=1.0))
+    assert (Status.FAILED, Cause.INFRASTRUCTURE, None) == (outcome.status, outcome.cause, outcome.score)
+
+
+@pytest.mark.parametrize("how", ["run", "call", "judge", "run_many", "call_many"])
+def test_every_way_into_a_failing_jail_raises(how: str) -> None:
+    """Each method of the Sandbox that a reward is given raises InfrastructureError; the jail is then made anew."""
+
+    @reward
+    def tries(completion: str, sandbox: Sandbox) -> float:
+        executable, sys.executable = sys.executable, "/nonexistent"
+        os.kill(sandbox.processes[0], signal.SIGKILL)
+        ways: dict[str, Any] = {
+            "run": lambda: sandbox.run("1"),
+            "call": lambda: sandbox.call("def f(): return 1", "f", [()]),
+            "judge": lambda: sandbox.judge("def f(): return 1", "assert f() == 1", entry_point="f"),
+            "run_many": lambda: sandbox.run_many(["1", "2"]),
+            "call_many": lambda: sandbox.call_many([("def f(): return 1", "f", [()])]),
+        }
+        try:
+            ways[how]()
+        except InfrastructureError:
+            sys.executable = executable
+            return float(sandbox.run("1").status is ExecutionStatus.OK)
+        return 0.0
+
+    assert 1.0 == _only(Runtime([tries], workers=1)).score
+
+
+def _all_folders() -> set[str]:
+    return set(glob.glob(os.path.join(tempfile.gettempdir(), "rewardkit-jail-*")))
+
+
+def test_no_jail_outlives_its_worker() -> None:
+    """A worker that is killed at its deadline, with an evaluation under way, takes its zygote along."""
+
+    @reward(timeout_s=1.0)
+    def hangs(completion: str, sandbox: Sandbox) -> Score:
+        if completion == "hang":
+            sandbox.run("while True: pass")
+        return Score(1.0, metrics={"zygote": sandbox.processes[0]})
+
+    with Runtime([hangs], workers=1) as runtime:
+        (first,) = runtime.score([Rollout("p", "c")])["hangs"]
+        zygote = psutil.Process(int(first.metrics["zygote"]))
+        inside = [zygote, *zygote.children(recursive=True)]
+        (hung,) = runtime.score([Rollout("p", "hang")])["hangs"]
+        _, alive = psutil.wait_procs(inside, timeout=10)
+        (last,) = runtime.score([Rollout("p", "c")])["hangs"]
+    assert (Cause.TIMEOUT, 1.0, []) == (hung.cause, last.score, alive)
+
+
+def test_closing_a_runtime_leaves_no_process_and_no_directory() -> None:
+    """After close() the workers' zygotes are gone, and what they had in the directory for temporary files."""
+    with Runtime([runs, runs_on_threads], workers=2) as runtime:
+        runtime.score(ROWS * 3)
+        workers = [psutil.Process(worker) for worker in runtime.processes]
+        inside = [process for worker in workers for process in worker.children(recursive=True)]
+        own = {one for one in _all_folders() if int(one.split("-")[-2]) in runtime.processes}
+        assert len(workers) <= len(own) <= len(inside)
+    _, alive = psutil.wait_procs(inside, timeout=10)
+    assert ([], set()) == (alive, own & _all_folders())
+
+
+def test_no_jail_outlives_a_caller_that_is_killed() -> None:
+    """SIGKILL of the process that owns the runtime ends its workers and their zygotes."""
+    script = (
+        "import time\n"
+        "from rewardkit import Rollout, Runtime\n"
+        "from sandbox import Sandbox\n"
+        "def runs(completion: str, sandbox: Sandbox) -> float:\n    return float(sandbox.processes[0])\n"
+        "runtime = Runtime([runs], workers=1).start()\n"
+        "print(int(runtime.score([Rollout('p', 'c')]).totals[0]), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT) as caller:
+        assert caller.stdout is not None
+        zygote = psutil.Process(int(caller.stdout.readline()))
+        everything = [*psutil.Process(caller.pid).children(recursive=True)]
+        assert zygote in everything
+        caller.kill()
+    deadline = time.monotonic() + 20
+    while any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in everything):
+        assert time.monotonic() < deadline, everything
+        time.sleep(0.05)

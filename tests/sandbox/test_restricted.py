@@ -1,0 +1,417 @@
+"""The gate for functions given as text: what it lets through, what it refuses and where, and the jail behind it."""
+
+from __future__ import annotations
+
+import dataclasses
+import marshal
+import pickle
+import textwrap
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sandbox import CallValue, Sandbox, guards
+from sandbox.errors import RestrictedSourceError, SandboxUnavailableError
+from sandbox.restricted import MAX_TEXT_CHARS, check_source
+
+ADDED = marshal.dumps(compile("def _leave(value):\n    return {'value': value}\nUNIT = 7\n", "added.py", "exec"))
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """One jail for all tests of this module."""
+    try:
+        with Sandbox(workers=1) as sandbox:
+            yield sandbox
+    except SandboxUnavailableError as reason:
+        pytest.skip(f"no jail here: {reason}")
+
+
+def _told(sandbox: Sandbox, text: str, **arguments: Any) -> dict[str, Any]:
+    """What calling ``f`` of a text says."""
+    result = sandbox.call(*check_source(text).call("f", ADDED, arguments))
+    assert result.value is not None, result
+    (value,) = result.value
+    assert isinstance(value, CallValue)
+    assert value.ok, (value, result)
+    told: dict[str, Any] = value.value
+    return {**told, "stdout": result.stdout}
+
+
+def _body(text: str) -> str:
+    """A function ``f`` with that body."""
+    return "def f(x=None):\n" + textwrap.indent(textwrap.dedent(text).strip("\n"), "    ") + "\n"
+
+
+def _text(text: str) -> str:
+    return textwrap.dedent(text).strip("\n") + "\n"
+
+
+MODULES = """
+return [
+    math.sqrt(4), re.findall('a', 'aba'), json.loads('[1]'), statistics.mean([1, 3]), string.digits[:2],
+    list(itertools.chain([1], [2])), functools.reduce(max, [1, 3]), str(D('1.50')), str(fractions.Fraction(1, 2)),
+    datetime.date(2024, 1, 2).isoformat(), unicodedata.name('a'), difflib.SequenceMatcher(None, 'ab', 'ab').ratio(),
+    isinstance({}, Mapping), collections.abc.Sized is not None, decimal.Decimal('2') == 2,
+]
+"""
+BUILTINS = """
+a = [3, 1, 2]
+return [
+    sorted(a), tuple(a), list(zip(a, 'ab')), sum(a), min(a), max(a), list(enumerate(a))[0], any(a), all(a),
+    list(map(str, a)), list(filter(None, [0, 1])), list(reversed(a)), next(iter(a)), list(range(2)), round(1.25, 1),
+    abs(-1), dict(a=1), set(a), frozenset(a), divmod(7, 2), pow(2, 3), ord('a'), chr(97), hex(9), bin(2), repr('a'),
+    isinstance(1, int), len(a), bool(a), format(3, '>2'), callable(len), bytes([65]), complex(1, 2),
+]
+"""
+IMPORTS = "".join(f"import {name}\n" for name in sorted(guards.MODULES))
+ALLOWED: dict[str, tuple[str, Any]] = {
+    "in-place operators": (
+        _body("""
+            n = 1
+            n += 2
+            d = {'a': [1]}
+            d['a'] += [2]
+            d['a'][0] *= 5
+            return n, d
+        """),
+        (3, {"a": [5, 2]}),
+    ),
+    "classes": (
+        _text("""
+            class A:
+                kind = 'a'
+                def __init__(self, n):
+                    self.n = n
+                    self.n += 1
+                @property
+                def twice(self):
+                    return self.n * 2
+                def __len__(self):
+                    return self.n
+
+            class B(A):
+                @staticmethod
+                def one():
+                    return 1
+
+            def f():
+                return [B(3).twice, B.one(), len(B(2)), B.kind]
+        """),
+        [8, 1, 3, "a"],
+    ),
+    "unpacking": (_body("(a, (b, *c)), d = (1, (2, 3, 4)), 5\nreturn [a, b, c, d]"), [1, 2, [3, 4], 5]),
+    "unpacking in a loop": (_body("return [i * a for i, (a, b) in enumerate(zip([1, 2], 'ab'))]"), [0, 2]),
+    "comprehensions": (
+        _body("return [v for v in range(3) if v], {v for v in 'aa'}, {k: v for k, v in [(1, 2)]}, sum(v for v in [1])"),
+        ([1, 2], {"a"}, {1: 2}, 1),
+    ),
+    "annotations": (
+        _text("""
+            from __future__ import annotations
+            LIMIT: Final[int] = 3
+            def f(x: Unknown[int] = None, *y: int, **z: str) -> Whatever:
+                n: int = 2
+                m: str
+                return LIMIT + n
+        """),
+        5,
+    ),
+    "f-strings": (_body("a = 1.5\nreturn f'{a:.2f} {a!r:>5} {a=}'"), "1.50   1.5 a=1.5"),
+    "str.format": (_body("return '{:.1f} {b[1]} {a.real}'.format(1.25, a=2, b=[3, 4])"), "1.2 4 2"),
+    "str.format as a function": (_body("return list(map(str.format, ['{}!'] * 2, 'ab'))"), ["a!", "b!"]),
+    "format_map": (_body("return '{a}'.format_map({'a': 1})"), "1"),
+    "starred calls": (
+        _body("""
+            def g(*a, **k):
+                return a, k
+            return g(*[1], *(2,), **{'c': 3})
+        """),
+        ((1, 2), {"c": 3}),
+    ),
+    "nonlocal and global": (
+        _text("""
+            N = 1
+            def f():
+                global N
+                N += 1
+                m = 0
+                def g():
+                    nonlocal m
+                    m += 5
+                g()
+                return N + m
+        """),
+        7,
+    ),
+    "names with one underscore": (
+        "_LIMIT = 2\ndef _half(n):\n    return n / _LIMIT\n" + _body("_ = 3\nreturn _half(_)"),
+        1.5,
+    ),
+    "exceptions": (
+        _body("""
+            try:
+                int('x')
+            except (ValueError, TypeError) as e:
+                return str(e)[:7]
+            finally:
+                pass
+        """),
+        "invalid",
+    ),
+    "generators": (
+        _body("""
+            def g():
+                yield 1
+                yield from [2]
+            return list(g())
+        """),
+        [1, 2],
+    ),
+    "walrus, lambda, conditional": (
+        _body("return [y for v in [1, 2] if (y := (lambda t: t + 1)(v)) > 2] if True else 0"),
+        [3],
+    ),
+    "getattr and hasattr": (
+        _body("return getattr('a', 'upper')(), hasattr('a', 'no'), getattr('a', 'no', 4)"),
+        ("A", False, 4),
+    ),
+    "type of one argument": (_body("return type(3) is int"), True),
+    "changing collections": (
+        "from collections import Counter, defaultdict\n"
+        + _body("""
+            d = defaultdict(list)
+            d['a'].append(1)
+            c = Counter('ab')
+            c['a'] += 1
+            del c['b']
+            return dict(d), dict(c)
+        """),
+        ({"a": [1]}, {"a": 2}),
+    ),
+    "a name of ours": (_body("return UNIT"), 7),
+    "a name that hides a builtin": ("def open(n):\n    return n\n" + _body("return open(4)"), 4),
+    "literal_eval": (
+        "from ast import literal_eval\nimport ast\n" + _body("return literal_eval('[1]') + ast.literal_eval('[2]')"),
+        [1, 2],
+    ),
+    "every module": (
+        IMPORTS + "from collections.abc import Mapping\nfrom decimal import Decimal as D\n" + _body(MODULES),
+        [
+            2.0, ["a", "a"], [1], 2, "01", [1, 2], 3, "1.50", "1/2", "2024-01-02", "LATIN SMALL LETTER A", 1.0,
+            True, True, True,
+        ],
+    ),
+    "the everyday builtins": (
+        _body(BUILTINS),
+        [
+            [1, 2, 3], (3, 1, 2), [(3, "a"), (1, "b")], 6, 1, 3, (0, 3), True, True,
+            ["3", "1", "2"], [1], [2, 1, 3], 3, [0, 1], 1.2,
+            1, {"a": 1}, {1, 2, 3}, frozenset({1, 2, 3}), (3, 1), 8, 97, "a", "0x9", "0b10", "'a'",
+            True, 3, True, " 3", True, b"A", 1 + 2j,
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), ALLOWED.values(), ids=ALLOWED)
+def test_everyday_python_runs(sandbox: Sandbox, text: str, expected: Any) -> None:
+    """What everyday code needs passes the gate and gives in the jail what it gives in Python."""
+    told = _told(sandbox, text)
+    assert {"value": expected, "dropped": 0, "stdout": ""} == told
+
+
+REFUSED = {
+    "an import": ("import os", (1, 1), "import os"),
+    "an import from": ("x = 1\nfrom subprocess import run", (2, 1), "import subprocess"),
+    "an import in a function": (_body("import socket"), (2, 5), "import socket"),
+    "a module inside an allowed one": ("import json.decoder", (1, 1), "import json.decoder"),
+    "a module that an allowed one has imported": ("from statistics import sys", (1, 1), "statistics.sys"),
+    "the same as an attribute": ("import statistics as s\ns.sys.modules", (2, 3), "statistics.sys"),
+    "ast.parse": ("import ast\nx = ast.parse('1')", (2, 9), "ast.parse"),
+    "compile of ast": ("from ast import literal_eval, parse", (1, 1), "ast.parse"),
+    "string.Formatter": ("from string import Formatter", (1, 1), "string.Formatter"),
+    "everything": ("from math import *", (1, 1), "math.*"),
+    "a relative import": ("from . import x", (1, 1), "import ."),
+    "importlib by name": ("__import__('os')", (1, 1), "__import__"),
+    "open": (_body("return open('/etc/passwd').read()"), (2, 12), "open"),
+    "eval": (_body("return eval('1')"), (2, 12), "eval"),
+    "exec under another name": ("run = exec", (1, 7), "exec"),
+    "compile": ("compile('1', '', 'eval')", (1, 1), "compile"),
+    "globals": ("globals()", (1, 1), "globals"),
+    "vars": ("vars()", (1, 1), "vars"),
+    "input": ("input()", (1, 1), "input"),
+    "setattr": ("setattr(len, 'a', 1)", (1, 1), "setattr"),
+    "a dunder attribute": (_body("return ().__class__.__bases__"), (2, 25), "__bases__"),
+    "an attribute with an underscore": ("'é'; x._y", (1, 8), "_y"),
+    "an attribute in an f-string": ("f'{x.__class__}'", (1, 6), "__class__"),
+    "a frame": (_body("return (i for i in x).gi_frame"), (2, 27), "gi_frame"),
+    "a dunder name": ("x = __builtins__", (1, 5), "__builtins__"),
+    "__name__": ("if __name__ == '__main__': pass", (1, 4), "__name__"),
+    "a guard's name": ("def _getattr_(of, name): pass", (1, 1), "_getattr_"),
+    "a guard's name as an argument": ("lambda _write_: 1", (1, 8), "_write_"),
+    "a guard's name by import": ("import math as _getattr_", (1, 1), "_getattr_"),
+    "a guard's name as a global": (_body("global _write_"), (2, 5), "_write_"),
+    "a dangerous method": ("class A:\n    def __del__(self): pass", (2, 5), "__del__"),
+    "a metaclass": ("class A(metaclass=B): pass", (1, 1), "A"),
+    "async def": ("\nasync def f(): pass", (2, 1), "async def"),
+    "match": ("match 1:\n    case int(real=r): pass", (1, 1), "match"),
+    "except*": ("try: pass\nexcept* ValueError: pass", (1, 1), "except*"),
+    "what is no Python": ("x = 1\n  y = 2", (2, 2), "syntax"),
+    "a return outside": ("return 1", (1, 1), "syntax"),
+    "NUL": ("x = '\0'", (1, 1), "syntax"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place", "construct"), REFUSED.values(), ids=REFUSED)
+def test_what_leads_further_is_refused_with_its_place(text: str, place: tuple[int, int], construct: str) -> None:
+    """The error names line, column and construct, and nothing is run."""
+    with pytest.raises(RestrictedSourceError) as caught:
+        check_source(text)
+    error = caught.value
+    if construct == "syntax":  # where Python sees a fault in syntax differs between its versions
+        assert (place[0], construct) == (error.line, error.construct)
+    else:
+        assert (*place, construct) == (error.line, error.column, error.construct)
+    assert str(error).startswith(f"line {error.line}, column {error.column}: ")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(error), error.construct) == (str(again), again.construct)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-" * 90_000 + "1",
+        "a" + ".b" * 40_000,
+        "x" + "+x" * 45_000,
+        "[" * 5_000 + "]" * 5_000,
+        "if x: pass\n" + "elif x: pass\n" * 7_000,
+        "lambda: " * 10_000 + "1",
+        "'\ud800'",
+        "x" * (MAX_TEXT_CHARS + 1),
+        "9" * 50_000,
+    ],
+    ids=["minus", "attributes", "sum", "brackets", "elif", "lambdas", "surrogate", "long", "digits"],
+)
+def test_a_text_made_to_break_the_gate_is_refused(text: str) -> None:
+    """Deep nesting, odd characters and great length end in the named error, and this process lives on."""
+    with pytest.raises(RestrictedSourceError):
+        check_source(text)
+
+
+def test_refusals_say_what_to_do() -> None:
+    """What people try first has a hint."""
+    with pytest.raises(RestrictedSourceError, match="Optional and Union may stand in annotations without it"):
+        check_source("from typing import Optional")
+    with pytest.raises(RestrictedSourceError, match="allowed are ast, collections"):
+        check_source("import os")
+
+
+def test_odd_but_legal_texts_warn_nobody() -> None:
+    """A text with an odd escape or comparison is the author's affair."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert {"f"} == set(check_source("def f(x):\n    return x is 1 or '\\d'\n").functions)
+
+
+AT_RUN_TIME = {
+    "getattr": (_body("return getattr((), '__cl' + 'ass__')"), "AttributeError", 2),
+    "getattr with a default": (_body("return getattr((), '__cl' + 'ass__', 3)"), "AttributeError", 2),
+    "getattr under another name": (_body("return list(map(getattr, [()], ['__class__']))"), "AttributeError", 2),
+    "a name that is a str of its own": (
+        "class S(str):\n    pass\n" + _body("return getattr((), S('__class__'))"),
+        "TypeError",
+        4,
+    ),
+    "a frame": (_body("return getattr((i for i in []), 'gi_' + 'frame')"), "AttributeError", 2),
+    "str.format": (_body("return '{0.__class__}'.format(1)"), "AttributeError", 2),
+    "str.format with a nested specification": (_body("return '{0:{0.__class__}}'.format(1)"), "AttributeError", 2),
+    "format of a derived str": (
+        "class S(str):\n    pass\n" + _body("return S('{0.__class__}').format(1)"),
+        "AttributeError",
+        4,
+    ),
+    "str.format as a function": (_body("return list(map(str.format, ['{0.__class__}'], [1]))"), "AttributeError", 2),
+    "format_map": (_body("return '{a.__class__}'.format_map({'a': 1})"), "AttributeError", 2),
+    "a module's module": (
+        "import statistics\nstatistics = statistics\n" + _body("return statistics.sys"),
+        "AttributeError",
+        4,
+    ),
+    "changing a module": ("import json\n" + _body("json.loads = len"), "TypeError", 3),
+    "changing a builtin type": (_body("int.real = 3"), "TypeError", 2),
+    "changing a function": (_body("f.name = 3"), "TypeError", 2),
+    "type of three arguments": (_body("return type('A', (), {})"), "TypeError", 2),
+    "print to a file": (_body("print(1, file=x)"), "TypeError", 2),
+    "a name that nobody defines": (_body("return nothing"), "NameError", 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind", "line"), AT_RUN_TIME.values(), ids=AT_RUN_TIME)
+def test_what_only_shows_at_run_time_is_refused_there(sandbox: Sandbox, text: str, kind: str, line: int) -> None:
+    """The guards raise in the jail, at a line of the text."""
+    raised = _told(sandbox, text)["raised"]
+    assert (kind, [(line, "f")]) == (raised["type"], raised["frames"])
+
+
+def test_a_text_that_slips_through_the_gate_is_still_in_the_jail(sandbox: Sandbox) -> None:
+    """Code that has every builtin of Python gains nothing by it."""
+    text = _body("return _getattr_.__globals__['builtins'].__import__('socket').socket()")
+    ungated = marshal.dumps(compile(text, guards.FILE_NAME, "exec"))
+    checked = dataclasses.replace(check_source(_body("pass")), code=ungated)
+    result = sandbox.call(*checked.call("f", ADDED, {}))
+    assert result.value is not None
+    assert "PermissionError" == result.value[0].value["raised"]["type"]
+
+
+def test_prints_leave_the_jail_up_to_a_limit(sandbox: Sandbox) -> None:
+    """Characters beyond the limit are counted and not written; lone surrogates are escaped."""
+    text = _body(f"""
+        print('a', 1, sep='-', end='!')
+        print('\\ud800')
+        print('x' * {guards.PRINTED_CHARS})
+        print('y')
+    """)
+    told = _told(sandbox, text)
+    whole = "a-1!\ud800\n" + "x" * guards.PRINTED_CHARS + "\ny\n"
+    kept = whole[: guards.PRINTED_CHARS].replace("\ud800", "\\ud800")
+    assert (kept, len(whole) - guards.PRINTED_CHARS) == (told["stdout"], told["dropped"])
+
+
+def test_errors_have_the_lines_of_the_text(sandbox: Sandbox) -> None:
+    """The frames are the text's own, by the lines that its author wrote, from the outermost in."""
+    text = _text("""
+        import re
+
+        def g(n):
+            counts = {}
+            counts['a'] += n
+
+
+        def f(n):
+            return [g(m)
+                    for m in [n]]
+    """)
+    raised = _told(sandbox, text, n=1)["raised"]
+    assert ("KeyError", "'a'", (9, "f"), (5, "g")) == (
+        raised["type"],
+        raised["message"],
+        raised["frames"][0],
+        raised["frames"][-1],
+    )
+
+
+def test_two_calls_of_a_text_share_nothing(sandbox: Sandbox) -> None:
+    """Each evaluation runs the text anew."""
+    text = "SEEN = []\n" + _body("SEEN.append(1)\nreturn len(SEEN)")
+    assert [1, 1] == [_told(sandbox, text)["value"] for _ in range(2)]
+
+
+def test_every_builtin_is_given_guarded_or_left_out_on_purpose() -> None:
+    """The builtins that read, write, evaluate or look inside are not among those given."""
+    given = guards.SAFE_BUILTINS | guards.GUARDED_BUILTINS
+    dangerous = {"open", "eval", "exec", "compile", "input", "globals", "locals", "vars", "dir", "setattr", "delattr",
+                 "memoryview", "breakpoint", "help", "super", "exit", "quit"}  # fmt: skip
+    assert set() == given & dangerous
