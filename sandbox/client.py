@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from sandbox import plain
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxUnavailableError
-from sandbox.inside import CALLS, PROGRAM, TOO_LARGE
+from sandbox.inside import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
@@ -460,7 +460,7 @@ class _Zygote:
             cpu_s = limits.timeout_s if limits.cpu_s is None else limits.cpu_s
             largest = max(limits.output_bytes, limits.file_bytes) + 1
             order = ORDER.pack(
-                kind, limits.timeout_s, cpu_s, limits.memory_bytes, largest, limits.file_bytes, limits.open_files,
+                kind, limits.timeout_s, cpu_s, limits.memory_bytes, largest, limits.open_files, limits.file_bytes,
                 min(limits.processes, 255),
             )  # fmt: skip
             self._control.send(order)
@@ -476,12 +476,15 @@ class _Zygote:
 
     def _read(self, limits: Limits) -> tuple[dict[str, bytes], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
         """Read what the children left, at most one byte more than each may be, and empty the files."""
-        outputs = {name: os.pread(self._files[name], limits.output_bytes + 1, 0) for name in ("stdout", "stderr")}
-        room = 2 * limits.output_bytes + (1 << 20)
-        results = _lines(os.pread(self._files["results"], room, 0))
-        verdict = _lines(os.pread(self._files["verdict"], room, 0))
+        most = limits.output_bytes
+        outputs = {name: self._content(name, most + 1) for name in ("stdout", "stderr")}
+        results, verdict = (_lines(self._content(name, 2 * most + (1 << 20))) for name in ("results", "verdict"))
         self._empty_files()
         return outputs, results, verdict
+
+    def _content(self, name: str, most: int) -> bytes:
+        descriptor = self._files[name]
+        return os.pread(descriptor, min(most, os.fstat(descriptor).st_size), 0)
 
     def _empty_files(self) -> None:
         for name in FILES:
@@ -656,7 +659,8 @@ class _Evaluation:
             return ExecutionStatus.MEMORY, "the kernel ended it, most likely for want of memory"
         if ended_by is not None:
             return ExecutionStatus.KILLED, f"ended by {_signal_name(ended_by)}"
-        if "MemoryError" in kinds:
+        if "MemoryError" in kinds or code == NO_MEMORY:
+            words = words or "MemoryError"
             return ExecutionStatus.MEMORY, f"{words} (it may have {limits.memory_bytes:,} bytes)"
         if "PermissionError" in kinds:
             return ExecutionStatus.FORBIDDEN, words

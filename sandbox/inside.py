@@ -33,6 +33,8 @@ REQUEST, RESULTS, PEER = 3, 4, 5
 
 TOO_LARGE = 81
 """Exit code of a child whose results are larger than they may be."""
+NO_MEMORY = 80
+"""Exit code of a child that had not even the memory to say that it has none."""
 
 _MAX_WORDS, _MAX_LAST, _MAX_TEXT = 2_000, 400, 300
 _ANY_LENGTH = 1 << 32
@@ -61,7 +63,7 @@ def perform(kind: int) -> None:
     except BaseException as fault:
         if kind == JUDGE:  # ours, and trusted; elsewhere it is the completion's affair
             _emit({"fault": _describe(fault)["message"]})
-        code = 1
+        code = NO_MEMORY if isinstance(fault, MemoryError) else 1
     finally:
         _exit(code)
 
