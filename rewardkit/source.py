@@ -172,8 +172,9 @@ class _JailedFunction:
                 raise RewardTextError(f"returned {words}; expected a finite number, a Score or None", Cause.BAD_RETURN)
             case {"raised": {"type": kind, "message": message, "frames": frames}}:
                 raise self._raised(kind, message, frames)
+        cause = _CAUSES.get(str(result.status), Cause.EXCEPTION)
         words = result.error or (value.error if value is not None else "") or "the jail ended without an answer"
-        raise RewardTextError(words, _CAUSES.get(str(result.status), Cause.EXCEPTION))
+        raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else words, cause)
 
     def _raised(self, kind: Any, message: Any, frames: Any) -> RewardTextError:
         lines = self.source_text.splitlines()
