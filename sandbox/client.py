@@ -771,8 +771,12 @@ def _packages(profile: Profile) -> tuple[list[str], list[str]]:
 def _probe(zygote: _Zygote, source: str) -> str:
     request = {"source": source, "args": [], "files": {}, "inputs": [""]}
     limits = Limits(timeout_s=20, memory_bytes=1 << 31)
-    result = zygote.evaluate(PROGRAM, limits, marshal.dumps(request)).results(1, Level.NONE)[0]
-    if result.status is not ExecutionStatus.OK:
+    try:
+        result = zygote.evaluate(PROGRAM, limits, marshal.dumps(request)).results(1, Level.NONE)[0]
+    except (OSError, EOFError) as fault:
+        raise SandboxUnavailableError(f"the attacks that prove it could not be tried: {fault}") from None
+    if result.status is not ExecutionStatus.OK or not result.stdout.startswith("["):
+        zygote.close()
         raise SandboxUnavailableError(f"the attacks that prove it could not be tried: {result.error}\n{result.stderr}")
     return result.stdout
 
