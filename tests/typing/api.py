@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from rewardkit import Outcome, Reward, Rollout, Runtime, Score, ScoreBatch, clip, gate, group_reward, reward
+from rewardkit import (
+    Outcome,
+    Reward,
+    Rollout,
+    Runtime,
+    Score,
+    ScoreBatch,
+    clip,
+    gate,
+    group_reward,
+    reward,
+    reward_from_source,
+)
+from sandbox import Sandbox
 
 
 @reward
@@ -25,6 +38,12 @@ def diverse(completions: list[str], answer: float) -> list[float | None]:
     return [None for _ in completions]
 
 
+@reward(timeout_s=30.0)
+def runs(completion: str, sandbox: Sandbox) -> float:
+    return float(sandbox.run(completion).status == "ok")
+
+
+text: Reward[..., object] = reward_from_source("def f(): return 1", "f", timeout_s=2.0, score_range=(0, 1))
 plain: Score | float | None = correct(completion="4", prompt="2+2=", answer="4.0")
 exact_types: float = exact.function("4", "4")
 total = 0.8 * correct + 0.2 * exact
