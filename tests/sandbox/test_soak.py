@@ -1,0 +1,125 @@
+"""Many evaluations with hostile ones among them: every result right and in order; nothing leaks."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from sandbox import ExecutionResult, ExecutionStatus, Limits, Sandbox
+
+EVALUATIONS, SHORT = 20_000, 600
+BATCH = 200
+HOSTILE_EVERY = 50
+LIMITS = Limits(timeout_s=10, memory_bytes=128 << 20, output_bytes=1 << 16, file_bytes=2 << 20)
+BRIEF = Limits(timeout_s=0.2, memory_bytes=128 << 20, output_bytes=1 << 16, file_bytes=2 << 20)
+
+OK, NONZERO, TIMEOUT, MEMORY, OUTPUT_LIMIT, KILLED, FORBIDDEN, INFRASTRUCTURE = ExecutionStatus
+HOSTILE: dict[str, tuple[str, ExecutionStatus, ...]] = {
+    "loop": ("while True: pass", TIMEOUT),
+    "ignored signals": (
+        "import signal\nfor n in range(1, 32):\n    try: signal.signal(n, signal.SIG_IGN)\n    except OSError: pass\n"
+        "while True: pass",
+        TIMEOUT,
+    ),
+    "memory": ("x = bytes(1 << 40)", MEMORY),
+    "growth": ("x = []\nwhile True: x.append(bytes(1 << 20))", MEMORY, TIMEOUT),
+    "segfault": ("import ctypes; ctypes.string_at(0)", KILLED),
+    "abort": ("import os; os.abort()", KILLED),
+    "output": ("while True: print('x' * 1000)", OUTPUT_LIMIT, TIMEOUT),
+    "fork": ("import os; os.fork()", FORBIDDEN),
+    "exit": ("import os; os._exit(9)", NONZERO),
+    "files": ("for n in range(100): open(f'f{n}', 'wb').write(bytes(100_000))", OK, NONZERO, OUTPUT_LIMIT, TIMEOUT),
+    "deep": ("import os\nwhile True: os.mkdir('d'); os.chdir('d')", OUTPUT_LIMIT, NONZERO, TIMEOUT),
+    "locked": ("import os; os.makedirs('a/b'); os.mkdir('a/b/c', 0); os.mkdir('d', 0)", OK),
+    "threads": (
+        "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,)).start()", TIMEOUT, NONZERO,
+    ),
+    "descriptors": ("import os\nwhile True: os.dup(0)", NONZERO),
+    "recursion": ("def f(): f()\nf()", NONZERO),
+    "kill": ("import os; os.kill(os.getppid(), 9)", FORBIDDEN),
+    "closed": ("import os; os.closerange(0, 100)", OK, NONZERO, OUTPUT_LIMIT),
+    "syntax": ("def", NONZERO),
+}  # fmt: skip
+
+
+def _hostile(number: int) -> str | None:
+    """Gives which hostile program an evaluation is, or none: 2% are."""
+    if number % HOSTILE_EVERY != HOSTILE_EVERY // 2:
+        return None
+    return list(HOSTILE)[number // HOSTILE_EVERY % len(HOSTILE)]
+
+
+def _evaluation(sandbox: Sandbox, number: int) -> Callable[[], ExecutionResult]:
+    hostile = _hostile(number)
+    if hostile is not None:
+        return lambda: sandbox.run(HOSTILE[hostile][0], limits=BRIEF)
+    if number % 3 == 0:
+        return lambda: sandbox.call(f"def f(x): return x, {number}", "f", [(1,), ("a",)])
+    if number % 3 == 1:
+        files = {"f": str(number)}
+        return lambda: sandbox.run(
+            "import sys; print(open('f').read(), sys.stdin.read())", stdin=f"<{number}>", files=files
+        )
+    return lambda: sandbox.run(f"import os; print({number}, os.listdir()); open('left', 'w').close()")
+
+
+def _check(number: int, result: ExecutionResult) -> None:
+    hostile = _hostile(number)
+    if hostile is not None:
+        assert result.status in HOSTILE[hostile][1:], (hostile, result)
+        return
+    assert OK == result.status, (number, result)
+    if number % 3 == 0:
+        assert [(1, number), ("a", number)] == [value.value for value in result.value or []]
+    elif number % 3 == 1:
+        assert f"{number} <{number}>\n" == result.stdout
+    else:
+        assert f"{number} []\n" == result.stdout
+
+
+def _run(sandbox: Sandbox, first: int) -> None:
+    numbers = range(first, first + BATCH)
+    results = sandbox._many([_evaluation(sandbox, number) for number in numbers])
+    for number, result in zip(numbers, results, strict=True):
+        _check(number, result)
+
+
+def _folders() -> list[Path]:
+    return sorted(Path(tempfile.gettempdir()).glob(f"rewardkit-jail-{os.getpid()}-*"))
+
+
+def _state() -> dict[str, Any]:
+    me = psutil.Process()
+    return {"descriptors": me.num_fds(), "children": len(me.children(recursive=False)), "folders": len(_folders())}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["standard", "strict"])
+def test_thousands_of_evaluations_leak_nothing(full: bool, level: str) -> None:
+    """20,000 evaluations (600 in short form), 2% of them hostile: all right, in order, and nothing is lost."""
+    me = psutil.Process()
+    before = _state()
+    with Sandbox(level=level, workers=2, limits=LIMITS) as sandbox:
+        _run(sandbox, 0)
+        _run(sandbox, 0)
+        gc.collect()
+        zygotes, settled, memory = sandbox.processes, _state(), me.memory_info().rss
+        for first in range(0, EVALUATIONS if full else SHORT, BATCH):
+            _run(sandbox, first)
+        gc.collect()
+        assert settled == _state()
+        assert me.memory_info().rss < 1.05 * memory
+        assert sorted(zygotes) == sorted(sandbox.processes), "a zygote was ended"
+        assert all(not os.listdir(folder) for folder in _folders())
+        below = me.children(recursive=True)
+        assert len(below) <= 3 * len(zygotes), below
+    assert before == _state()
+    _, alive = psutil.wait_procs(below, timeout=30)
+    assert [] == alive
