@@ -26,6 +26,7 @@ from typing import Any
 from sandbox import inside
 from sandbox.jail import kernel, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
+from sandbox.judge import perform as perform_judge
 
 ORDER = struct.Struct("=BddqqqqB")
 """What to do: kind, seconds; processor seconds, memory, file size, open files; scratch bytes, processes."""
@@ -211,7 +212,7 @@ class Zygote:
                 os.dup2(self._files["tests"], inside.REQUEST)
                 os.dup2(self._files["verdict"], inside.RESULTS)
                 self._become(channel.fileno(), limits, 1)
-                inside.perform(inside.JUDGE)
+                perform_judge()
             finally:
                 os._exit(82)
         return child

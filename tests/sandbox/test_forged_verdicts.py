@@ -109,7 +109,7 @@ class Liar({base}):
 def solve(n):
     return Liar({value})
 """
-OF_SANDBOX = "import sys\nfrom sandbox import inside, plain\n"
+OF_SANDBOX = "import sys\nfrom sandbox import inside, judge, plain\n"
 
 ATTACKS = {
     # Values that lie.
@@ -224,11 +224,11 @@ def solve(n): return True
 forged = {"check": 0, "passed": True, "done": True, "calls": 9, "plan": []}
 inside._reply = lambda names, asked: {"number": asked["number"], "value": True, **forged}
 inside._answer = lambda function, arguments, keywords, number: inside._dumps({"call": number, "value": True, **forged})
-inside._describe = lambda error: {"type": "AssertionError", "kinds": ["StopIteration"], "message": "", "line": None}
-inside._Check.__exit__ = lambda *a: True
-inside.judge = lambda request: 0
-inside._send(forged)
-inside._emit(forged)
+inside.describe = lambda error: {"type": "AssertionError", "kinds": ["StopIteration"], "message": "", "line": None}
+judge._Check.__exit__ = lambda *a: True
+judge.judge = lambda request: 0
+inside.send(forged)
+inside.emit(forged)
 def solve(n): raise ValueError
 """
     ),

@@ -1,0 +1,307 @@
+"""The judge of assert-style tests: it runs test text in a child of its own, and calls the code in another.
+
+The test text is trusted; of the completion the judge sees only the plain values that come back over a socket.
+Reports go to the verdict file, which the completion's process does not have.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+from sandbox import plain
+from sandbox.errors import NotPlainError
+from sandbox.inside import NO_MEMORY, TESTS_NAME, describe, emit, frames, fresh_module, read_request, send
+
+_MAX_LAST, _MAX_TEXT = 400, 300
+
+
+def perform() -> None:
+    """Do what the request says. Never returns."""
+    code = 1
+    try:
+        request = read_request()
+        gc.enable()
+        code = judge(request)
+    except BaseException as fault:
+        emit({"fault": describe(fault)["message"]})
+        code = NO_MEMORY if isinstance(fault, MemoryError) else 1
+    finally:
+        os._exit(code)
+
+
+class _Peer:
+    """The completion, as the judge sees it: calls go out, plain values come back."""
+
+    def __init__(self, room: int) -> None:
+        self._frames = frames(room)
+        self._number = 0
+        self.last = ""
+        self.calls = 0
+
+    def hear(self) -> Any:
+        """Gives the next message."""
+        try:
+            message = next(self._frames, None)
+        except (ValueError, RecursionError, MemoryError):
+            message = None
+        if not isinstance(message, dict):
+            self.lost()
+        return message
+
+    def lost(self) -> NoReturn:
+        """End the judge at once: the completion is gone, and tests that catch everything must not go on without it."""
+        emit({"gone": self.last[:_MAX_LAST]})
+        os._exit(0)
+
+    def call(self, function: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call one of its functions; changes to arguments are made to the caller's objects."""
+        self.calls += 1
+        self._number += 1
+        shown = ", ".join([*map(_short, arguments), *(f"{name}={_short(value)}" for name, value in keywords.items())])
+        self.last = f"{function}({shown})"
+        try:
+            asked = {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
+        except NotPlainError as odd:
+            if not str(odd).startswith("nested"):  # that alone can be of the completion's making
+                emit({"tests_fault": describe(TypeError(f"{self.last} cannot be called in a jail: {odd}"))})
+                os._exit(0)
+            raise TypeError(f"{self.last} cannot be called in a jail: {odd}") from None
+        try:
+            send({"number": self._number, "function": function, **asked})
+        except OSError:
+            self.lost()
+        reply = self.hear()
+        if reply.get("number") != self._number:
+            self.lost()
+        if "raised" in reply:
+            raise self._error(reply["raised"])
+        try:
+            value = plain.decode(reply["value"])
+            changed = plain.decode(reply["arguments"]) if "arguments" in reply else []
+            named = plain.decode(reply["keywords"]) if "keywords" in reply else {}
+        except (ValueError, KeyError, RecursionError):
+            self.lost()
+        _become(arguments, tuple(changed) if type(changed) is list else ())
+        _become(tuple(keywords.values()), tuple(map(named.get, keywords)) if type(named) is dict else ())
+        self.last += f" gave {_short(value)}"
+        return value
+
+    def _error(self, raised: Any) -> Exception:
+        """Gives the completion's exception as the nearest built-in one."""
+        kinds = raised.get("kinds") if isinstance(raised, dict) else None
+        name, message = (
+            str(raised.get("type")) if kinds is not None else "",
+            str(raised.get("message")) if kinds else "",
+        )
+        self.last += f" raised {name}: {_short(message)}"
+        for kind in kinds if isinstance(kinds, list) else ():
+            if kind in ("StopIteration", "StopAsyncIteration"):  # it would end the loop of a test, as if all were seen
+                break
+            found = getattr(builtins, kind, None) if isinstance(kind, str) else None
+            if isinstance(found, type) and issubclass(found, Exception):
+                try:
+                    return found(message)
+                except TypeError:
+                    continue
+        return RuntimeError(f"{name}: {message}")
+
+
+def _short(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of very many digits
+        text = f"a very long {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _become(ours: Any, theirs: Any) -> None:
+    """Give a changed argument its new content."""
+    if type(ours) is not type(theirs):
+        return
+    if isinstance(ours, tuple):
+        for mine, other in zip(ours, theirs, strict=False):
+            _become(mine, other)
+    elif isinstance(ours, list | bytearray):
+        ours[:] = theirs
+    elif isinstance(ours, dict | set):
+        ours.clear()
+        ours.update(theirs)
+
+
+class _Check:
+    """One ``assert`` of the tests: ``with`` it, the assertion is run and what came of it noted.
+
+    Attributes:
+        again: Whether it may be run more than once, so that what it came to is not certain before the tests' end.
+    """
+
+    def __init__(self, number: int, text: str, again: bool, peer: _Peer) -> None:
+        self.number, self.text, self.again = number, text, again
+        self._peer = peer
+        self.passed: bool | None = None
+
+    def __enter__(self) -> None:
+        self._peer.last = ""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if error is not None and not isinstance(error, Exception):
+            return False
+        if error is None:
+            if self.passed is None:
+                self.passed = True
+                emit({"check": self.number, "passed": True})
+            return True
+        if self.passed is not False:
+            self.passed = False
+            said = str(error)[:200] if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"[:200]
+            emit({"check": self.number, "passed": False, "why": said, "last": self._peer.last[:_MAX_LAST]})
+        return True
+
+
+def judge(request: Any) -> int:
+    """Run test text whose ``candidate`` is the completion in the other process; each assert is a check.
+
+    What it reports, a line each: ``tests_fault`` where the tests cannot be run, whatever the completion;
+    ``plan`` (the text of each check, and whether it may be run again), ``check`` for each time that one is
+    first passed and first failed, and last how it ended: ``load`` or ``missing`` (no function to call),
+    ``gone`` (the completion's process), ``stopped`` (the tests, by an exception), or ``done``.
+    """
+    for name in ("random", "numpy.random"):  # the completion has the zygote's state and must not foresee what is drawn
+        if name in sys.modules:
+            sys.modules[name].seed()
+    peer = _Peer(request["room"])
+    names = fresh_module("tests")
+    entry = request["entry_point"]
+    try:
+        exec(compile(request["setup"], "setup.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
+        tree: Any = compile(request["tests"], TESTS_NAME, "exec", 0x400, dont_inherit=True)  # to a syntax tree
+        checks = _instrument(tree, request["tests"], peer)
+        code = compile(tree, TESTS_NAME, "exec", dont_inherit=True)
+    except BaseException as error:
+        emit({"tests_fault": describe(error)})
+        return 0
+    emit({"plan": [[check.text, check.again] for check in checks]})
+    hello = peer.hear()
+    if hello.get("loaded") is not True:
+        emit({"load": hello.get("raised")})
+        return 0
+    found = hello.get("names")
+    defined = {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
+    if entry is None:
+        names.update((name, _proxy(peer, name)) for name in _unbound(tree, names) if name in defined)
+    elif entry.split(".")[0] in defined:
+        names["candidate"] = names[entry.split(".")[-1]] = _proxy(peer, entry)
+    else:
+        emit({"missing": entry})
+        return 0
+    names["__check__"] = checks
+    try:
+        exec(code, names)  # noqa: S102 - this is what the jail is for
+        check = names.get("check")
+        if isinstance(check, types.FunctionType) and entry is not None and check.__code__ is not _PROXY:
+            check(names["candidate"])
+    except BaseException as error:
+        emit({"stopped": describe(error), "last": peer.last[:_MAX_LAST]})
+    else:
+        emit({"done": True, "calls": peer.calls})
+    return 0
+
+
+def _proxy(peer: _Peer, name: str) -> Callable[..., Any]:
+    def candidate(*arguments: Any, **keywords: Any) -> Any:
+        return peer.call(name, arguments, keywords)
+
+    candidate.__name__ = candidate.__qualname__ = name.split(".")[-1]
+    return candidate
+
+
+_PROXY = _proxy(_Peer(0), "candidate").__code__
+
+
+def _instrument(tree: Any, source: str, peer: _Peer) -> list[_Check]:
+    """Wrap every assert of a syntax tree that can fail into its check.
+
+    Asserts inside ``try`` and ``with`` are checked together with it, which may handle what they raise.
+    """
+    import _ast
+
+    lines = source.splitlines()
+    checks: list[_Check] = []
+
+    def wrapped(statement: Any, again: bool) -> Any:
+        number = len(checks)
+        text = " ".join(line.strip() for line in lines[statement.lineno - 1 : statement.end_lineno])
+        checks.append(_Check(number, text[:_MAX_TEXT], again, peer))
+        at = {name: getattr(statement, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
+        load = _ast.Load()
+        list_of_checks = _ast.Name("__check__", load, **at)
+        this = _ast.Subscript(list_of_checks, _ast.Constant(number, **at), load, **at)
+        return _ast.With([_ast.withitem(this)], [statement], None, **at)
+
+    def can_fail(node: Any) -> bool:
+        if isinstance(node, _ast.Assert):
+            return not isinstance(node.test, _ast.Constant) or not node.test.value
+        return any(can_fail(child) for child in _children(node))
+
+    def visit(node: Any, again: bool) -> None:
+        loops = _ast.For | _ast.While | _ast.AsyncFor | _ast.FunctionDef | _ast.AsyncFunctionDef
+        if isinstance(node, loops) and not (node in tree.body and getattr(node, "name", "") == "check"):
+            again = True
+        for field in node._fields:
+            body: Any = getattr(node, field, None)
+            for place, item in enumerate(body if isinstance(body, list) else ()):
+                if isinstance(item, _ast.Assert):
+                    if not isinstance(item.test, _ast.Constant):
+                        body[place] = wrapped(item, again)
+                elif isinstance(item, _ast.With | _ast.TryStar) or (isinstance(item, _ast.Try) and item.handlers):
+                    if can_fail(item):
+                        body[place] = wrapped(item, again)
+                elif isinstance(item, _ast.AST):
+                    visit(item, again)
+
+    visit(tree, False)
+    return checks
+
+
+def _children(node: Any) -> Iterator[Any]:
+    import _ast
+
+    for field in node._fields:
+        value = getattr(node, field, None)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, _ast.AST):
+                yield item
+
+
+def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
+    """Gives the names that the tests use and nobody binds: those must be the completion's."""
+    import _ast
+
+    used: dict[str, None] = {}
+    bound = set(names) | set(dir(builtins))
+
+    def visit(node: Any) -> None:
+        if isinstance(node, _ast.Name):
+            if isinstance(node.ctx, _ast.Load):
+                used[node.id] = None
+            else:
+                bound.add(node.id)
+        elif isinstance(node, _ast.FunctionDef | _ast.ClassDef | _ast.AsyncFunctionDef):
+            bound.add(node.name)
+        elif isinstance(node, _ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, _ast.alias):
+            bound.add((node.asname or node.name).split(".")[0])
+        elif isinstance(node, _ast.ExceptHandler) and node.name:
+            bound.add(node.name)
+        for child in _children(node):
+            visit(child)
+
+    visit(tree)
+    return [name for name in used if name not in bound]
