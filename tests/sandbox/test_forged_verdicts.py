@@ -28,6 +28,8 @@ from sandbox import (
 )
 from sandbox.errors import SandboxUnavailableError
 
+pytestmark = pytest.mark.slow  # a minute or two
+
 TOKEN = f"TOKEN-{secrets.token_hex(8)}"
 NUMBER = random.SystemRandom().uniform(1.0, 2.0)
 LIMITS = Limits(timeout_s=1.0)
