@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from rewardkit.errors import InfrastructureError
-from sandbox.client import PROFILES, Sandbox
+from sandbox.client import Sandbox
 from sandbox.errors import PoolClosedError, SandboxUnavailableError
 from sandbox.jail.levels import Level
+from sandbox.process import PROFILES
 from sandbox.results import ExecutionResult, ExecutionStatus, Judgement
 
 LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"

@@ -369,7 +369,7 @@ def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | No
     """Gives what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
     if not any(reward.spec.jailed for reward in rewards):
         return None
-    from sandbox.client import remove_stale_folders  # not at the end: at exit it can no longer be imported
+    from sandbox.process import remove_stale_folders  # not at the end: at exit it can no longer be imported
 
     return remove_stale_folders
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import platform
 import socket
 import subprocess
@@ -1086,11 +1087,11 @@ class World:
 
 def jailed() -> set[int]:
     """Gives the processes that belong to this one's zygotes, daemons that left their parent among them."""
-    mark = f"rewardkit-jail-{os.getpid()}-"
+    mark = re.compile(rf"rewardkit-jail-\d+-{os.getpid()}-")
     found = set()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE and any(mark in word for word in process.cmdline()):
+            if process.status() != psutil.STATUS_ZOMBIE and any(mark.search(word) for word in process.cmdline()):
                 found.add(process.pid)
     return found
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sandbox import Limits, Sandbox
-from sandbox.client import PROFILES
 from sandbox.errors import SandboxUnavailableError
+from sandbox.process import PROFILES
 
 USES_NUMPY = """
 import numpy

@@ -59,7 +59,8 @@ def _hostile(number: int) -> str | None:
 def _evaluation(sandbox: Sandbox, number: int) -> Callable[[], ExecutionResult]:
     hostile = _hostile(number)
     if hostile is not None:
-        return lambda: sandbox.run(HOSTILE[hostile][0], limits=BRIEF)
+        source, *ends = HOSTILE[hostile]
+        return lambda: sandbox.run(source, limits=BRIEF if TIMEOUT in ends else LIMITS)
     if number % 3 == 0:
         return lambda: sandbox.call(f"def f(x): return x, {number}", "f", [(1,), ("a",)])
     if number % 3 == 1:
@@ -92,7 +93,7 @@ def _run(sandbox: Sandbox, first: int) -> None:
 
 
 def _folders() -> list[Path]:
-    return sorted(Path(tempfile.gettempdir()).glob(f"rewardkit-jail-{os.getpid()}-*"))
+    return sorted(Path(tempfile.gettempdir()).glob(f"rewardkit-jail-*-{os.getpid()}-*"))
 
 
 def _state() -> dict[str, Any]:

@@ -1,0 +1,232 @@
+"""One zygote process, as its client sees it: starting it, giving it an evaluation, ending it."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import importlib.util
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sandbox.errors import SandboxUnavailableError
+from sandbox.evaluation import Evaluation, json_lines
+from sandbox.jail.levels import Level
+from sandbox.limits import Limits
+from sandbox.workers.wire import anonymous_file
+from sandbox.zygote import FILES, ORDER, REASONS, REPORT
+
+GRACE_S = 5.0
+"""Seconds after an evaluation's time within which a zygote must have reported."""
+START_S = 30.0
+"""Seconds that a zygote may take to start."""
+_STANDARD_MODULES = (  # not those that act in each forked child: random, threading
+    "abc", "bisect", "cmath", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",
+    "functools", "heapq", "itertools", "json", "math", "operator", "re", "string", "typing",
+)  # fmt: skip
+_BOOT = (
+    "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main({settings!r})"
+)
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/", "LD_BIND_NOW": "1", "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+}  # fmt: skip
+_FOLDER_PREFIX = "rewardkit-jail-"
+
+
+class Profile(NamedTuple):
+    """What a zygote has loaded before code runs.
+
+    Attributes:
+        modules: Imported before the jail is entered.
+        packages: Packages besides the standard library that the jail lets code read.
+    """
+
+    modules: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+
+
+PROFILES = {
+    "python": Profile(_STANDARD_MODULES),
+    "numpy": Profile((*_STANDARD_MODULES, "numpy"), ("numpy", "numpy.libs")),
+}
+"""Profiles by name. An import that is not preloaded still works where the standard library has it."""
+
+
+class ZygoteProcess:
+    """One zygote process and the files it shares with this one.
+
+    Attributes:
+        process: Its process id; 0 once it is dead.
+    """
+
+    def __init__(self, profile: Profile, level: Level, scratch_bytes: int) -> None:
+        self._lock = threading.Lock()  # protects the process's descriptor
+        self._in_use = threading.RLock()  # protects the files: closed while an evaluation uses them, they are others'
+        self._owner = os.getpid()
+        self._folder = tempfile.mkdtemp(prefix=f"{_folder_prefix()}{os.getpid()}-")
+        self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its place
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.process = 0
+        self._ended = -1
+        try:
+            self._start(profile, level, scratch_bytes, theirs)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            theirs.close()
+
+    def _start(self, profile: Profile, level: Level, scratch_bytes: int, theirs: socket.socket) -> None:
+        root = str(Path(__file__).resolve().parent.parent)
+        path, readable = _packages(profile)
+        settings = {
+            "socket": len(FILES), "parent": os.getpid(),
+            "level": level, "preload": profile.modules, "path": path, "readable": readable,
+            "mount_point": self._folder, "scratch_bytes": scratch_bytes,
+        }  # fmt: skip
+        boot = _BOOT.format(root=root, settings=json.dumps(settings))
+        passed = [*self._files.values(), theirs.fileno()]
+        aside = max(*passed, len(passed)) + 1  # first above all, then down, so that none is overwritten on the way
+        actions: list[tuple[Any, ...]] = [
+            (os.POSIX_SPAWN_DUP2, number, aside + place) for place, number in enumerate(passed)
+        ]
+        actions += [(os.POSIX_SPAWN_DUP2, aside + place, place) for place in range(len(passed))]
+        actions += [(os.POSIX_SPAWN_CLOSE, aside + place) for place in range(len(passed))]
+        environment = {**_ENVIRONMENT, **{k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}}
+        command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", boot]
+        self.process = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
+        self._ended = os.pidfd_open(self.process)
+        try:
+            said = json.loads(self._hear(START_S))
+        except (OSError, EOFError, ValueError) as fault:
+            words = os.pread(self._files["stderr"], 2000, 0).decode("utf-8", "replace").strip()
+            raise SandboxUnavailableError(f"the zygote did not start: {fault or 'it died'}\n{words}".strip()) from None
+        if "error" in said:
+            raise SandboxUnavailableError(said["error"])
+        self._empty_files()
+
+    def _hear(self, timeout_s: float) -> bytes:
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(self._ended, select.POLLIN)
+        ready = [descriptor for descriptor, _ in poll.poll(timeout_s * 1000)]
+        if self._control.fileno() not in ready:
+            raise TimeoutError("the zygote died" if ready else f"the zygote did not answer within {timeout_s:g} s")
+        data = self._control.recv(1 << 16)
+        if not data:
+            raise EOFError("the zygote died")
+        return data
+
+    def evaluate(
+        self, kind: int, limits: Limits, request: bytes, *, tests: bytes = b"", stdin: bytes = b""
+    ) -> Evaluation:
+        """Run one evaluation.
+
+        Raises:
+            OSError, EOFError: The zygote died, or is no longer to be used; it has been ended.
+        """
+        self._in_use.acquire()
+        try:
+            if not self.process:
+                raise EOFError("the zygote was ended")
+            os.pwrite(self._files["request"], request, 0)
+            os.pwrite(self._files["tests"], tests, 0)
+            os.pwrite(self._files["stdin"], stdin, 0)
+            cpu_s = limits.timeout_s if limits.cpu_s is None else limits.cpu_s
+            largest = max(limits.output_bytes, limits.file_bytes) + 1
+            order = ORDER.pack(
+                kind, limits.timeout_s, cpu_s, limits.memory_bytes, largest, limits.open_files, limits.file_bytes,
+                min(limits.processes, 255),
+            )  # fmt: skip
+            self._control.send(order)
+            report = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
+            if REASONS[report[1]] == "no process":
+                raise OSError("the zygote could not start a process")
+            return Evaluation(kind, limits, report, "", *self._read(limits))
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._in_use.release()
+
+    def _read(self, limits: Limits) -> tuple[dict[str, bytes], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+        """Read what the children left, at most one byte more than each may be, and empty the files."""
+        most = limits.output_bytes
+        outputs = {name: self._content(name, most + 1) for name in ("stdout", "stderr")}
+        results, verdict = (json_lines(self._content(name, 2 * most + (1 << 20))) for name in ("results", "verdict"))
+        self._empty_files()
+        return outputs, results, verdict
+
+    def _content(self, name: str, most: int) -> bytes:
+        descriptor = self._files[name]
+        return os.pread(descriptor, min(most, os.fstat(descriptor).st_size), 0)
+
+    def _empty_files(self) -> None:
+        for name in FILES:
+            os.ftruncate(self._files[name], 0)
+            os.lseek(self._files[name], 0, os.SEEK_SET)  # the children share this place
+
+    def close(self) -> None:
+        """End the zygote and all that runs in it, and wait for that; in a fork of its owner, do nothing."""
+        if os.getpid() != self._owner:
+            return
+        with self._lock, contextlib.suppress(ProcessLookupError):
+            if self._ended >= 0:
+                signal.pidfd_send_signal(self._ended, signal.SIGKILL)
+        with self._in_use:  # an evaluation under way sees the zygote's end, and ends too
+            process, self.process = self.process, 0
+            with self._lock:
+                if self._ended >= 0:
+                    os.close(self._ended)
+                self._ended = -1
+            if process:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(process, 0)
+            self._control.close()
+            for descriptor in self._files.values():
+                os.close(descriptor)
+            self._files = {}
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __del__(self) -> None:
+        if self.process or self._files:
+            self.close()
+
+
+def _packages(profile: Profile) -> tuple[list[str], list[str]]:
+    """Gives where to import a profile's packages from, and which directories they are."""
+    if not profile.packages:
+        return [], []
+    main = profile.packages[0]
+    spec = importlib.util.find_spec(main)
+    if spec is None or spec.origin is None:
+        raise SandboxUnavailableError(f"the profile needs {main}, which is not installed")
+    site = Path(spec.origin).parent.parent
+    return [str(site)], [str(site / package) for package in profile.packages]
+
+
+def remove_stale_folders() -> None:
+    """Remove the directories of clients that were killed. Those of other process namespaces are not judged."""
+    prefix = _folder_prefix()
+    for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{prefix}*")):
+        number = os.path.basename(folder)[len(prefix) :].split("-")[0]
+        if number.isdigit() and not os.path.exists(f"/proc/{number}"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder_prefix() -> str:
+    """Gives how the directories of this process namespace begin: containers may share one, not their process ids."""
+    try:
+        return f"{_FOLDER_PREFIX}{os.stat('/proc/self/ns/pid').st_ino}-"
+    except OSError:
+        return f"{_FOLDER_PREFIX}0-"
