@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import platform
+import re
 import socket
 import subprocess
 import sys
@@ -27,6 +27,8 @@ import pytest
 
 from sandbox import ExecutionResult, ExecutionStatus, Limits, Sandbox
 from sandbox.jail import kernel
+
+pytestmark = pytest.mark.slow  # a minute or two
 
 SECRET = "what lies outside\n"
 LIMITS = Limits(timeout_s=1.5, cpu_s=2, memory_bytes=256 << 20, output_bytes=1 << 18, file_bytes=4 << 20)
