@@ -49,6 +49,7 @@ def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes
         _become_first()
         namespaces.new_root(mount_point, visible, DEVICES, scratch_bytes)
         namespaces.step_down(to_nobody)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # becoming another user has cleared it
         scratch = namespaces.SCRATCH
     elif level is not Level.NONE:
         namespaces.drop_capabilities()
