@@ -139,11 +139,9 @@ class Sandbox:
         results: list[ExecutionResult] = []
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
-            left = max(0.001, deadline - time.monotonic()) if results else limits.timeout_s
+            left = limits if not results else self._rest_of(limits, deadline)
             rest = inputs[len(results) :]
-            some = self._evaluate(
-                PROGRAM, {**request, "inputs": list(rest)}, dataclasses.replace(limits, timeout_s=left), len(rest)
-            )
+            some = self._evaluate(PROGRAM, {**request, "inputs": list(rest)}, left, len(rest))
             results += some
             if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
                 results += [results[-1]] * (len(inputs) - len(results))
@@ -246,6 +244,11 @@ class Sandbox:
         if limits.processes > 1 and self.level is not Level.STRICT:
             raise ValueError(f"processes={limits.processes}: only at level 'strict' can processes be counted and ended")
         return limits
+
+    @staticmethod
+    def _rest_of(limits: Limits, deadline: float) -> Limits:
+        """Gives the limits for what is left of an evaluation that goes on in a new process."""
+        return dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
 
     def _refused(self, source: str) -> ExecutionResult | None:
         """Gives the result of a source that is not run at all."""
