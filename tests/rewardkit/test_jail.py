@@ -21,6 +21,8 @@ from rewardkit import Cause, InfrastructureError, Outcome, Rollout, Runtime, Sco
 from rewardkit.jail import shared_sandbox
 from sandbox import ExecutionStatus, Sandbox
 
+pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -70,6 +70,8 @@ DOCKER = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from sandbox.jail.seccomp import Installer
+
+pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
 Installer(bytes.fromhex(sys.argv[2])).enter()
 os.execv(sys.executable, [sys.executable, "-I", "-c", sys.argv[3]])
 """

@@ -23,6 +23,8 @@ from sandbox import CallValue, ExecutionStatus, Limits, Sandbox
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 
+pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
+
 OK, NONZERO, TIMEOUT, MEMORY, OUTPUT_LIMIT, KILLED, FORBIDDEN, INFRASTRUCTURE = ExecutionStatus
 LIMITS = Limits(timeout_s=5, memory_bytes=256 << 20)
 
