@@ -24,6 +24,8 @@ from sandbox.errors import SandboxUnavailableError
 from sandbox.jail import kernel, probe, seccomp
 from sandbox.jail.levels import Level
 
+pytestmark = pytest.mark.slow  # a minute: the attacks are tried once more, as others
+
 NOBODY = 65534
 CORE = """
     read-etc-passwd read-etc-shadow list-homes read-a-file-open-to-all write-a-file-open-to-all create-files-outside
@@ -70,8 +72,6 @@ DOCKER = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from sandbox.jail.seccomp import Installer
-
-pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
 Installer(bytes.fromhex(sys.argv[2])).enter()
 os.execv(sys.executable, [sys.executable, "-I", "-c", sys.argv[3]])
 """
