@@ -30,6 +30,15 @@ def _path_as_it_was() -> Iterator[None]:
     sys.path[:] = before
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _no_jail_of_rewards_left() -> Iterator[None]:
+    """End the jails that rewards made in this process: other modules count the processes of theirs."""
+    yield
+    jail = sys.modules.get("rewardkit.jail")
+    if jail is not None:
+        jail.close_shared()
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The project's folder."""
