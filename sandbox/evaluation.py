@@ -48,7 +48,7 @@ class Evaluation:
     def results(self, count: int, level: Level) -> list[ExecutionResult]:
         """Gives the results of a program's runs, up to the one that ended the process; otherwise just one."""
         if self._report is None:
-            lost = unrun(ExecutionStatus.INFRASTRUCTURE, f"the sandbox failed: {self._words}", level)
+            lost = unrun(ExecutionStatus.INFRASTRUCTURE, self._words, level)
             values = [CallValue(ok=False, error=lost.error)] * count if self._kind == CALLS else None
             return [dataclasses.replace(lost, value=values)]
         if self._kind == PROGRAM:
