@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewardkit import InfrastructureError, Reward, Score, reward
-from sandbox import ExecutionResult, Limits, Sandbox
-from sandbox.checks import (
+from sandbox import (
     CheckReport,
     CheckStatus,
+    ExecutionResult,
     FunctionCheck,
+    Limits,
     ProgramCheck,
+    Sandbox,
     check_asserts,
     check_functions,
     check_programs,

@@ -15,6 +15,7 @@ from rewardkit.errors import InfrastructureError
 from sandbox.client import Sandbox
 from sandbox.errors import PoolClosedError, SandboxUnavailableError
 from sandbox.jail.levels import Level
+from sandbox.limits import cores
 from sandbox.process import PROFILES
 from sandbox.results import ExecutionResult, ExecutionStatus, Judgement
 
@@ -71,7 +72,7 @@ def shared_sandbox(width: int = 1) -> RewardSandbox:
     Raises:
         InfrastructureError: This machine does not give the level, or a variable asks for what there is not.
     """
-    width = min(width, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    width = min(width, cores())
     place = (os.getpid(), width)  # a fork makes its own, and must not end its parent's
     with _lock:
         made = _made.get(place)

@@ -24,7 +24,7 @@ from sandbox.evaluation import Evaluation, unrun
 from sandbox.inside import CALLS, PROGRAM
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
-from sandbox.limits import Limits
+from sandbox.limits import Limits, cores
 from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement
 from sandbox.zygote import PAIR
@@ -69,9 +69,10 @@ class Sandbox:
         self.limits = limits or Limits()
         self._profile = profile
         self._asked = level
-        self._workers = workers or min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+        self._workers = workers or min(4, cores())
         self._level: Level | None = None
-        self._idle: queue.LifoQueue[ZygoteProcess | None] = queue.LifoQueue()
+        self._idle: list[ZygoteProcess | None] = []
+        self._places: queue.SimpleQueue[None] = queue.SimpleQueue()  # one item for each idle zygote
         self._zygotes: weakref.WeakSet[ZygoteProcess] = weakref.WeakSet()
         self._lock = threading.Lock()  # protects starting, closing and the choice of the level
         self._started = self._closed = False
@@ -84,9 +85,9 @@ class Sandbox:
         with self._lock:
             if not self._started:
                 first = self._prove()
-                for _ in range(self._workers - 1):
-                    self._idle.put(None)
-                self._idle.put(first)  # last in, first out: a lone caller always gets it
+                self._idle += [None] * (self._workers - 1) + [first]  # the last first: a lone caller always gets it
+                for _ in self._idle:
+                    self._places.put(None)
                 self._started = True
         return self
 
@@ -266,19 +267,19 @@ class Sandbox:
             )
         remove_stale_folders()
         tried = [Level.STRICT, Level.STANDARD] if self._asked == "auto" else [Level(self._asked)]
-        failures: list[str] = []
+        failures: dict[str, str] = {}
         open_to: list[str] = []
         for level in tried:
             try:
                 zygote = self._start_zygote(level)
             except SandboxUnavailableError as fault:
-                failures.append(f"{level}: {fault}")
+                failures[level] = str(fault)
                 continue
             succeeded = probe.succeeded(functools.partial(_probe, zygote), level)
             if succeeded:
                 zygote.close()
                 open_to += succeeded
-                failures.append(f"{level}: in the jail it is possible to {', to '.join(succeeded)}")
+                failures[level] = f"in the jail it is possible to {', to '.join(succeeded)}"
                 continue
             if level in (Level.SECCOMP_ONLY, Level.NONE):
                 warnings.warn(
@@ -290,9 +291,10 @@ class Sandbox:
             return zygote
         raise SandboxUnavailableError(
             f"this machine does not give the isolation asked for (level {self._asked!r}); "
-            + "; ".join(failures)
+            + "; ".join(f"{level}: {why}" for level, why in failures.items())
             + "; 'rewardkit doctor' shows what stands in the way",
             open_to,
+            failures,
         )
 
     def _start_zygote(self, level: Level) -> ZygoteProcess:
@@ -303,16 +305,18 @@ class Sandbox:
     @contextlib.contextmanager
     def _zygote(self) -> Any:
         """Lend a zygote for one evaluation; a dead one is replaced."""
-        self.start()
-        self._check_usable()
-        zygote = self._idle.get()
+        if not self._started:
+            self.start()
+        self._places.get()
+        zygote = self._idle.pop()
         try:
             if zygote is None or not zygote.process:
                 assert self._level is not None
                 zygote = self._start_zygote(self._level)
             yield zygote
         finally:
-            self._idle.put(zygote)
+            self._idle.append(zygote)
+            self._places.put(None)
 
     def _evaluate(self, kind: int, request: dict[str, Any], limits: Limits, count: int) -> list[ExecutionResult]:
         return self._attempt(kind, request, limits).results(count, self.level)

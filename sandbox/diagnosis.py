@@ -7,7 +7,6 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,21 +60,14 @@ def trial(level: Level) -> LevelTrial:
             sandbox = Sandbox(level=level, workers=1).start()
     except SandboxUnavailableError as fault:
         attacks = {name: name in fault.succeeded for name in asked} if fault.succeeded else {}
-        return LevelTrial(
-            level, False, str(fault).partition(f"; {level}: ")[2].rpartition("; ")[0] or str(fault), attacks
-        )
+        return LevelTrial(level, False, fault.reasons.get(level, str(fault)), attacks)
     sandbox.close()
     return LevelTrial(level, True, "", dict.fromkeys(asked, False))
 
 
-def trials(told: Callable[[LevelTrial], None] | None = None) -> list[LevelTrial]:
+def trials() -> list[LevelTrial]:
     """Try every level that isolates, the best first."""
-    found = []
-    for level in (Level.STRICT, Level.STANDARD, Level.SECCOMP_ONLY):
-        found.append(trial(level))
-        if told is not None:
-            told(found[-1])
-    return found
+    return [trial(level) for level in (Level.STRICT, Level.STANDARD, Level.SECCOMP_ONLY)]
 
 
 def _read(path: str) -> str:

@@ -14,7 +14,7 @@ What the isolated code did is never one of these; it is a :class:`~sandbox.worke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class SandboxError(Exception):
@@ -34,11 +34,13 @@ class SandboxUnavailableError(SandboxError):
 
     Attributes:
         succeeded: The attacks that succeeded, where that is why.
+        reasons: Why each level that was tried is not reached.
     """
 
-    def __init__(self, message: str, succeeded: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, succeeded: Sequence[str] = (), reasons: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.succeeded = tuple(succeeded)
+        self.reasons = dict(reasons or {})
 
 
 class NotPlainError(SandboxError, ValueError):

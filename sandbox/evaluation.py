@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -88,11 +87,6 @@ class Evaluation:
         assert self._report is not None
         return float(self._report[3] + self._report[4])
 
-    @property
-    def _cpu_limit_s(self) -> int:
-        """Gives when the first signal comes, which a program may ignore; the second is a second later."""
-        return math.ceil(self._limits.timeout_s if self._limits.cpu_s is None else self._limits.cpu_s)
-
     def _ran(
         self, end: Mapping[str, Any], level: Level, out: tuple[int, int | None], err: tuple[int, int | None]
     ) -> ExecutionResult:
@@ -152,7 +146,7 @@ class Evaluation:
             return ExecutionStatus.TIMEOUT, f"not done within {limits.timeout_s:.3g} s"
         if self._reason == "scratch" and ended_by is not None:
             return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.file_bytes:,} bytes of files"
-        if ended_by == signal.SIGXCPU or (ended_by == signal.SIGKILL and self._cpu_s >= self._cpu_limit_s):
+        if ended_by == signal.SIGXCPU or (ended_by == signal.SIGKILL and self._cpu_s >= self._limits.whole_cpu_s):
             return ExecutionStatus.TIMEOUT, "its processor time is used up"
         if full or code == TOO_LARGE:
             return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.output_bytes:,} bytes of output"

@@ -75,10 +75,8 @@ assert rehearse([1]) is None
 
 def rehearse() -> None:
     """Compile and run a little of our own, so that the memory this takes is touched before the order comes."""
-    request = marshal.loads(marshal.dumps({"source": _REHEARSAL}))  # noqa: S302 - our own
-    exec(compile(request["source"], _PROGRAM_NAME, "exec", dont_inherit=True), fresh_module("__main__"))  # noqa: S102
-    _wind_down()
-    _flush()
+    request = {"source": _REHEARSAL, "files": {}, "args": [], "inputs": [""]}
+    _run_programs(marshal.loads(marshal.dumps(request)))  # noqa: S302 - our own
 
 
 def read_request() -> Any:
@@ -90,12 +88,19 @@ def read_request() -> Any:
 
 def emit(message: Any) -> None:
     """Write one result line."""
-    line = _dumps(message, separators=(",", ":")).encode() + b"\n"
+    _emit_text(_dumps(message, separators=(",", ":")))
+
+
+def _emit_text(line: str) -> None:
     try:
-        while line:
-            line = line[_write(RESULTS, line) :]
+        _write_all(RESULTS, line.encode() + b"\n")
     except OSError:
         _exit(TOO_LARGE)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[_write(descriptor, data) :]
 
 
 def describe(error: BaseException) -> dict[str, Any]:
@@ -258,15 +263,6 @@ def _too_large(room: int) -> dict[str, Any]:
     return {"type": "ValueError", "kinds": ["ValueError"], "message": words, "line": None}
 
 
-def _emit_text(line: str) -> None:
-    data = line.encode() + b"\n"
-    try:
-        while data:
-            data = data[_write(RESULTS, data) :]
-    except OSError:
-        _exit(TOO_LARGE)
-
-
 def _answer(function: Callable[..., Any], arguments: Any, keywords: Any, number: int) -> str:
     try:
         value = plain.encode(function(*arguments, **keywords))
@@ -335,9 +331,7 @@ def _reply(names: dict[str, Any], asked: Any) -> dict[str, Any]:
 
 def send(message: Any) -> None:
     body = _dumps(message, separators=(",", ":")).encode()
-    data = len(body).to_bytes(_FRAME_BYTES, "little") + body
-    while data:
-        data = data[_write(PEER, data) :]
+    _write_all(PEER, len(body).to_bytes(_FRAME_BYTES, "little") + body)
 
 
 def _length(buffer: bytes) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from dataclasses import dataclass, fields
 
 DEFAULT_MEMORY_BYTES = 4 << 30
@@ -19,7 +21,8 @@ class Limits:
 
     Attributes:
         timeout_s: Wall-clock seconds.
-        cpu_s: Seconds of processor time, rounded up to whole ones; ``None`` for as many as ``timeout_s``.
+        cpu_s: Seconds of processor time, rounded up to whole ones; ``None`` for one more than ``timeout_s`` is,
+            so that a busy loop is ended by the clock.
         memory_bytes: Address space (RLIMIT_AS). What the profile has imported counts: about 15 MB for
             ``python``, 135 MB for ``numpy``.
         output_bytes: Standard output and standard error, each; also the values given back.
@@ -51,3 +54,13 @@ class Limits:
                 raise ValueError(f"{field.name}={value!r}: expected a number above 0, and at most {most:,}")
             if not field.name.endswith("_s") and not isinstance(value, int):
                 raise ValueError(f"{field.name}={value!r}: expected a whole number")
+
+    @property
+    def whole_cpu_s(self) -> int:
+        """Seconds of processor time as the kernel counts them."""
+        return math.ceil(self.timeout_s) + 1 if self.cpu_s is None else math.ceil(self.cpu_s)
+
+
+def cores() -> int:
+    """Gives how many processor cores this process may use, at least 1."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,13 +7,13 @@ import glob
 import importlib.util
 import json
 import os
-import select
 import shutil
 import signal
 import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,15 +23,15 @@ from sandbox.evaluation import Evaluation, json_lines
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.wire import anonymous_file
-from sandbox.zygote import FILES, ORDER, REASONS, REPORT
+from sandbox.zygote import CONTROL, FILES, ORDER, REASONS, REPORT, STARTS
 
 GRACE_S = 5.0
 """Seconds after an evaluation's time within which a zygote must have reported."""
 START_S = 30.0
 """Seconds that a zygote may take to start."""
-_STANDARD_MODULES = (  # not those that act in each forked child: random, threading
-    "abc", "bisect", "cmath", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions",
-    "functools", "heapq", "itertools", "json", "math", "operator", "re", "string", "typing",
+_STANDARD_MODULES = (  # every library makes a fork and its end slower; random and threading act in each child
+    "abc", "bisect", "collections", "contextlib", "copy", "enum", "functools", "heapq", "io", "itertools", "json",
+    "math", "operator", "re", "string", "struct", "time", "types", "typing",
 )  # fmt: skip
 _BOOT = (
     "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main({settings!r})"
@@ -75,33 +75,43 @@ class ZygoteProcess:
         self._owner = os.getpid()
         self._folder = tempfile.mkdtemp(prefix=f"{_folder_prefix()}{os.getpid()}-")
         self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its place
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in STARTS]
+        self._starts, starts = zip(*pairs, strict=True)
+        self._number = 0  # of the evaluation
+        self._limited: tuple[int, ...] = ()
         self.process = 0
         self._ended = -1
         try:
-            self._start(profile, level, scratch_bytes, theirs)
+            self._start(
+                profile,
+                level,
+                scratch_bytes,
+                {CONTROL: control.fileno(), **{place: one.fileno() for place, one in zip(STARTS, starts, strict=True)}},
+            )
         except BaseException:
             self.close()
             raise
         finally:
-            theirs.close()
+            for one in (control, *starts):
+                one.close()
 
-    def _start(self, profile: Profile, level: Level, scratch_bytes: int, theirs: socket.socket) -> None:
+    def _start(self, profile: Profile, level: Level, scratch_bytes: int, theirs: Mapping[int, int]) -> None:
         root = str(Path(__file__).resolve().parent.parent)
         path, readable = _packages(profile)
         settings = {
-            "socket": len(FILES), "parent": os.getpid(),
+            "parent": os.getpid(),
             "level": level, "preload": profile.modules, "path": path, "readable": readable,
             "mount_point": self._folder, "scratch_bytes": scratch_bytes,
         }  # fmt: skip
         boot = _BOOT.format(root=root, settings=json.dumps(settings))
-        passed = [*self._files.values(), theirs.fileno()]
-        aside = max(*passed, len(passed)) + 1  # first above all, then down, so that none is overwritten on the way
+        passed = {**dict(enumerate(self._files.values())), **theirs}
+        aside = max(*passed, *passed.values()) + 1  # first above all, then down, so that none is overwritten on the way
         actions: list[tuple[Any, ...]] = [
-            (os.POSIX_SPAWN_DUP2, number, aside + place) for place, number in enumerate(passed)
+            (os.POSIX_SPAWN_DUP2, number, aside + place) for place, number in passed.items()
         ]
-        actions += [(os.POSIX_SPAWN_DUP2, aside + place, place) for place in range(len(passed))]
-        actions += [(os.POSIX_SPAWN_CLOSE, aside + place) for place in range(len(passed))]
+        actions += [(os.POSIX_SPAWN_DUP2, aside + place, place) for place in passed]
+        actions += [(os.POSIX_SPAWN_CLOSE, aside + place) for place in passed]
         environment = {**_ENVIRONMENT, **{k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}}
         command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", boot]
         self.process = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
@@ -113,16 +123,15 @@ class ZygoteProcess:
             raise SandboxUnavailableError(f"the zygote did not start: {fault or 'it died'}\n{words}".strip()) from None
         if "error" in said:
             raise SandboxUnavailableError(said["error"])
-        self._empty_files()
+        for name in self._files:
+            self._take(name, 0)
 
     def _hear(self, timeout_s: float) -> bytes:
-        poll = select.poll()
-        poll.register(self._control, select.POLLIN)
-        poll.register(self._ended, select.POLLIN)
-        ready = [descriptor for descriptor, _ in poll.poll(timeout_s * 1000)]
-        if self._control.fileno() not in ready:
-            raise TimeoutError("the zygote died" if ready else f"the zygote did not answer within {timeout_s:g} s")
-        data = self._control.recv(1 << 16)
+        self._control.settimeout(timeout_s)
+        try:
+            data = self._control.recv(1 << 16)
+        except TimeoutError:
+            raise TimeoutError(f"the zygote did not answer within {timeout_s:g} s") from None
         if not data:
             raise EOFError("the zygote died")
         return data
@@ -139,16 +148,22 @@ class ZygoteProcess:
         try:
             if not self.process:
                 raise EOFError("the zygote was ended")
-            os.pwrite(self._files["request"], request, 0)
-            os.pwrite(self._files["tests"], tests, 0)
-            os.pwrite(self._files["stdin"], stdin, 0)
-            cpu_s = limits.timeout_s if limits.cpu_s is None else limits.cpu_s
+            for name, content in (("request", request), ("tests", tests), ("stdin", stdin)):
+                if content:
+                    os.pwrite(self._files[name], content, 0)
             largest = max(limits.output_bytes, limits.file_bytes) + 1
-            order = ORDER.pack(
-                kind, limits.timeout_s, cpu_s, limits.memory_bytes, largest, limits.open_files, limits.file_bytes,
-                min(limits.processes, 255),
-            )  # fmt: skip
-            self._control.send(order)
+            limited = (limits.whole_cpu_s, limits.memory_bytes, largest, limits.open_files)
+            waiting = limits.processes == 1 and limited == self._limited
+            self._limited = limited
+            began = time.monotonic()
+            if waiting:
+                self._starts[self._number % 2].send(bytes([kind]))
+            self._number += 1
+            self._control.send(
+                ORDER.pack(
+                    kind, waiting, began, limits.timeout_s, *limited, limits.file_bytes, min(limits.processes, 255)
+                )
+            )
             report = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
             if REASONS[report[1]] == "no process":
                 raise OSError("the zygote could not start a process")
@@ -160,21 +175,24 @@ class ZygoteProcess:
             self._in_use.release()
 
     def _read(self, limits: Limits) -> tuple[dict[str, bytes], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """Read what the children left, at most one byte more than each may be, and empty the files."""
+        """Take what the children left, at most one byte more than each may be."""
         most = limits.output_bytes
-        outputs = {name: self._content(name, most + 1) for name in ("stdout", "stderr")}
-        results, verdict = (json_lines(self._content(name, 2 * most + (1 << 20))) for name in ("results", "verdict"))
-        self._empty_files()
+        outputs = {name: self._take(name, most + 1) for name in ("stdout", "stderr")}
+        results, verdict = (json_lines(self._take(name, 2 * most + (1 << 20))) for name in ("results", "verdict"))
+        for name in ("stdin", "request", "tests"):
+            self._take(name, 0)
         return outputs, results, verdict
 
-    def _content(self, name: str, most: int) -> bytes:
+    def _take(self, name: str, most: int) -> bytes:
+        """Give what a file holds, and empty it."""
         descriptor = self._files[name]
-        return os.pread(descriptor, min(most, os.fstat(descriptor).st_size), 0)
-
-    def _empty_files(self) -> None:
-        for name in FILES:
-            os.ftruncate(self._files[name], 0)
-            os.lseek(self._files[name], 0, os.SEEK_SET)  # the children share this place
+        os.lseek(descriptor, 0, os.SEEK_SET)  # the children share this place
+        size = os.fstat(descriptor).st_size
+        if not size:
+            return b""
+        content = os.pread(descriptor, min(most, size), 0)
+        os.ftruncate(descriptor, 0)
+        return content
 
     def close(self) -> None:
         """End the zygote and all that runs in it, and wait for that; in a fork of its owner, do nothing."""
@@ -192,7 +210,8 @@ class ZygoteProcess:
             if process:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process, 0)
-            self._control.close()
+            for one in (self._control, *self._starts):
+                one.close()
             for descriptor in self._files.values():
                 os.close(descriptor)
             self._files = {}

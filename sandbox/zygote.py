@@ -16,7 +16,6 @@ import os
 import resource
 import select
 import signal
-import socket
 import struct
 import sys
 import time
@@ -28,18 +27,27 @@ from sandbox.jail import kernel, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
 from sandbox.judge import perform as perform_judge
 
-ORDER = struct.Struct("=BddqqqqB")
-"""What to do: kind, seconds; processor seconds, memory, file size, open files; scratch bytes, processes."""
-Limits = Sequence[float]
+ORDER = struct.Struct("=BBdddqqqqB")
+"""What to do: kind, whether a child was told already, when (monotonic), seconds; processor seconds, memory, file
+size, open files; scratch bytes, processes."""
+Bounds = Sequence[float]
 """The four of an order that are a child's resource limits."""
 REPORT = struct.Struct("=iBdddqi")
 """What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the judge's."""
 REASONS = ("", "timeout", "scratch", "no process")
+_NO_PROCESS = REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
 FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "verdict")
 """The files that client and children share, each under its place as descriptor: a child has the first five so."""
-PAIR = 2
+CONTROL = len(FILES)
+"""Descriptor of the socket on which a client orders evaluations and gets reports."""
+STARTS = (len(FILES) + 1, len(FILES) + 2)
+"""Descriptors of the sockets on which it tells a waiting child at once to start, which spares a switch of processes.
+
+Evaluations use them in turn, so that the next one's child, forked beside this one's, cannot take its start."""
+PAIR = inside.SERVE
 """Kind of an order for two children: the completion, and its judge in a process of its own."""
 
+_START = 6  # descriptor of a child: the socket on which it is told to start
 _PAUSE_S = 0.0005  # after a report and before the next fork, in which the client gets the processor
 _STREAM_S = 0.002  # orders that follow a report so soon are a stream
 _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next one beside it
@@ -58,17 +66,15 @@ def main(settings: str) -> None:
     """Serve until the client is gone.
 
     Args:
-        settings: JSON: ``socket`` (a descriptor; the files have theirs), ``parent`` (the client's process id),
-            ``level``, ``preload`` (modules), ``path`` (directories to import from besides the standard library),
-            ``readable`` (directories), ``mount_point``, ``scratch_bytes``.
+        settings: JSON: ``parent`` (the client's process id), ``level``, ``preload`` (modules), ``path``
+            (directories to import from besides the standard library), ``readable`` (directories),
+            ``mount_point``, ``scratch_bytes``.
     """
-    asked = json.loads(settings)
-    os.closerange(asked["socket"] + 1, 1 << 16)  # what the client left inheritable is none of ours
-    control = socket.socket(fileno=asked["socket"])
+    os.closerange(STARTS[-1] + 1, 1 << 16)  # what the client left inheritable is none of ours
     try:
-        zygote = Zygote(control, asked)
+        zygote = Zygote(json.loads(settings))
     except BaseException as fault:
-        control.send(json.dumps({"error": f"{type(fault).__name__}: {fault}"}).encode())
+        os.write(CONTROL, json.dumps({"error": f"{type(fault).__name__}: {fault}"}).encode())
         os._exit(1)
     try:
         zygote.serve()
@@ -79,8 +85,7 @@ def main(settings: str) -> None:
 class Zygote:
     """Enters the jail when it is made."""
 
-    def __init__(self, control: socket.socket, asked: dict[str, Any]) -> None:
-        self._control = control
+    def __init__(self, asked: dict[str, Any]) -> None:
         self._files = {name: number for number, name in enumerate(FILES)}
         self._client = os.pidfd_open(asked["parent"])
         if os.getppid() != asked["parent"]:
@@ -90,6 +95,8 @@ class Zygote:
         for module in asked["preload"]:
             __import__(module)
         sys.path[:] = standard  # a package knows its own folder; its neighbours there are not to be read
+        with contextlib.suppress(OSError):  # it only saves time
+            kernel.merge_mappings()
         self._level = Level(asked["level"])
         self._scratch = enter(
             self._level, [*standard, *asked["readable"]], asked["mount_point"], asked["scratch_bytes"]
@@ -99,8 +106,9 @@ class Zygote:
         self._names = ctypes.create_string_buffer(512)
         self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-        self._spare: tuple[int, socket.socket] | None = None
-        self._spare_limits: Limits = ()
+        self._spare: tuple[int, int] | None = None
+        self._number = 0  # of the evaluation
+        self._spare_limits: Bounds = ()
         self._die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._filters = {
             may_fork: seccomp.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)
@@ -111,25 +119,27 @@ class Zygote:
         for _ in range(3):
             inside.rehearse()
         gc.collect()
+        kernel.give_back_memory()
         gc.freeze()
         gc.disable()  # a collection would touch, and so copy, pages that children share
-        self._control.send(json.dumps({"ready": os.getpid()}).encode())
-        sources: list[Any] = [self._control, self._client]
+        os.write(CONTROL, json.dumps({"ready": os.getpid()}).encode())
+        sources = [CONTROL, self._client]
         reported = 0.0
         while True:
             unprepared = self._spare is None and len(self._spare_limits) > 0
             ready, _, _ = select.select(sources, [], [], _PAUSE_S if unprepared else None)
             if not ready:
-                self._spare = self._fork_spare(self._spare_limits)
+                self._fork_spare(self._spare_limits)
                 continue
             if self._client in ready:
                 raise _ClientGone
-            order = self._control.recv(ORDER.size)
+            order = os.read(CONTROL, ORDER.size)
             if not order:
                 raise _ClientGone
-            self._control.send(self._evaluate(order, in_stream=time.monotonic() - reported < _STREAM_S))
+            report = self._evaluate(order, in_stream=time.monotonic() - reported < _STREAM_S)
+            self._clean_scratch()  # before the client may tell the next child to start
+            os.write(CONTROL, report)
             reported = time.monotonic()
-            self._clean_scratch()
 
     def _evaluate(self, order: bytes, *, in_stream: bool) -> bytes:
         """Run an evaluation to its end and give the report.
@@ -139,20 +149,27 @@ class Zygote:
             in_stream: Whether the next order is likely to come at once, so that the next child is forked beside
                 this one. Otherwise that is left for later: the fork would be in a short evaluation's way.
         """
-        began = time.monotonic()
-        kind, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
+        kind, started, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         judge = 0
+        start = STARTS[self._number % 2]
+        self._number += 1
         try:
-            # a judge is of the same user, and counted with the completion's processes
-            completion, channel = self._take_spare(limits, processes + (kind == PAIR) if processes > 1 else 1)
-            channel.send(order)
+            if started:
+                completion, channel = self._spare or self._fork(limits, start)
+                self._spare = None
+            else:
+                self._end_spare()
+                # a judge is of the same user, and counted with the completion's processes
+                completion, channel = self._fork(
+                    limits, start, processes + (kind == PAIR) if processes > 1 else 1, kind
+                )
             if kind == PAIR:
                 judge = self._fork_judge(channel, limits)
-            channel.close()  # so that of the two each sees the other's end
+            os.close(channel)  # so that of the two each sees the other's end
         except OSError:
-            return REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
+            return _NO_PROCESS
         if processes == 1 and in_stream:
-            self._spare = self._fork_spare(limits)
+            self._fork_spare(limits)
         reason = self._wait(completion, judge, began + timeout_s, scratch_bytes, prepare=processes == 1)
         judged = -1
         if judge:
@@ -164,46 +181,48 @@ class Zygote:
             _, status, usage = os.wait4(completion, 0)
         if processes > 1:
             self._kill(processes, 0)
+        if status and started and select.select([start], [], [], 0)[0]:  # it had ended before it was told
+            return _NO_PROCESS
         took = time.monotonic() - began
         return REPORT.pack(status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged)
 
-    def _take_spare(self, limits: Limits, processes: int) -> tuple[int, socket.socket]:
-        """Gives a child for one evaluation: the spare one, unless it is limited otherwise."""
-        spare, self._spare = self._spare, None
-        if spare is not None and processes == 1 and self._spare_limits == limits:
-            return spare
-        if spare is not None:
-            spare[1].close()
-            _end(spare[0])
-        return self._fork_spare(limits, processes)
+    def _end_spare(self) -> None:
+        """End the waiting child: it is limited otherwise than the next evaluation."""
+        if self._spare is not None:
+            child, channel = self._spare
+            self._spare = None
+            os.close(channel)
+            _end(child)
 
-    def _fork_spare(self, limits: Limits, processes: int = 1) -> tuple[int, socket.socket]:
-        """Fork a child that waits for its order; gives it and the other end of its descriptor 5.
+    def _fork_spare(self, limits: Bounds) -> None:
+        """Fork the next evaluation's child, limited as the last one is, so that this time is not the evaluation's."""
+        self._spare = self._fork(limits, STARTS[self._number % 2])
 
-        It is forked, limited as the last one was, and warm before the order is there, so that this time is not the
-        evaluation's.
+    def _fork(self, limits: Bounds, start: int, processes: int = 1, kind: int | None = None) -> tuple[int, int]:
+        """Fork a child for one evaluation; gives it and the other end of its descriptor 5.
+
+        Without a kind it is told on ``start`` what to do.
         """
-        ours, theirs = socket.socketpair()
+        ours, theirs = kernel.socket_pair()
         self._spare_limits = limits
         child = os.fork()
         if child == 0:
             try:
-                self._become(theirs.fileno(), limits, processes)
+                os.dup2(start, _START)
+                self._become(theirs, limits, processes)
                 inside.rehearse()
-                order = os.read(inside.PEER, ORDER.size)
-                if len(order) == ORDER.size:
-                    kind = order[0]
-                    if kind == PAIR:
-                        kind = inside.SERVE
-                    else:
+                told = os.read(_START, 1) if kind is None else bytes([kind])
+                os.close(_START)
+                if told:
+                    if told[0] != PAIR:
                         os.close(inside.PEER)
-                    inside.perform(kind)
+                    inside.perform(told[0])
             finally:
                 os._exit(82)
-        theirs.close()
+        os.close(theirs)
         return child, ours
 
-    def _fork_judge(self, channel: socket.socket, limits: Limits) -> int:
+    def _fork_judge(self, channel: int, limits: Bounds) -> int:
         child = os.fork()
         if child == 0:
             try:
@@ -211,17 +230,17 @@ class Zygote:
                     os.dup2(self._null, number)
                 os.dup2(self._files["tests"], inside.REQUEST)
                 os.dup2(self._files["verdict"], inside.RESULTS)
-                self._become(channel.fileno(), limits, 1)
+                self._become(channel, limits, 1, inside.PEER)
                 perform_judge()
             finally:
                 os._exit(82)
         return child
 
-    def _become(self, peer: int, limits: Limits, processes: int) -> None:
+    def _become(self, peer: int, limits: Bounds, processes: int, last: int = _START) -> None:
         """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
         self._die_with_us()
         os.dup2(peer, inside.PEER)
-        os.closerange(inside.PEER + 1, 1 << 16)
+        os.closerange(last + 1, 1 << 16)
         cpu_s, memory_bytes, file_bytes, open_files = limits
         # the zygote is counted too, and where its user is still root, what process 1 came from
         tasks = processes + 1 + (os.getuid() == 0) if processes > 1 else 0
@@ -240,7 +259,7 @@ class Zygote:
             poll = select.poll()
             poll.register(awaited, select.POLLIN)
             poll.register(self._client, select.POLLIN)
-            poll.register(self._control, 0)  # its other end closed
+            poll.register(CONTROL, 0)  # its other end closed
             while True:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -253,7 +272,7 @@ class Zygote:
                     self._kill(2, completion)
                     raise _ClientGone
                 if prepare and self._spare is None:
-                    self._spare = self._fork_spare(self._spare_limits)
+                    self._fork_spare(self._spare_limits)
                 elif not self._scratch_is_empty() and not _in_a_child(
                     lambda: _check_used(self._scratch, scratch_bytes)
                 ):

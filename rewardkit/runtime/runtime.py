@@ -33,7 +33,7 @@ from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Outcome, Rollout
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
-from sandbox.limits import DEFAULT_MEMORY_BYTES
+from sandbox.limits import DEFAULT_MEMORY_BYTES, cores
 from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.job import Job
 
@@ -431,7 +431,7 @@ def _weights(
 
 def _workers(workers: int | None) -> int:
     if workers is None:
-        return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        return min(4, cores())
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise RewardDefinitionError(f"workers={workers!r}: expected a whole number, 1 or more")
     return workers

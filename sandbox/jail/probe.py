@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from sandbox.jail import kernel
 from sandbox.jail.levels import Level
 
 FILES, SYSTEM = "files", "system"
@@ -74,8 +75,6 @@ def succeeded(run: Callable[[str], str], level: Level) -> list[str]:
         run: Runs a program in the jail and gives what it printed.
         level: The level that is to be shown.
     """
-    from sandbox.jail import kernel
-
     attacks = attacks_on(level)
     if not attacks:
         return []

@@ -998,10 +998,10 @@ attack(
         frame = frame.f_back
     assert found, "the zygote is not called so any more"
     for zygote in found[:3]:
-        hidden(lambda: zygote._control.send(b"forged"), lambda: zygote._kill(1, W["client"]))
-    for thing in gc.get_objects():
-        if isinstance(thing, socket.socket) and thing.fileno() > 4:
-            hidden(lambda: thing.send(b"forged"), lambda: thing.recv(1))
+        hidden(lambda: zygote._kill(1, W["client"]))
+    from sandbox import zygote
+    for number in (zygote.CONTROL, *zygote.STARTS):
+        hidden(lambda: os.write(number, b"forged"), lambda: os.read(number, 1))
 """,
 )
 attack(

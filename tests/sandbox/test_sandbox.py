@@ -556,6 +556,29 @@ def test_a_zygote_killed_between_evaluations_is_replaced(own: Sandbox) -> None:
         assert [zygote] != own.processes
 
 
+def test_a_waiting_child_that_is_killed_costs_no_verdict(own: Sandbox) -> None:
+    """The evaluation that it was told of is begun again, not taken for killed."""
+    for number in range(3):
+        own.run("pass")
+        (zygote,) = own.processes
+        below = psutil.Process(zygote)
+        depth = 2 if own.level == "strict" else 1  # process 1 of the jail is between
+        assert wait_for(lambda below=below, depth=depth: len(below.children(recursive=True)) == depth)
+        waiting = below.children(recursive=True)[-1]
+        waiting.kill()
+        assert wait_for(lambda waiting=waiting: waiting.status() == psutil.STATUS_ZOMBIE)
+        result = own.run(f"print({number})")
+        assert (OK, f"{number}\n") == (result.status, result.stdout)
+
+
+def test_evaluations_limited_in_turn_otherwise(own: Sandbox) -> None:
+    """A child that waits with other limits than the next evaluation has is not used for it."""
+    source = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    for number, files in enumerate([20, 20, 30, 20, 30, 30, 20]):
+        result = own.run(source, limits=Limits(open_files=files, timeout_s=5 + number))
+        assert (OK, f"{files}\n") == (result.status, result.stdout)
+
+
 @pytest.mark.parametrize("place", ["outer", "innermost"])
 def test_a_zygote_killed_under_an_evaluation(own: Sandbox, place: str) -> None:
     """The evaluation is begun again in another zygote, and its result is right."""
