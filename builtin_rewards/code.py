@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from builtin_rewards.adjustable import adjustable
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     CheckReport,
@@ -125,18 +126,16 @@ def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
     return Score(score, reason=reason, metrics={"passed": float(passed), "checks": float(len(checks))})
 
 
-def code_tests_with(
-    *, all_or_nothing: bool = False, limits: Limits = LIMITS, name: str = "code_tests"
-) -> Reward[..., Score]:
-    """Makes a :data:`code_tests` with settings of its own.
+@adjustable
+def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Reward[..., Score]:
+    """Settings of ``code_tests``.
 
     Args:
         all_or_nothing: Score 1.0 if every check is passed and 0.0 otherwise, instead of the share passed.
         limits: What one completion may use, all its checks together.
-        name: The reward's name.
     """
 
-    @reward(name=name, timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
+    @reward(timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
     def code_tests(
         completion: str,
         sandbox: Sandbox,
@@ -179,9 +178,6 @@ def code_tests_with(
         return _score(reports, all_or_nothing=all_or_nothing)
 
     return code_tests
-
-
-code_tests = code_tests_with()
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.code import code_compiles, code_runs, code_tests, code_tests_with, extract_code
+from builtin_rewards.code import code_compiles, code_runs, code_tests, extract_code
 from rewardkit import Rollout, Runtime
 from sandbox import Limits, Sandbox
 
@@ -76,7 +76,7 @@ def test_calls_and_programs_from_string_columns(sandbox: Sandbox) -> None:
     program = "print(int(input()) * 2)\n"
     pairs = {"inputs": json.dumps(["1\n", "4\n"]), "outputs": json.dumps(["2\n", "8"])}
     assert code_tests(completion=fenced(program), sandbox=sandbox, **pairs).value == 1.0
-    assert code_tests_with(all_or_nothing=True)(completion=fenced(ADD), sandbox=sandbox, **calls).value == 0.0
+    assert code_tests(all_or_nothing=True)(completion=fenced(ADD), sandbox=sandbox, **calls).value == 0.0
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_in_the_runtime_the_jail_is_filled_in() -> None:
     tests = "assert add(1, 2) == 3"
     completions = {fenced(ADD): 1.0, fenced(WRONG): 0.0, "import os; os._exit(0)": 0.0, "while True: pass": 0.0}
     rollouts = [Rollout("add", completion, {"tests": tests}) for completion in completions]
-    quick = code_tests_with(limits=Limits(timeout_s=1.0), name="quick")
+    quick = code_tests(limits=Limits(timeout_s=1.0)).with_options(name="quick")
     with Runtime([quick, code_compiles], workers=2) as runtime:
         batch = runtime.score(rollouts * 3)
     assert batch.scores["quick"] == list(completions.values()) * 3

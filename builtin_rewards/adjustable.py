@@ -1,0 +1,91 @@
+"""Rewards with settings: the plain name is the reward as most people want it, and a call with settings makes another.
+
+Runtime([length_between])              # the usual setting
+Runtime([length_between(10, 200)])     # one's own
+length_between(completion="...")       # still the function it is, for tests
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rewardkit import Reward, RewardOptions
+
+_SCORED = ("completion", "completions", "messages", "completion_ids")
+
+
+class AdjustableReward(Reward[..., Any]):
+    """A reward that is also its own factory.
+
+    Called by keyword with what rewards score (``completion``, ``completions``, ``messages``), it scores. Called
+    with settings, or with nothing, it gives a new reward of the same name; ``.with_options(name=...)`` renames it,
+    where one run has several.
+
+    Attributes:
+        make: The factory; its parameters are the settings.
+    """
+
+    def __init__(self, make: Callable[..., Reward[..., Any]]) -> None:
+        usual = make()
+        super().__init__(usual.spec.function, usual.spec.kind, usual.options, usual.spec.hints)
+        self.make = make
+
+    def __call__(self, *settings: Any, **given: Any) -> Any:
+        """Score, or give a reward with other settings.
+
+        Raises:
+            TypeError: A setting is unknown, or settings are mixed with something to score.
+            ValueError: A setting makes no sense.
+        """
+        if not any(name in given for name in _SCORED):
+            try:
+                inspect.signature(self.make).bind(*settings, **given)
+            except TypeError as odd:
+                known = ", ".join(inspect.signature(self.make).parameters)
+                raise TypeError(
+                    f"{self.name}: {odd}; its settings are {known}. To score, name what is scored: "
+                    f"{self.name}(completion=...)"
+                ) from None
+            return AdjustedReward(self, settings, given)
+        if settings:
+            raise TypeError(f"{self.name}(): what is scored is given by name, settings in a call of their own")
+        return super().__call__(**given)
+
+    def _having(self, options: RewardOptions) -> Reward[..., Any]:
+        return AdjustedReward(self, (), {}, options)
+
+
+class AdjustedReward(Reward[..., Any]):
+    """A built-in reward with settings of one's own. It pickles as its family's name and the settings."""
+
+    def __init__(
+        self,
+        family: AdjustableReward,
+        settings: tuple[Any, ...],
+        given: Mapping[str, Any],
+        options: RewardOptions | None = None,
+    ) -> None:
+        made = family.make(*settings, **given)
+        super().__init__(made.spec.function, made.spec.kind, options or made.options, made.spec.hints)
+        self._made_of = (family, settings, dict(given))
+
+    def _having(self, options: RewardOptions) -> AdjustedReward:
+        return AdjustedReward(*self._made_of, options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AdjustedReward, (*self._made_of, self.options)
+
+
+def adjustable(make: Callable[..., Reward[..., Any]]) -> AdjustableReward:
+    """Makes a factory whose settings all have defaults into the reward that it makes with them.
+
+    The function inside must have the factory's own name, so that worker processes find the reward by it. Its
+    docstring describes the reward; the factory's describes the settings, and both are shown.
+    """
+    made = AdjustableReward(make)
+    functools.update_wrapper(made, made.spec.function)
+    made.__name__ = made.name
+    return made
