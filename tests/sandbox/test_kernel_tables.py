@@ -222,6 +222,7 @@ def test_fcntl_commands(base: Filter) -> None:
     assert EPERM == base("fcntl", 3, 8, 3)  # it is the command that counts, not the descriptor
 
 
+@pytest.mark.slow
 def test_ioctl_requests(base: Filter) -> None:
     """Harmless ones alone, whatever the upper half of the register holds; the kernel takes the lower."""
     allowed = {0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451}
