@@ -19,7 +19,8 @@ def test_the_demo_trains_and_reports(root: Path, tmp_path: Path, full: bool) -> 
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed; `make setup` installs it")
     steps = 30 if full else 2
-    command = [sys.executable, "docs/examples/demo/demo.py", "--steps", str(steps), "--output", str(tmp_path)]
+    length = ["--steps", str(steps)] if full else ["--quick"]
+    command = [sys.executable, "docs/examples/demo/demo.py", *length, "--output", str(tmp_path)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=1500, env={**os.environ})
     assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
     assert (tmp_path / "rewards.png").read_bytes().startswith(b"\x89PNG")

@@ -13,7 +13,7 @@ INTERRUPTED = 130
 
 EXIT_CODES = (
     "[dim]Exit codes: 0 all is well; 1 done, but calls failed and --fail-on-error was given, "
-    "or doctor found the level not reached; "
+    "or doctor, test, audit or check found a fault; "
     "2 a mistake in the input; 3 a fault of the infrastructure; 130 Ctrl-C.[/]"
 )
 """For the foot of each help page."""

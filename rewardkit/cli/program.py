@@ -12,11 +12,14 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from rewardkit.cli.audit import audit_command
+from rewardkit.cli.check import check_command
 from rewardkit.cli.doctor import doctor_command
 from rewardkit.cli.exits import EXIT_CODES, INFRASTRUCTURE, INTERRUPTED, MISTAKE
 from rewardkit.cli.listing import list_command
 from rewardkit.cli.new import new_command
 from rewardkit.cli.score import score_command
+from rewardkit.cli.testing import cases_command
 from rewardkit.cli.text import plain
 from rewardkit.errors import InfrastructureError, RewardError
 
@@ -127,6 +130,9 @@ def rewardkit(
 
 
 app.command("score", no_args_is_help=True, epilog=EXIT_CODES)(score_command)
+app.command("audit", no_args_is_help=True, epilog=EXIT_CODES)(audit_command)
+app.command("check", no_args_is_help=True, epilog=EXIT_CODES)(check_command)
 app.command("list", epilog=EXIT_CODES)(list_command)
 app.command("doctor", epilog=EXIT_CODES)(doctor_command)
 app.command("new", no_args_is_help=True, epilog=EXIT_CODES)(new_command)
+app.command("test", no_args_is_help=True, epilog=EXIT_CODES)(cases_command)

@@ -1,0 +1,501 @@
+"""Which part of a completion is its final answer: one stated rule for all rewards that look for one.
+
+Owns the finding; reading the answer as a number or a formula is left to :mod:`builtin_rewards.quantities` and
+:mod:`builtin_rewards.formulas`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from builtin_rewards.quantities import NUMBER, clean, fold, read_quantity
+
+MAX_ANSWER_CHARS = 4_000
+"""A marked answer that is longer is no answer."""
+MAX_MARKS = 200
+"""Of more boxes, tags or phrases the last ones are compared."""
+
+
+class Rule(StrEnum):
+    """By which rule an answer was found, in the order in which they are tried."""
+
+    BOXED = "boxed"
+    """The last ``\\boxed{...}``, ``\\fbox{...}`` or ``\\boxed 5``."""
+    TAG = "answer_tag"
+    """The last ``<answer>...</answer>``; without an end, up to the end of the text."""
+    PHRASE = "phrase"
+    """The last of "the answer is ...", "final answer: ...", a line ``#### n``, a line ``A: n`` or ``Answer: n``."""
+    WHOLE = "whole"
+    """The completion itself: one short line that is a formula, or that has no number."""
+    LAST_NUMBER = "last_number"
+    """The last number with its unit, or the formula in delimiters that it stands in."""
+    NONE = "none"
+    """There is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """A completion's final answer.
+
+    Attributes:
+        answer: Its text as it stands; ``None`` where there is none.
+        rule: By which rule it was found.
+        candidates: The distinct final answers, in their order; more than one is answer stuffing, unless the
+            question asks for several.
+        problem: Why the answer cannot count, such as a denial before it; empty if it can.
+    """
+
+    answer: str | None
+    rule: Rule
+    candidates: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def stuffed(self) -> bool:
+        """Whether several distinct final answers stand there."""
+        return len(self.candidates) > 1
+
+
+_NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
+
+_FULL_WIDTH = re.compile("[\uff01-\uff5e]")
+_BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)(?:\s*\{|\s+(?P<bare>[^\s{}$\\]+))|(?P<escaped>\\[{}\\])|(?P<brace>[{}])")
+_BLANK = re.compile(
+    r"(?:\\(?:[hv]?phantom|rule|hspace)\s*\{[^{}]*\}|\\(?:square|Box|[lc]?dots|q?quad)\b|[\s_?.,~]|\\[_ ,;:!])*"
+)
+_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}answer\s{0,3}>", re.IGNORECASE)
+_LEAD = re.compile(
+    r"(?:\b(?:the|my|our|your|final|correct|right)[\s*_]+|^[\s*_>#-]{0,12}(?P<line>(?:final\s+)?))$", re.IGNORECASE
+)
+_ANNOUNCES = re.compile(
+    r"(?:\s+(?:to|of|for)\b[^\n.:?]{1,80}?)?[*_\s]{0,4}"
+    r"\b(?:is|was|are|equals|would be|will be|should be|must be)\b(?!n't|'|\u2019)|[*_\s]{0,4}[:=]",
+    re.IGNORECASE,
+)
+_ANNOUNCES_ON_LINE = re.compile(r"[*_ ]{0,4}:")
+_ALONE_ON_LINE = re.compile(r"[*_ ]{0,4}\n")
+_NUMBER_NEXT = re.compile(r" ?[-+$\d\\.]")
+_FILLER = re.compile(
+    r"[\s*_:]*(?:(?:therefore|thus|hence|then|simply|exactly|just|indeed|clearly|equal to|given by|now|found to be)\b"
+    r"[\s,:]*)*",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|\n")
+_CLAUSE = re.compile(
+    r",?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
+    r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"\b(?:or|maybe|perhaps|possibly|alternatively|could|might|may|otherwise|unless|else|either|unsure|alternative)\b",
+    re.IGNORECASE,
+)
+_DENIED_BEFORE = re.compile(
+    r"(?:\b(?:not|never|cannot|neither|nor|isnt)|n['\u2019]t)"
+    r"(?:\s+(?:be|equal|to|the|a|an|answer|is|just|simply|really|actually|value|result|exactly|correct))*[\s:$(\[\\*_\"'{]*$"
+    r"|(?:\\neq?|\\not|(?<![\w)])!=|\u2260)\s*=?[\s$(\\\[]*$",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(
+    r"[\s$)\]\\*_\"'.,!]{0,8}(?:\(?(?:this|that|it|which|but|that's|answer)\s+)*(?:is|was|would be|are)?\s*"
+    r"(?:not\b|n['\u2019]t\b|\b(?:wrong|incorrect|false)\b)(?!\s+(?:only|just))"
+    r"(?:\s+(?:the\s+)?(?:correct|right|answer|true|it)|[.!\s$]*$|\s*[.!\n])",
+    re.IGNORECASE,
+)
+_DENIALS = ("not", "n't", "n\u2019t", "never", "neither", "nor", "\\ne", "!=", "\u2260", "wrong", "incorrect", "false")
+_DENIAL = re.compile(r"\b(?:not|never|cannot|neither|nor)\b|n['\u2019]t\b|\\neq?\b|(?<![\w)])!=|\u2260", re.IGNORECASE)
+_ALTERNATIVE = re.compile(
+    r"\s*(?:,|;|\|)?\s*(?:\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b)\s*(?:maybe|perhaps|possibly)?\s*"
+)
+_LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
+_COMMAND_OR_NAME = re.compile(
+    r"\\[A-Za-z]+|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo)\b"
+)
+
+
+def extract_answer(completion: str) -> Extraction:
+    """Gives a completion's final answer, the rule that found it, and whether several distinct ones stand there.
+
+    The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Where a ``</think>``
+    stands, only what comes after the last one is read. Marks with nothing in them are no marks. A box or a tag that
+    is denied ("not \\\\boxed{42}"), a last box that never closes and a denied last number are no answers.
+
+    Several distinct final answers are: different boxes; a box, a tag or a plainly stated answer ("The answer is
+    41.") that say different things; different stated answers; a list of numbers, or of anything joined with "or",
+    where one answer is expected; before a last number, other numbers that it is listed with. Numbers on the way to
+    the answer are not. Answers that are the same number in other writing are one.
+
+    Args:
+        completion: The model's text. Full-width letters, digits and signs are read as the ASCII ones.
+    """
+    text = completion[completion.rfind("</think>") + 8 :] if "</think>" in completion else completion
+    if not text.isascii() and _FULL_WIDTH.search(text):
+        text = fold(text)
+    marked = "nswer" in text or "NSWER" in text or "####" in text or "A:" in text
+    if "\\boxed" in text or "\\fbox" in text:
+        boxed = _boxed(text, marked)
+        if boxed is not None:
+            return boxed
+    if marked:
+        stated = _tagged(text) or _stated(text)
+        if stated is not None:
+            return stated
+    return _whole(text) or _last_number(text)
+
+
+def _extraction(answers: list[str], rule: Rule, problem: str = "") -> Extraction:
+    """The last of several answers, with the distinct ones among them, each taken apart where it is a list."""
+    if len(answers) == 1 and answers[0].isdecimal() and answers[0].isascii():
+        return Extraction(answers[0], rule, (answers[0],), problem)
+    distinct: dict[object, str] = {}
+    for answer in answers:
+        for part in _alternatives(answer):
+            key = _key(part)
+            distinct.pop(key, None)
+            distinct[key] = part
+    return Extraction(answers[-1], rule, tuple(distinct.values()), problem)
+
+
+def _key(answer: str) -> object:
+    text = clean(answer)
+    quantity = read_quantity(text) if len(text) <= 200 else None
+    if quantity is None and "=" in text:
+        quantity = read_quantity(text.rpartition("=")[2].strip())
+    if quantity is None:
+        return "".join(text.split()).casefold()
+    return (quantity.value, quantity.percent, quantity.base)
+
+
+def _alternatives(answer: str) -> list[str]:
+    """The parts of a bare list of numbers, or of anything joined with "or"; else the answer itself."""
+    if len(answer) > 500:
+        return [answer]
+    text = clean(answer)
+    if read_quantity(text) is not None:
+        return [answer]
+    either = text.lower().startswith("either ")
+    parts = [part for part in _ALTERNATIVE.split(text[7:] if either else text) if part]
+    pieces = [piece for part in parts for piece in (_LIST_GAP.split(part) if read_quantity(part) is None else [part])]
+    if len(pieces) > 1 and all(read_quantity(piece) is not None for piece in pieces if piece):
+        return [piece for piece in pieces if piece]
+    if len(parts) > 1 and re.search(r"\bor\b", text):
+        return parts
+    return [answer]
+
+
+# Boxes and tags
+
+
+def _boxed(text: str, marked: bool) -> Extraction | None:
+    found, open_at = _boxes(text)
+    if open_at is not None and (not found or open_at > found[-1][0]):
+        return Extraction(None, Rule.BOXED, (), "the last box never closes")
+    if not found:
+        return None
+    start, end, _ = found[-1]
+    problem = _denied(text, start, end)
+    if len(found[-1][2]) > MAX_ANSWER_CHARS:
+        return Extraction(None, Rule.BOXED, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
+    answers = [content for _, _, content in found[-MAX_MARKS:] if len(content) <= MAX_ANSWER_CHARS]
+    others = []
+    if marked:
+        tag = _tagged(text)
+        if tag is not None and "\\boxed" not in (tag.answer or "") and "\\fbox" not in (tag.answer or ""):
+            others += [tag.answer or ""]
+        others += [tail for tail in _tails(text) if read_quantity(clean(tail)) is not None]
+    return _extraction([other for other in others if other] + answers, Rule.BOXED, problem)
+
+
+def _boxes(text: str) -> tuple[list[tuple[int, int, str]], int | None]:
+    """Gives the outermost boxes that hold something, and where one that never closes begins. One pass."""
+    boxes: list[tuple[int, int, str]] = []
+    opened: list[int | None] = []
+    first: tuple[int, int] | None = None
+    depth = 0
+    begin = min(place for name in ("\\boxed", "\\fbox") if (place := text.find(name)) >= 0)
+    for match in _BOX_OR_BRACE.finditer(text, begin):
+        if match["escaped"]:
+            continue
+        if match["bare"] is not None:
+            if not depth:
+                boxes.append((match.start(), match.end(), match["bare"].rstrip(".,;:)")))
+        elif match["brace"] == "{":
+            opened.append(None)
+        elif match["brace"] == "}":
+            if opened and opened.pop() is not None:
+                depth -= 1
+                if not depth and first is not None:
+                    boxes.append((first[0], match.end(), text[first[1] : match.start()]))
+                    first = None
+        else:
+            opened.append(match.start())
+            depth += 1
+            first = first or (match.start(), match.end())
+    filled = [(start, end, _unboxed(content)) for start, end, content in boxes if content.strip()]
+    return [box for box in filled if not _BLANK.fullmatch(box[2])], first[0] if first else None
+
+
+def _unboxed(content: str) -> str:
+    """What is in a box in a box."""
+    for _ in range(20):
+        inner = content.strip()
+        if not inner.startswith(("\\boxed{", "\\fbox{")) or not inner.endswith("}"):
+            return content
+        content = inner[inner.index("{") + 1 : -1]
+    return content
+
+
+def _denied(text: str, start: int, end: int) -> str:
+    if not _may_deny(text[max(0, start - 80) : start]) and not _may_deny(text[end : end + 60]):
+        return ""
+    if _DENIED_BEFORE.search(text[max(0, start - 80) : start]):
+        return "the answer is denied: 'not' stands before it"
+    if _DENIED_AFTER.match(text[end : end + 60]):
+        return "the answer is denied after it"
+    return ""
+
+
+def _may_deny(text: str) -> bool:
+    """Whether a denial can be in a short text: a quick look before the exact one."""
+    lower = text.lower()
+    return any(sign in lower for sign in _DENIALS)
+
+
+def _tagged(text: str) -> Extraction | None:
+    if "<" not in text:
+        return None
+    contents: list[tuple[int, int, str]] = []
+    start: tuple[int, int] | None = None
+    for tag in _TAG.finditer(text):
+        if tag[1]:
+            if start is not None:
+                contents.append((start[0], tag.end(), text[start[1] : tag.start()]))
+            start = None
+        else:
+            start = (tag.start(), tag.end())
+    if start is not None:
+        contents.append((start[0], len(text), text[start[1] :]))
+    contents = [each for each in contents if each[2].strip()]
+    if not contents:
+        return None
+    begin, end, last = contents[-1]
+    if len(last) > MAX_ANSWER_CHARS:
+        return Extraction(None, Rule.TAG, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
+    spoken = [_spoken(content) for _, _, content in contents[-MAX_MARKS:]]
+    return _extraction(spoken, Rule.TAG, _denied(text, begin, end))
+
+
+def _spoken(content: str) -> str:
+    """A tag's content, or the answer that a phrase in it states."""
+    tails = _tails(content) if len(content) <= MAX_ANSWER_CHARS else []
+    return tails[-1] if tails else content
+
+
+# Phrases
+
+
+def _stated(text: str) -> Extraction | None:
+    tails = _tails(text)
+    if not tails:
+        return None
+    last = tails[-1]
+    answers = [tail for tail in tails[:-1] if _says_something(tail)] + [last]
+    denied = _DENIAL.match(last.lstrip("* \t")) is not None or _DENIED_AFTER.match(last) is not None
+    problem = "the answer is denied: 'not' stands before it" if denied else ""
+    return _extraction(answers, Rule.PHRASE, problem)
+
+
+def _says_something(tail: str) -> bool:
+    """Whether what an earlier phrase is followed by is an answer too, and not a remark about the answer."""
+    if any(sign in tail for sign in "$\\=") or any(digit.isdigit() for digit in tail):
+        return read_quantity(clean(tail)) is not None or not re.search(r"[A-Za-z]{3,} +[A-Za-z]{2,} ", tail)
+    words = tail.lower().split()
+    return 0 < len(words) <= 2 and words[0] not in ("a", "an", "the", "not")
+
+
+def _tails(text: str) -> list[str]:
+    """What stands after each phrase that announces an answer, as far as it goes."""
+    found = []
+    for end in _announcements(text)[-MAX_MARKS:]:
+        tail = _tail(text[end : end + 600])
+        if tail.strip(" \t*_`.:$"):
+            found.append(tail)
+    return found
+
+
+def _announcements(text: str) -> list[int]:
+    """The places after each phrase that announces an answer, in their order."""
+    ends = []
+    if "nswer" in text or "NSWER" in text:
+        ends = [end for place in _answer_words(text)[-5 * MAX_MARKS :] if (end := _announced(text, place)) is not None]
+    if "####" in text or "A:" in text:
+        ends += [*_short_marks(text, "####"), *_short_marks(text, "A:")]
+    return sorted(ends)
+
+
+def _short_marks(text: str, mark: str) -> list[int]:
+    """The places after a short mark at the beginning of a line."""
+    ends = []
+    place = text.find(mark)
+    while place >= 0:
+        line = text.rfind("\n", max(0, place - 5), place) + 1
+        at_start = place == 0 or line > 0 or place <= 4
+        if at_start and not text[line:place].strip(" *_") and (mark == "A:" or _NUMBER_NEXT.match(text, place + 4)):
+            ends.append(place + len(mark))
+        place = text.find(mark, place + len(mark))
+    return ends
+
+
+def _answer_words(text: str) -> list[int]:
+    """Where the word "answer" stands. A search for plain text is many times as quick as one without regard to case."""
+    places = []
+    for ending in ("nswer", "NSWER"):
+        place = text.find(ending)
+        while place >= 0:
+            if place and text[place - 1] in "aA":
+                places.append(place - 1)
+            place = text.find(ending, place + 5)
+    return places
+
+
+def _announced(text: str, place: int) -> int | None:
+    """Where the announcement ends that the word "answer" at a place stands in, if it does."""
+    line = text.rfind("\n", 0, place) + 1
+    lead = _LEAD.search(text, max(line, place - 24), place)
+    if lead is None or (lead["line"] is not None and lead.start() != line):
+        return None
+    patterns = [_ANNOUNCES] if lead["line"] is None else [_ANNOUNCES_ON_LINE]
+    if (lead["line"] or lead[0]).strip(" \t*_#>").lower().endswith("final"):
+        patterns = [_ANNOUNCES, _ALONE_ON_LINE]
+    for pattern in patterns:
+        if (match := pattern.match(text, place + 6)) is not None:
+            return match.end()
+    return None
+
+
+def _tail(text: str) -> str:
+    begin = _FILLER.match(text)
+    text = text[begin.end() if begin else 0 :]
+    for opening, closing in (("\\[", "\\]"), ("$$", "$$")):
+        if text.startswith(opening) and (end := text.find(closing, 2)) > 0:
+            return text[2:end]
+    end_of_sentence = _SENTENCE_END.search(text)
+    sentence = text[: end_of_sentence.start()] if end_of_sentence else text
+    return _before_clause(sentence)
+
+
+def _before_clause(sentence: str) -> str:
+    """A sentence up to where it goes on to explain; not where it goes on to hedge."""
+    clause = _CLAUSE.search(sentence)
+    if clause is None or not clause.start() or _HEDGE.search(sentence, clause.start()):
+        return sentence
+    return sentence[: clause.start()]
+
+
+# The completion itself, and its last number
+
+
+def _whole(text: str) -> Extraction | None:
+    stripped = text.strip()
+    if not stripped or len(stripped) > 200 or "\n" in stripped:
+        return None
+    numbers = any(character.isdigit() for character in stripped)
+    if numbers and re.search(r"[A-Za-z]{2,}", _COMMAND_OR_NAME.sub(" ", _without_text(stripped))):
+        return None
+    problem = "the answer is denied" if _DENIAL.search(stripped) else ""
+    return _extraction([stripped], Rule.WHOLE, problem)
+
+
+def _without_text(text: str) -> str:
+    """The text without ``\\text{...}``: a formula's words do not make it a sentence."""
+    return re.sub(r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}", " ", text)
+
+
+_NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?![\d.]))?"
+_TOKEN = re.compile(
+    r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}|"
+    + _NUMBER_OR_FRACTION
+    + ")|"
+    + _NUMBER_OR_FRACTION
+)
+_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z/'^-])*")
+_FORMULA_BEFORE = re.compile(
+    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7])[ \t]*[({]?$"
+    r"|[A-Za-z)}\]][({]?$"
+)
+_LISTING_WORDS = ("%", "or", "and", "maybe", "perhaps", "possibly", "either", "it's", "is it")
+_BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
+_LISTED_BEFORE = re.compile(
+    rf"(?<![=+*/^\w.-])(?<![=+*/^-]\s)[$€£]?({NUMBER})%?\s*(?:[,;|/&]\s*)?"
+    r"(?:\b(?:or|and|maybe|perhaps|possibly|either|it's|is it)\b[\s,]*)*(?:\n\s*[-*]?\s*)?$",
+    re.IGNORECASE,
+)
+
+
+def _last_number(text: str) -> Extraction:
+    last = max(text.rfind(digit) for digit in "0123456789")
+    if last < 0:
+        return _NOTHING
+    begin = max(0, last - 400)
+    window = text[begin : last + 200]
+    place = last - begin
+    formula = _around(window, place)
+    if formula is not None:
+        return _extraction([formula], Rule.LAST_NUMBER, _denial_in(window[: window.find(formula)]))
+    start = place
+    while start > 0 and window[start - 1] in "0123456789.,/ " and not window.startswith("  ", start - 1):
+        start -= 1
+    # A fraction in LaTeX without delimiters begins before its digits.
+    start = max(0, start - 60) if "frac" in window[max(0, place - 60) : place] else max(0, start - 5)
+    token = next((match for match in _TOKEN.finditer(window, start) if match.start() <= place < match.end()), None)
+    if token is None or (begin and token.start() == 0):
+        return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
+    before, number = window[: token.start()], token[0].strip()
+    after = _AFTER_NUMBER.match(window, token.end())
+    answer = number + (after[0].rstrip() if after else "")
+    if _FORMULA_BEFORE.search(before[-8:]):
+        answer = _formula_ending(before) + answer
+    listed = _listed(before)
+    problem = _denial_in(before) or _denied(text, begin + token.start(), begin + token.end())
+    return _extraction([*listed, answer], Rule.LAST_NUMBER, problem)
+
+
+def _around(window: str, place: int) -> str | None:
+    """The formula in delimiters that a place stands in, its last side if it is a chain of equations."""
+    for opening, closing in (("\\[", "\\]"), ("\\(", "\\)"), ("$$", "$$")):
+        start = window.rfind(opening, 0, place)
+        end = window.find(closing, place)
+        if start >= 0 and end >= 0 and (opening == closing or closing not in window[start:place]):
+            return window[start + 2 : end]
+    line = window.rfind("\n", 0, place) + 1
+    if window.count("$", line, place) % 2 and (end := window.find("$", place)) > 0 and "\n" not in window[place:end]:
+        return window[window.rfind("$", line, place) + 1 : end]
+    return None
+
+
+def _formula_ending(before: str) -> str:
+    run = re.search(r"(?:[\d\s+*/^_().{}-]|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$", before[-120:])
+    return run[0].lstrip() if run else ""
+
+
+def _listed(before: str) -> list[str]:
+    """The numbers that a last number is listed with, right before it."""
+    found: list[str] = []
+    before = _BULLET.sub("", before[-160:])
+    ending = before[-12:].rstrip(" \t\n,;|/&*-")[-8:].lower()
+    if not (ending[-1:].isdigit() or ending.endswith(_LISTING_WORDS)):
+        return found
+    while len(found) < 20 and (match := _LISTED_BEFORE.search(before[-80:])) is not None:
+        found.append(match[1])
+        before = before[-80:][: match.start()]
+    return found[::-1]
+
+
+def _denial_in(before: str) -> str:
+    """Says that the clause before a number denies it."""
+    if not _may_deny(before[-160:]):
+        return ""
+    clause = re.split(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b", before[-160:])[-1]
+    return "the answer is denied: 'not' stands before it" if _DENIAL.search(clause) else ""

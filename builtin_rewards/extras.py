@@ -1,0 +1,20 @@
+"""Libraries that only some rewards need: imported at their first use, with a message that says how to get them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+
+@functools.cache
+def extra(module: str) -> Any:
+    """Gives a module of the ``rewards`` extra.
+
+    Raises:
+        ImportError: It is not installed; names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as missing:
+        raise ImportError(f"this reward needs {module}: pip install 'rewardkit[rewards]'") from missing

@@ -1,0 +1,562 @@
+"""Rewards for the form of a completion: tags, patterns, XML, Markdown, fenced blocks. None reads what it says.
+
+Each is earned by form alone, ``<think>.</think><answer>.</answer>`` included: pair it with a reward for the content,
+such as ``gate(format_tags, math_answer)``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from xml.parsers import expat
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.code import extract_code
+from builtin_rewards.structured import after_reasoning
+from rewardkit import Reward, Score, reward
+
+_TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_VISIBLE_ASCII = re.compile(r"[!-~]")
+_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Characters that are letters or symbols by category and yet show nothing."""
+_SHOWN_CHARS = 200
+
+
+def shows(text: str) -> bool:
+    """Whether a text has a character that a reader sees: no white space, control, zero-width or blank one."""
+    if _VISIBLE_ASCII.search(text):
+        return True
+    return not text.isascii() and any(
+        unicodedata.category(char)[0] in "LNPS" and char not in _BLANKS for char in text if char > "\x7f"
+    )
+
+
+# Tags
+
+
+@adjustable
+def format_tags(
+    tags: Sequence[str] = ("think", "answer"), *, nonempty: bool = True, first_is_open: bool = False
+) -> Reward[..., Score]:
+    """Settings of ``format_tags``.
+
+    Args:
+        tags: The names, in the order in which they must stand.
+        nonempty: Whether each must hold something that a reader sees.
+        first_is_open: Whether the prompt ends with the first tag, opened: then the completion does not open it.
+
+    Raises:
+        ValueError: There is no tag, one is named twice, or one is no name.
+    """
+    names = (tags,) if isinstance(tags, str) else tuple(tags)
+    if not names or len({name.lower() for name in names}) < len(names):
+        raise ValueError(f"format_tags: tags={tags!r} must be names, each once")
+    for name in names:
+        if not _TAG_NAME.fullmatch(name):
+            raise ValueError(f"format_tags: the tag {name!r} is no name of ASCII letters, digits and _ . -")
+    lead = f"<{names[0]}>" if first_is_open else ""
+
+    @reward(score_range=(0, 1))
+    def format_tags(completion: str) -> Score:
+        """1.0 if the completion is ``<think>...</think><answer>...</answer>`` alone, less for each tag at fault.
+
+        Formula: good tags / (n + 1), n the number of tags; 1.0 where all are good, stand in order and have nothing
+        but white space around and between them. A tag is good if it is opened once and closed once in the whole
+        completion, in that order, holds something that a reader sees, and neither holds another of the tags nor is
+        held by one. Names count exactly as they are written. What merely looks like one of the tags (other case,
+        full-width letters, zero-width characters, spaces or attributes inside) earns nothing, and costs the tag
+        that it looks like, wherever it stands.
+
+        It reads form alone: pair it with a reward for the content. Never ``None``.
+        """
+        return _tags_score(lead + completion, names, nonempty)
+
+    return format_tags
+
+
+def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
+    spans: dict[str, tuple[int, int]] = {}
+    faults: list[str] = []
+    looks = _tag_looks(text, names)
+    for name in names:
+        fault, span = _tag_span(text, name, looks[name.lower()])
+        if span is not None and nonempty and not shows(text[span[0] + len(name) + 2 : span[1] - len(name) - 3]):
+            fault, span = "is empty", None
+        if span is None:
+            faults.append(f"<{name}> {fault}")
+        else:
+            spans[name] = span
+    mixed = _overlapping(spans)
+    faults += [f"<{name}> overlaps another tag" for name in mixed]
+    good = len(spans) - len(mixed)
+    metrics = {"good_tags": float(good)}
+    if not faults:
+        layout = _layout_fault(text, [spans[name] for name in names])
+        if layout is None:
+            return Score(1.0, reason="all tags are there, in order", metrics=metrics)
+        faults = [layout]
+    return Score(good / (len(names) + 1), reason="; ".join(faults), metrics=metrics)
+
+
+def _tag_span(text: str, name: str, looks: int) -> tuple[str, tuple[int, int] | None]:
+    """Gives where a tag begins and ends, or what is wrong with it."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    opened, closed = text.count(opening), text.count(closing)
+    if (opened, closed) != (1, 1):
+        return ("is missing" if not opened + closed else f"is opened {opened}, closed {closed} times"), None
+    if looks != 2:
+        return "has a look-alike", None
+    start, end = text.index(opening), text.index(closing)
+    if end < start:
+        return "is closed before it is opened", None
+    return "", (start, end + len(closing))
+
+
+def _overlapping(spans: dict[str, tuple[int, int]]) -> list[str]:
+    return [
+        name
+        for name, (start, end) in spans.items()
+        if any(
+            start < other_end and other_start < end
+            for other, (other_start, other_end) in spans.items()
+            if other != name
+        )
+    ]
+
+
+def _layout_fault(text: str, spans: Sequence[tuple[int, int]]) -> str | None:
+    if list(spans) != sorted(spans):
+        return "the tags are out of order"
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    gaps = (text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+    return "there is text outside the tags" if any(gap and not gap.isspace() for gap in gaps) else None
+
+
+def _tag_looks(text: str, names: tuple[str, ...]) -> dict[str, int]:
+    """Counts, by name in lower case, what is one of the tags or looks like one."""
+    counts = dict.fromkeys((name.lower() for name in names), 0)
+    if not text.isascii() and _suspect().search(text):
+        text = text.translate(_plain_letters())
+    for look in _tag_pattern(names).finditer(text):
+        counts[look[1].lower()] += 1
+    return counts
+
+
+@functools.lru_cache(64)
+def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    """The possessive repeats keep it linear: no run of white space is walked twice."""
+    longest_first = sorted(names, key=len, reverse=True)
+    listed = "|".join(re.escape(name) for name in longest_first)
+    return re.compile(rf"<\s*+/?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
+
+
+_LETTER_FORMS = ((0x2100, 0x214F), (0x24B6, 0x24E9), (0xFE64, 0xFE65), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF))
+"""Where Unicode keeps letter-like symbols, circled, small, full-width and mathematical letters."""
+
+
+@functools.cache
+def _plain_letters() -> dict[int, str]:
+    """Maps compatibility forms of what a tag is written with to ASCII, and zero-width characters to nothing.
+
+    A table, for normalising a whole text takes quadratic time on runs of combining marks.
+    """
+    table = {}
+    for code in (code for first, last in _LETTER_FORMS for code in range(first, last + 1)):
+        plain = unicodedata.normalize("NFKC", chr(code))
+        if len(plain) == 1 and plain.isascii():
+            table[code] = plain
+    table.update({ord("\u2215"): "/", ord("\u2044"): "/", ord("\u2329"): "<", ord("\u232a"): ">"})
+    table.update(
+        {ord(left): "<" for left in "\u2039\u27e8\u3008"} | {ord(right): ">" for right in "\u203a\u27e9\u3009"}
+    )
+    hidden = [0xAD, 0x34F, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF]
+    return table | dict.fromkeys(hidden, "")
+
+
+@functools.cache
+def _suspect() -> re.Pattern[str]:
+    """Finds what may need the table; few ranges, for a long list of characters is searched slowly."""
+    single = "".join(chr(code) for code in _plain_letters() if not any(a <= code <= b for a, b in _LETTER_FORMS))
+    return re.compile(f"[{single}{''.join(f'{chr(first)}-{chr(last)}' for first, last in _LETTER_FORMS)}]")
+
+
+# Patterns
+
+
+@adjustable
+def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[..., Score]:
+    """Settings of ``regex_match``.
+
+    Args:
+        pattern: The pattern of all rows, in Python's syntax; ``None`` reads the column ``pattern``.
+        full: Whether the whole completion must match, otherwise some part of it. Flags stand in the pattern:
+            ``(?si)``.
+
+    Raises:
+        ValueError: The pattern is empty or no pattern.
+    """
+    if pattern is not None and (not pattern or isinstance(_compiled(pattern), str)):
+        raise ValueError(
+            f"regex_match: pattern={pattern!r} is no pattern: {_compiled(pattern) if pattern else 'empty'}"
+        )
+    usual = pattern
+
+    @reward(score_range=(0, 1))
+    def regex_match(completion: str, pattern: str | None = None) -> Score:
+        """1.0 if the whole completion matches the pattern, otherwise 0.0.
+
+        Anchored at both ends, white space included: a pattern that allows for a last line break says so (``\\s*``).
+        The column ``pattern`` is a regular expression of Python's ``re``; the setting of that name goes before it.
+
+        ``None`` where the row has no pattern, or one that does not compile. Some patterns take exponential time,
+        such as ``(a+)+$``: the worker's deadline ends them (``timeout``), and nothing else does.
+        """
+        given = usual or pattern
+        if not given:
+            return Score(None, reason="the row has no pattern")
+        compiled = _compiled(given)
+        if isinstance(compiled, str):
+            return Score(None, reason=f"the row's pattern does not compile: {compiled}")
+        found = compiled.fullmatch(completion) if full else compiled.search(completion)
+        return Score(1.0, reason="matches") if found else Score(0.0, reason=f"does not match {given[:_SHOWN_CHARS]!r}")
+
+    return regex_match
+
+
+@functools.lru_cache(256)
+def _compiled(pattern: str) -> re.Pattern[str] | str:
+    """Gives the pattern, or what is wrong with it."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as fault:
+        return str(fault)
+
+
+# XML
+
+
+@adjustable
+def xml_valid(root: str | None = None) -> Reward[..., Score]:
+    """Settings of ``xml_valid``.
+
+    Args:
+        root: The name that the outermost element must have; ``None`` for any.
+
+    Raises:
+        ValueError: The name is empty.
+    """
+    if root is not None and not root.strip():
+        raise ValueError(f"xml_valid: root={root!r} is no name")
+
+    @reward(score_range=(0, 1))
+    def xml_valid(completion: str) -> Score:
+        """1.0 if the completion is one well-formed XML document, otherwise 0.0 with the reason.
+
+        What is read: the last fenced block marked ``xml``, else the last unmarked one, else the whole completion;
+        what follows the last ``</think>`` alone counts, unless the completion begins with another tag.
+
+        Well-formed by XML 1.0 as expat of the standard library reads it. A document type declaration is refused, and
+        with it every entity bomb and external entity. The names of elements are checked against nothing but the
+        setting ``root``. Never ``None``.
+        """
+        whole = completion.lstrip()
+        begins = whole.startswith("<") and not whole.startswith("<think>")
+        source = extract_code(completion if begins else after_reasoning(completion), "xml")
+        if source is None:
+            return Score(0.0, reason="no XML in the completion")
+        fault, outermost = _xml_fault(source.strip())
+        if fault is None and root is not None and outermost != root:
+            fault = f"the outermost element is {outermost[:_SHOWN_CHARS]!r}, not {root!r}"
+        return Score(1.0, reason="well-formed") if fault is None else Score(0.0, reason=fault)
+
+    return xml_valid
+
+
+class _DoctypeError(Exception):
+    """The document has a document type declaration."""
+
+
+def _xml_fault(source: str) -> tuple[str | None, str]:
+    """Gives what is wrong with a document, and the name of its outermost element."""
+    parser = expat.ParserCreate()
+    names: list[str] = []
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        names.append(name)
+        parser.StartElementHandler = None
+
+    def refuse(*declaration: object) -> None:
+        raise _DoctypeError
+
+    parser.StartElementHandler = start
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(source, True)
+    except expat.ExpatError as fault:
+        return f"not well-formed: {fault}", ""
+    except _DoctypeError:
+        return "it has a document type declaration", ""
+    except UnicodeEncodeError:
+        return "not well-formed: a lone surrogate", ""
+    return None, names[0]
+
+
+# Fenced blocks
+
+
+_FENCES = ("```", "~~~")
+
+
+class FencedBlock(NamedTuple):
+    """A fenced block of Markdown.
+
+    Attributes:
+        mark: The language behind the opening fence, in lower case; empty for none.
+        body: What stands between the fences.
+        closed: Whether there is a closing fence.
+    """
+
+    mark: str
+    body: str
+    closed: bool
+
+
+def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
+    """Gives a text's fenced blocks, and the lines outside them, the opening fence in each block's place.
+
+    As CommonMark has it: three or more backticks or tildes, closed by at least as many of the same and nothing
+    behind them. They may stand at any indentation, for blocks stand in lists.
+    """
+    if not any(fence in text for fence in _FENCES):
+        return [], text.split("\n")
+    blocks: list[FencedBlock] = []
+    outside: list[str] = []
+    fence, mark = "", ""
+    inside: list[str] = []
+    for line in text.split("\n"):
+        bare = line.strip()
+        if fence:
+            if bare.startswith(fence) and not bare.strip(fence[0]):
+                blocks.append(FencedBlock(mark, "\n".join(inside), True))
+                fence = ""
+            else:
+                inside.append(line)
+        elif bare[:3] in _FENCES and not (bare[0] == "`" and "`" in bare.lstrip("`")):
+            behind = bare.lstrip(bare[0])
+            fence = bare[: len(bare) - len(behind)]
+            words = behind.strip(" {.}").split(maxsplit=1)
+            mark, inside = (words[0].lower() if words else ""), []
+            outside.append(line)
+        else:
+            outside.append(line)
+    if fence:
+        blocks.append(FencedBlock(mark, "\n".join(inside), False))
+    return blocks, outside
+
+
+_ALIASES = (
+    frozenset({"python", "py", "python3"}),
+    frozenset({"javascript", "js"}),
+    frozenset({"typescript", "ts"}),
+    frozenset({"bash", "sh", "shell"}),
+    frozenset({"c++", "cpp"}),
+    frozenset({"yaml", "yml"}),
+)
+
+
+@adjustable
+def code_fence(language: str | None = None, *, exactly: int | None = None, at_least: int = 1) -> Reward[..., Score]:
+    """Settings of ``code_fence``.
+
+    Args:
+        language: The mark that blocks must have, its usual short names included (``py``, ``js``); ``None`` for any.
+        exactly: How many such blocks there must be, and none of another mark; ``None`` asks for ``at_least``.
+        at_least: How many such blocks there must be at least.
+
+    Raises:
+        ValueError: A number is below 1, or the language is empty.
+    """
+    if language is not None and not language.strip():
+        raise ValueError(f"code_fence: language={language!r} is none")
+    wanted = at_least if exactly is None else exactly
+    if wanted < 1:
+        raise ValueError(f"code_fence: {'at_least' if exactly is None else 'exactly'}={wanted!r} must be 1 or more")
+    name = language.strip().lower() if language is not None else None
+    marks = next((group for group in _ALIASES if name in group), frozenset({name}))
+
+    @reward(score_range=(0, 1))
+    def code_fence(completion: str) -> Score:
+        """1.0 if the completion has a fenced block that is closed and not empty, otherwise 0.0 with the reason.
+
+        A block is what stands between two lines of three or more backticks, or tildes, the second at least as long
+        as the first. One that is not closed, or shows nothing, makes the score 0.0, whatever else there is: it is
+        how a completion looks that was cut off. Never ``None``.
+        """
+        blocks, _ = split_fences(completion)
+        if any(not block.closed for block in blocks):
+            return Score(0.0, reason="a block is not closed")
+        if any(not shows(block.body) for block in blocks):
+            return Score(0.0, reason="a block is empty")
+        found = sum(1 for block in blocks if name is None or block.mark in marks)
+        right = found >= wanted if exactly is None else found == wanted == len(blocks)
+        asked = f"{'at least' if exactly is None else 'exactly'} {wanted}"
+        reason = f"{found} of {len(blocks)} blocks are {name or 'code'}, {asked} asked for"
+        return Score(float(right), reason=reason, metrics={"blocks": float(found)})
+
+    return code_fence
+
+
+# Markdown
+
+
+class _Markdown(NamedTuple):
+    """What a Markdown text has: its headings with whether something stands below each, its items, its tables."""
+
+    headings: dict[str, bool]
+    list_items: int
+    tables: int
+    code_blocks: int
+
+
+@adjustable
+def markdown_structure(
+    sections: Sequence[str] = (),
+    *,
+    headings: int = 1,
+    list_items: int = 1,
+    tables: int = 0,
+    code_blocks: int = 0,
+) -> Reward[..., Score]:
+    """Settings of ``markdown_structure``.
+
+    Args:
+        sections: Titles of headings that must be there with something below them; case and the white space
+            between words do not matter.
+        headings: How many different headings there must be at least.
+        list_items: How many different items of lists there must be at least.
+        tables: How many tables with at least one row there must be at least.
+        code_blocks: How many fenced blocks, closed and not empty, there must be at least.
+
+    Raises:
+        ValueError: Nothing is asked for, a number is below 0, or a title is empty or named twice.
+    """
+    asked = {"headings": headings, "list_items": list_items, "tables": tables, "code_blocks": code_blocks}
+    for word, number in asked.items():
+        if number < 0:
+            raise ValueError(f"markdown_structure: {word}={number!r} must be 0 or more")
+    titles = tuple(_title(title) for title in ([sections] if isinstance(sections, str) else sections))
+    if len(set(titles)) < len(titles) or not all(map(shows, titles)):
+        raise ValueError(f"markdown_structure: sections={sections!r} must be titles, each once")
+    numbers = tuple((word, number) for word, number in asked.items() if number)
+    if not titles and not numbers:
+        raise ValueError("markdown_structure: nothing is asked for")
+
+    @reward(score_range=(0, 1))
+    def markdown_structure(completion: str) -> Score:
+        """The share of the asked parts that the completion's Markdown has, 0 to 1; usually one heading, one list item.
+
+        Formula: the mean over what is asked for. A section counts 1 if its heading is there with something below it
+        that is no heading. Each number counts min(found / asked, 1). Fenced blocks hold code, not headings or items;
+        headings and items count once for each different text, so that repeating one earns nothing. Headings are
+        ``#`` to ``######`` or underlined. Form alone is read. Never ``None``.
+        """
+        found = _markdown(completion)
+        parts = {f"section {title!r}": float(found.headings.get(title, False)) for title in titles}
+        counts = {
+            "headings": len(found.headings),
+            "list_items": found.list_items,
+            "tables": found.tables,
+            "code_blocks": found.code_blocks,
+        }
+        parts |= {f"{counts[word]} of {number} {word}": min(counts[word] / number, 1.0) for word, number in numbers}
+        missing = [part for part, share in parts.items() if share < 1.0]
+        reason = f"missing: {', '.join(missing)}" if missing else "all that is asked for is there"
+        return Score(
+            sum(parts.values()) / len(parts),
+            reason=reason,
+            metrics={word: float(number) for word, number in counts.items()},
+        )
+
+    return markdown_structure
+
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_LIST_ITEM = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])[ \t]++(.*)")
+_ITEM_STARTS = frozenset("-*+0123456789")
+
+
+def _title(text: str) -> str:
+    """Gives a heading's text as it is compared: no marks of emphasis or closing ``#``, one case, single spaces."""
+    return " ".join(text.strip().rstrip("#").strip("*_` \t\r:").lower().split())
+
+
+def _markdown(text: str) -> _Markdown:
+    blocks, lines = split_fences(text)
+    blocks = [block for block in blocks if block.closed and shows(block.body)]
+    headings: dict[str, bool] = {}
+    open_titles: list[tuple[int, str]] = []
+    items: set[str] = set()
+    tables = 0
+    fresh = False
+    for place, (line, behind) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
+        first = line.lstrip()[:1]
+        if not first:
+            continue
+        heading = _heading(line, behind) if first == "#" or behind[:1] in ("=", "-") else None
+        if heading is not None:
+            level, title = heading
+            open_titles = [(above, name) for above, name in open_titles if above < level]
+            if shows(title):
+                headings.setdefault(title, False)
+                open_titles.append((level, title))
+            fresh = bool(open_titles)
+            continue
+        if fresh and not _is_rule(line) and shows(line):
+            headings.update((name, True) for _, name in open_titles)
+            fresh = False
+        item = _LIST_ITEM.match(line) if first in _ITEM_STARTS else None
+        if item is not None and any(map(str.isalnum, item[1])):
+            items.add(item[1].strip())
+        if "|" in line and "|" in behind and _is_rule(behind) and not _is_rule(line):
+            tables += _begins_table(lines, place)
+    return _Markdown(headings, len(items), tables, len(blocks))
+
+
+def _heading(line: str, behind: str) -> tuple[int, str] | None:
+    """Gives a heading's level and title: of a line of ``#``, or of one that the next line underlines."""
+    found = _HEADING.match(line)
+    if found is not None:
+        return len(found[1]), _title(found[2])
+    if behind[:1] not in ("=", "-") or "|" in line:
+        return None
+    under = behind.rstrip()
+    if len(under) < 2 or under.strip(under[0]) or not shows(line):
+        return None
+    other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
+    return None if other else (1 if under[0] == "=" else 2, _title(line))
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is made of ``-``, ``=``, ``*``, ``_``, ``|`` and ``:`` alone: it draws, and says nothing."""
+    return not line.strip("-=*_|: \t\r")
+
+
+def _cells(line: str) -> list[str]:
+    bare = line.strip().replace("\\|", "").removeprefix("|").removesuffix("|")
+    return [cell.strip() for cell in bare.split("|")]
+
+
+def _begins_table(lines: Sequence[str], place: int) -> bool:
+    """Whether a table's head stands in this line: below it come as many cells of dashes, then a row."""
+    if place + 2 >= len(lines) or any("|" not in line for line in lines[place : place + 3]):
+        return False
+    head, rule, row = (_cells(line) for line in lines[place : place + 3])
+    dashes = all(cell.strip(":") and not cell.strip(":").strip("-") for cell in rule)
+    return dashes and len(head) == len(rule) and _says(head) and _says(row)
+
+
+def _says(cells: Iterable[str]) -> bool:
+    return any(not _is_rule(cell) and shows(cell) for cell in cells)

@@ -1,0 +1,123 @@
+"""Rewards that compare the completions of one prompt with each other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.folding import fold
+from builtin_rewards.length import check_unit, measured
+from builtin_rewards.repetition import grams, units
+from rewardkit import Reward, Score, group_reward
+
+_ALONE = "a group of one: nothing to compare with"
+
+
+@adjustable
+def diversity(n: int = 2) -> Reward[..., list[Score]]:
+    """Settings of ``diversity``.
+
+    Args:
+        n: How many words the n-grams have that are compared.
+
+    Raises:
+        ValueError: It is not from 1 to 20.
+    """
+    if not 1 <= n <= 20:
+        raise ValueError(f"n: expected 1 to 20, got {n}")
+
+    @group_reward(score_range=(0, 1))
+    def diversity(completions: list[str]) -> list[Score]:
+        """How far each completion differs from the others of its group, 0 to 1.
+
+        Formula: 1 - the mean Jaccard similarity |A & B| / |A | B| of its set of word n-grams with each other
+        completion's; a shorter completion is one n-gram. 0.0 for an empty completion, which the others do not count
+        either. Order in the group makes no difference. It rewards being different, not being right or readable:
+        add it with a small weight. No columns. ``None`` in a group of one, or where all others are empty.
+        """
+        numbers: dict[tuple[str, ...], int] = {}
+        sets = [{numbers.setdefault(gram, len(numbers)) for gram in _grams(text, n)} for text in completions]
+        likenesses: list[list[float]] = [[] for _ in sets]
+        for first, second in itertools.combinations(range(len(sets)), 2):
+            if sets[first] and sets[second]:
+                likeness = _jaccard(sets[first], sets[second])
+                likenesses[first].append(likeness)
+                likenesses[second].append(likeness)
+        return [_difference(own, alike, len(sets)) for own, alike in zip(sets, likenesses, strict=True)]
+
+    return diversity
+
+
+def _grams(text: str, n: int) -> list[tuple[str, ...]]:
+    words = units(text)
+    return list(grams(words, n)) or ([tuple(words)] if words else [])
+
+
+def _difference(own: set[int], likenesses: list[float], group: int) -> Score:
+    if group == 1:
+        return Score(None, reason=_ALONE)
+    if not own:
+        return Score(0.0, reason="the completion is empty")
+    if not likenesses:
+        return Score(None, reason="all other completions of the group are empty")
+    alike = math.fsum(likenesses) / len(likenesses)
+    return Score(min(1.0, max(0.0, 1 - alike)), reason=f"{alike:.2f} alike to {len(likenesses)} others")
+
+
+def _jaccard(a: set[int], b: set[int]) -> float:
+    common = len(a & b)
+    return common / (len(a) + len(b) - common)
+
+
+@adjustable
+def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> Reward[..., list[Score]]:
+    """Settings of ``rank_by_length``.
+
+    Args:
+        longest_first: The longest completion scores 1.0, not the shortest.
+        unit: ``characters``, ``words`` or ``tokens``.
+
+    Raises:
+        ValueError: There is no such unit.
+    """
+    check_unit(unit)
+
+    @group_reward(score_range=(0, 1))
+    def rank_by_length(completions: list[str], completion_ids: list[list[int] | None] | None = None) -> list[Score]:
+        """Each completion's place by length in its group, 0 to 1: 1.0 for the shortest, 0.0 for the longest.
+
+        Formula: 1 - (rank - 1) / (k - 1) among the k completions that are not empty, rank 1 the shortest; equal
+        lengths share the mean of their ranks, so a group of equals, or one alone among empty ones, scores 0.5. An
+        empty completion scores 0.0 and is not ranked. No columns. ``None`` in a group of one, or where the unit is
+        tokens and the caller did not give ``completion_ids`` for all.
+        """
+        if len(completions) == 1:
+            return [Score(None, reason=_ALONE)]
+        tokens = completion_ids or [None] * len(completions)
+        lengths = [measured(text, ids, unit) for text, ids in zip(completions, tokens, strict=True)]
+        if any(length is None for length in lengths):
+            return [Score(None, reason="the caller gave no completion_ids for some of the group")] * len(completions)
+        known = [
+            length if length and fold(text).strip() else 0 for length, text in zip(lengths, completions, strict=True)
+        ]
+        return _ranked(known, longest_first=longest_first, unit=unit)
+
+    return rank_by_length
+
+
+def _ranked(lengths: list[int], *, longest_first: bool, unit: str) -> list[Score]:
+    """Gives the scores of lengths by mean rank; 0 is an empty completion."""
+    counted = Counter(length for length in lengths if length)
+    before: dict[int, float] = {}
+    passed = 0
+    for length in sorted(counted, reverse=longest_first):
+        before[length] = passed + (counted[length] - 1) / 2
+        passed += counted[length]
+    return [
+        Score(1 - before[length] / (passed - 1) if passed > 1 else 0.5, reason=f"{length} {unit}")
+        if length
+        else Score(0.0, reason="the completion is empty")
+        for length in lengths
+    ]

@@ -1,0 +1,88 @@
+"""The reward for instructions that a program can check: word counts, keywords, formats and the like (IFEval)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.instruction_arguments import UnusableInstructionError
+from builtin_rewards.instruction_checkers import Instruction, build_instruction
+from rewardkit import Reward, Score, reward
+
+DEADLINE_S = 60.0
+"""Seconds that one call may take; loading langdetect's profiles is part of a worker's first one."""
+_NAMED = 10
+"""Instructions not followed that a reason names."""
+
+
+def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None) -> list[Instruction]:
+    if not ids:
+        raise UnusableInstructionError("the row has no instructions: 'instruction_id_list' is missing or empty")
+    given = [None] * len(ids) if kwargs is None else kwargs
+    if len(given) != len(ids):
+        raise UnusableInstructionError(f"{len(ids)} instructions and {len(given)} objects in 'kwargs'")
+    return [build_instruction(one, arguments or {}) for one, arguments in zip(ids, given, strict=True)]
+
+
+def _reason(instructions: Sequence[Instruction], followed: Sequence[bool]) -> str:
+    text = f"{sum(followed)} of {len(followed)} instructions followed"
+    missed = [one for one, right in zip(instructions, followed, strict=True) if not right]
+    if not missed:
+        return text
+    named = [f"{one.kind} ({one.details})" if one.details else one.kind for one in missed[:_NAMED]]
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    return f"{text}; not followed: {', '.join(named)}{more}"
+
+
+def _by_kind(instructions: Sequence[Instruction], followed: Sequence[bool]) -> dict[str, float]:
+    verdicts: dict[str, list[bool]] = {}
+    for one, right in zip(instructions, followed, strict=True):
+        verdicts.setdefault(one.kind, []).append(right)
+    return {kind: sum(rights) / len(rights) for kind, rights in verdicts.items()}
+
+
+@adjustable
+def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward[..., Score]:
+    """Settings of ``instructions``.
+
+    Args:
+        loose: An instruction is followed where the completion follows it, or would without its first line, its
+            last line or both, or any of these without ``*``: an introduction, a farewell and bold type are forgiven.
+        all_or_nothing: Score 1.0 if every instruction is followed and 0.0 otherwise (the paper's prompt-level
+            accuracy), instead of the share followed (its instruction-level accuracy).
+    """
+
+    @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
+    def instructions(
+        completion: str,
+        instruction_id_list: list[str] | None = None,
+        kwargs: list[dict[str, Any] | None] | None = None,
+    ) -> Score:
+        """The share of a row's verifiable instructions that the completion follows, 0 to 1.
+
+        Formula: instructions followed / instructions. Source: IFEval, arXiv 2311.07911, all its 25 kinds, strict
+        or loose. The columns are those of its data set:
+
+        - ``instruction_id_list``: ids such as ``punctuation:no_comma``, also with the prefix ``en:``.
+        - ``kwargs``: for each, the object of its arguments, such as ``{"num_words": 300, "relation": "at least"}``;
+          arguments that are null, or that the kind does not have, are ignored.
+
+        Metrics: for each kind in the row, the share followed. A blank completion follows nothing. Where the
+        paper's wording asks for more than its program, the wording holds: commas of all scripts are commas, blank
+        placeholders are none, of the constrained responses exactly one may be there, a text without a language is
+        in none, and zero-width characters and look-alike letters do not hide what is forbidden. Sentences are
+        split by rules close to nltk's punkt, languages told by langdetect with a fixed seed.
+
+        ``None`` where the row has no instructions, an unknown one, or arguments that cannot be used.
+        """
+        try:
+            built = _build(instruction_id_list or (), kwargs)
+        except UnusableInstructionError as fault:
+            return Score(None, reason=f"the row's instructions cannot be used: {fault}")
+        followed = [one.followed_by(completion, loose=loose) for one in built]
+        share = sum(followed) / len(followed)
+        score = float(share == 1.0) if all_or_nothing else share
+        return Score(score, reason=_reason(built, followed), metrics=_by_kind(built, followed))
+
+    return instructions

@@ -1,0 +1,182 @@
+"""Rewards of length: a range, DAPO's penalty near the limit, and the cosine that weighs length by correctness."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.folding import fold
+from builtin_rewards.matching import normalized_match
+from rewardkit import Kind, Reward, Score, reward
+
+UNITS = ("words", "characters", "tokens")
+"""What lengths are counted in: blank-separated words, characters without blanks around, or the caller's tokens."""
+
+_NO_TOKENS = Score(None, reason="the caller gave no completion_ids, so tokens cannot be counted")
+
+
+def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
+    """Gives a completion's length, or ``None`` for tokens where there are none.
+
+    Args:
+        text: The completion; characters that cannot be seen do not count.
+        token_ids: Its tokens.
+        unit: One of :data:`UNITS`.
+    """
+    if unit == "tokens":
+        return None if token_ids is None else len(token_ids)
+    text = fold(text)
+    return len(text.split()) if unit == "words" else len(text.strip())
+
+
+def check_unit(unit: str) -> None:
+    """Raises ValueError for a unit that there is none of."""
+    if unit not in UNITS:
+        raise ValueError(f"unit: expected one of {', '.join(UNITS)}, got {unit!r}")
+
+
+@adjustable
+def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Reward[..., Score]:
+    """Settings of ``length_between``.
+
+    Args:
+        lo: The least length that scores 1.0.
+        hi: The greatest length that scores 1.0.
+        unit: ``words`` (parted by blanks), ``characters``, which suits languages without blanks, or ``tokens``.
+
+    Raises:
+        ValueError: Not 0 <= lo <= hi with hi at least 1, or there is no such unit.
+    """
+    if not 0 <= lo <= hi or hi < 1:
+        raise ValueError(f"lo, hi: expected 0 <= lo <= hi and hi at least 1, got {lo} and {hi}")
+    check_unit(unit)
+
+    @reward(score_range=(0, 1))
+    def length_between(completion: str, completion_ids: list[int] | None = None) -> Score:
+        """1.0 if the completion's length is between lo and hi, both included; less the farther it is outside.
+
+        Formula, with n the length: n / lo below lo, 1 - (n - hi) / hi above hi and never under 0.0. No columns.
+        ``None`` where the unit is tokens and the caller gave no ``completion_ids``.
+        """
+        length = measured(completion, completion_ids, unit)
+        if length is None:
+            return _NO_TOKENS
+        score = length / lo if length < lo else max(0.0, 1 - max(0, length - hi) / hi)
+        return Score(score, reason=f"{length} {unit}, wanted {lo} to {hi}", metrics={"length": length})
+
+    return length_between
+
+
+@adjustable
+def soft_overlong_punishment(l_max: int = 20_480, l_cache: int = 4_096) -> Reward[..., Score]:
+    """Settings of ``soft_overlong_punishment``; the usual ones are DAPO's.
+
+    Args:
+        l_max: The greatest length in tokens; beyond it the penalty is whole.
+        l_cache: How many tokens before ``l_max`` the penalty begins.
+
+    Raises:
+        ValueError: Not 0 < l_cache <= l_max.
+    """
+    if not 0 < l_cache <= l_max:
+        raise ValueError(f"l_max, l_cache: expected 0 < l_cache <= l_max, got {l_max} and {l_cache}")
+    free = l_max - l_cache
+
+    @reward(score_range=(-1, 0))
+    def soft_overlong_punishment(completion_ids: list[int] | None) -> Score:
+        """A penalty from 0 to -1 for a completion that comes near the greatest length, or passes it.
+
+        Formula, with n the tokens: 0 for n <= l_max - l_cache; ((l_max - l_cache) - n) / l_cache up to l_max; -1
+        beyond. Source: DAPO, arXiv 2503.14476, eq. 13. It is meant to be added to a reward for correctness. No
+        columns. ``None`` where the caller gave no ``completion_ids``.
+        """
+        if completion_ids is None:
+            return _NO_TOKENS
+        length = len(completion_ids)
+        penalty = 0.0 if length <= free else -1.0 if length > l_max else (free - length) / l_cache
+        return Score(penalty, reason=f"{length} tokens, free up to {free}", metrics={"length": length})
+
+    return soft_overlong_punishment
+
+
+def _check_correct(correct: object) -> None:
+    if not isinstance(correct, Reward) or correct.spec.kind is not Kind.SINGLE or correct.spec.is_async:
+        raise ValueError(f"correct: expected a reward of one completion that is not async, got {correct!r}")
+    other = [
+        parameter.name
+        for parameter in correct.spec.parameters
+        if parameter.required and parameter.name not in ("completion", "completion_ids", "answer")
+    ]
+    if other:
+        raise ValueError(f"correct: {correct.name} asks for {', '.join(other)}; only 'answer' is passed on")
+
+
+@adjustable
+def cosine_length(
+    correct: Reward[..., Any] = normalized_match,
+    *,
+    max_length: int = 16_384,
+    unit: str = "tokens",
+    threshold: float = 0.5,
+    r0_correct: float = 2.0,
+    rl_correct: float = 1.0,
+    r0_wrong: float = -10.0,
+    rl_wrong: float = 0.0,
+    exceeded: float = -10.0,
+) -> Reward[..., Score]:
+    """Settings of ``cosine_length``.
+
+    Args:
+        correct: The reward that says whether the completion is right; it may ask for the completion and for the
+            column ``answer``, and no other.
+        max_length: The length at which a completion counts as cut off.
+        unit: ``tokens``, ``words`` or ``characters``.
+        threshold: The least score of ``correct`` that counts as right.
+        r0_correct: Score of a right completion of no length.
+        rl_correct: Score of a right completion of nearly ``max_length``.
+        r0_wrong: Score of a wrong completion of no length.
+        rl_wrong: Score of a wrong completion of nearly ``max_length``.
+        exceeded: Score of a completion of ``max_length`` or more.
+
+    Raises:
+        ValueError: ``correct`` is no reward, or asks for something else; ``max_length`` is not positive; there is
+            no such unit; a number is not finite.
+    """
+    _check_correct(correct)
+    check_unit(unit)
+    if max_length < 1:
+        raise ValueError(f"max_length: expected at least 1, got {max_length}")
+    bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)
+    if not all(map(math.isfinite, (*bounds, threshold))):
+        raise ValueError(f"expected finite numbers, got {(*bounds, threshold)}")
+    # in the reason, so that this reward's fingerprint changes with that of the one inside
+    judge = f"{correct.name} {correct.version}"
+    wanted = {parameter.name for parameter in correct.spec.parameters}
+
+    @reward(score_range=(min(bounds), max(bounds)), timeout_s=max(10.0, correct.options.timeout_s))
+    def cosine_length(completion: str, answer: Any, completion_ids: list[int] | None = None) -> Score:
+        """A score that falls with length for right completions and rises with it for wrong ones.
+
+        Formula, with n the length and N ``max_length``: rN + (r0 - rN) (1 + cos(pi n / N)) / 2, with r0 and rN those
+        for right or for wrong completions; the score for exceeding where n >= N. Between the least and the greatest
+        of the five settings, -10 to 2 as usual. Source: arXiv 2502.03373, section 4.2 (r0 is the value at length 0,
+        rL the one at the limit). Columns: ``answer``, as the setting ``correct`` reads it. ``None`` where
+        ``correct`` skips the row, or where the unit is tokens and the caller gave no ``completion_ids``.
+        """
+        length = measured(completion, completion_ids, unit)
+        if length is None:
+            return _NO_TOKENS
+        given = {"completion": completion, "answer": answer, "completion_ids": completion_ids}
+        judged = correct(**{name: value for name, value in given.items() if name in wanted})
+        value = judged.value if isinstance(judged, Score) else judged
+        if value is None:
+            return Score(None, reason=f"{judge} skipped the row: {getattr(judged, 'reason', None)}")
+        right = value >= threshold
+        start, end = (r0_correct, rl_correct) if right else (r0_wrong, rl_wrong)
+        bent = end + (start - end) * (1 + math.cos(math.pi * length / max_length)) / 2
+        score = exceeded if length >= max_length else min(max(bent, min(start, end)), max(start, end))
+        reason = f"{'right' if right else 'wrong'} by {judge}, {length} {unit} of {max_length}"
+        return Score(score, reason=reason, metrics={"length": length, "correct": float(right)})
+
+    return cosine_length

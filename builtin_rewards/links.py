@@ -1,0 +1,283 @@
+"""Rewards for what a completion points to: numbered citations and URLs. Nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.formats import shows, split_fences
+from builtin_rewards.structured import read_json
+from rewardkit import Reward, Score, reward
+
+_SHOWN = 5
+_SHOWN_CHARS = 80
+
+# Citations
+
+_MARKER = re.compile(r"\[[ ]?([0-9]++(?:[ ]?[,;\u2013-][ ]?[0-9]++)*+)[ ]?\]")
+_RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
+_LINE_START = re.compile(r"^[ \t]*+(?=\[)", re.MULTILINE)
+_INLINE_CODE = re.compile(r"`[^`\n]*+`")
+_MAX_DIGITS = 9
+
+
+@adjustable
+def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: bool = False) -> Reward[..., Score]:
+    """Settings of ``citation``.
+
+    Args:
+        minimum: How many different sources must be cited at least.
+        all_sources: Whether every source must be cited; then ``minimum`` is their number.
+        all_or_nothing: Score 1.0 or 0.0, with no partial credit.
+
+    Raises:
+        ValueError: The minimum is below 1.
+    """
+    if minimum < 1:
+        raise ValueError(f"citation: minimum={minimum!r} must be 1 or more")
+
+    @reward(score_range=(0, 1))
+    def citation(completion: str, sources: Any) -> Score:
+        """Whether the completion cites its sources by number, and none that there is not, 0 to 1.
+
+        Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d the different
+        numbers cited that are none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but
+        markers. A marker is ``[1]``, ``[1, 2]``, ``[1-3]``; sources are numbered from 1. Code is left out, fenced
+        and inline. What the line ``[1]: ...`` defines is no citation, though its number must be a source's.
+
+        Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
+        Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a
+        reward for the content.
+        """
+        count = _source_count(sources)
+        if not count:
+            return Score(None, reason="the row has no sources")
+        text = _without_code(completion)
+        cited, dangling = _cited(text, count)
+        metrics = {"cited": float(cited), "dangling": float(len(dangling))}
+        if not cited:
+            what = f"sources that are none: {_listed(sorted(dangling))}" if dangling else "nothing"
+            return Score(0.0, reason=f"it cites {what}", metrics=metrics)
+        if not shows(_MARKER.sub("", text).strip(" \n.,;:")):
+            return Score(0.0, reason="there is nothing but markers", metrics=metrics)
+        wanted = count if all_sources else min(minimum, count)
+        score = cited / (cited + len(dangling)) * min(cited / wanted, 1.0)
+        reason = f"{cited} of {count} sources cited, {wanted} asked for"
+        if dangling:
+            reason += f"; no sources: {_listed(sorted(dangling))}"
+        return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
+
+    return citation
+
+
+def _source_count(sources: Any) -> int:
+    """Gives how many sources a row has; 0 for none, and for what is no list and no number."""
+    if isinstance(sources, str):
+        try:
+            sources = read_json(sources)
+        except ValueError:
+            return 0
+    if isinstance(sources, bool):
+        return 0
+    if isinstance(sources, int):
+        return max(sources, 0)
+    return len(sources) if isinstance(sources, list | tuple | dict) else 0
+
+
+def _without_code(text: str) -> str:
+    if "`" not in text and "~~~" not in text:
+        return text
+    return _INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
+
+
+def _cited(text: str, count: int) -> tuple[int, set[str]]:
+    """Gives how many sources are cited, and what is cited that is no source, as it is written."""
+    spans: set[tuple[int, int]] = set()
+    dangling: set[str] = set()
+    line_starts = {match.end() for match in _LINE_START.finditer(text)} if "]:" in text else set()
+    markers = {
+        (match[1], text[match.end() : match.end() + 1] == ":" and match.start() in line_starts)
+        for match in _MARKER.finditer(text)
+    }
+    for listed, defines in markers:
+        for part in re.split(r"[,;]", listed):
+            ends = [int(number) if len(number) <= _MAX_DIGITS else count + 1 for number in _RANGE.split(part.strip())]
+            if len(ends) > 2 or ends[0] < 1 or ends[-1] > count or ends[0] > ends[-1]:
+                dangling.add(part.strip()[:_SHOWN_CHARS])
+            elif not defines:
+                spans.add((ends[0], ends[-1]))
+    return _covered(spans), dangling
+
+
+def _covered(spans: set[tuple[int, int]]) -> int:
+    """Gives how many numbers lie in some span; spans are not written out, for they may be wide and many."""
+    covered, reached = 0, 0
+    for first, last in sorted(spans):
+        covered += max(0, last - max(first - 1, reached))
+        reached = max(reached, last)
+    return covered
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:_SHOWN]) + ("..." if len(words) > _SHOWN else "")
+
+
+# URLs
+
+_SLASHES = re.compile(r":[/\\]")
+_SCHEME_BEFORE = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*$")
+_TAIL = re.compile(r"[^\s<>\"`{}|^\x00-\x1f\x7f]*+")
+_BARE = re.compile(r"(?<![A-Za-z0-9/@.:_-])(?://|www\.)[^\s<>\"`{}|^\x00-\x1f\x7f/][^\s<>\"`{}|^\x00-\x1f\x7f]*+")
+_TARGET = re.compile(r"\]\(\s*+<?([^\s<>()]++)")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
+_LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_MAX_HOST_CHARS = 253
+_MAX_SCHEME_CHARS = 31
+
+
+@adjustable
+def url_valid(
+    hosts: Sequence[str] | None = None,
+    *,
+    schemes: Sequence[str] = ("http", "https"),
+    minimum: int = 1,
+    all_or_nothing: bool = False,
+) -> Reward[..., Score]:
+    """Settings of ``url_valid``.
+
+    Args:
+        hosts: The hosts that may be pointed to, each with its subdomains; ``None`` allows every public name.
+        schemes: The schemes that URLs may have.
+        minimum: How many different good URLs there must be at least; 0 gives 1.0 to a completion without any.
+        all_or_nothing: Score 1.0 or 0.0, with no partial credit.
+
+    Raises:
+        ValueError: The minimum is below 0, or a host or scheme is none.
+    """
+    if minimum < 0:
+        raise ValueError(f"url_valid: minimum={minimum!r} must be 0 or more")
+    kinds = frozenset(scheme.lower() for scheme in ([schemes] if isinstance(schemes, str) else schemes))
+    if not kinds or not all(_SCHEME.fullmatch(f"{scheme}:") for scheme in kinds):
+        raise ValueError(f"url_valid: schemes={schemes!r} must be names of schemes, such as 'https'")
+    allowed = None if hosts is None else tuple(host.lower() for host in ([hosts] if isinstance(hosts, str) else hosts))
+    if allowed is not None and (not allowed or not all(_is_named(host) for host in allowed)):
+        raise ValueError(f"url_valid: hosts={hosts!r} must be names of hosts, such as 'example.com'")
+
+    @reward(score_range=(0, 1))
+    def url_valid(completion: str) -> Score:
+        """The share of the completion's URLs that are well-formed and point where they may, 0 to 1.
+
+        Formula: g / (g + b) * min(g / m, 1), with g the different good URLs, b the different bad ones and m the
+        minimum; 0.0 where there is none. What counts as a URL: what begins with a scheme and a slash, with ``www.``
+        or with ``//``, and the targets of Markdown links, unless they point within the site. Brackets and marks that
+        close a sentence are no part of it.
+
+        Good is a URL with an allowed scheme; a host name of ASCII labels with at least one dot and a last label that
+        is no number, or one that the settings name; a port that exists; whole percent escapes. Bad besides: a user
+        name before the host (``https://good.com@evil.com``), a backslash, punycode or a host in letters other than
+        ASCII, unless the settings name it, and addresses in numbers. With ``hosts``, ``good.com.evil.com`` and
+        ``evilgood.com`` are not ``good.com``. Nothing is fetched: that a page exists is not looked at. Never
+        ``None``.
+        """
+        faults = {url: _url_fault(url, kinds, allowed) for url in _urls(completion)}
+        bad = [f"{url[:_SHOWN_CHARS]!r}: {fault}" for url, fault in faults.items() if fault is not None]
+        good = len(faults) - len(bad)
+        metrics = {"good": float(good), "bad": float(len(bad))}
+        if not faults:
+            return Score(float(minimum == 0), reason="there is no URL", metrics=metrics)
+        score = good / len(faults) * (min(good / minimum, 1.0) if minimum else 1.0)
+        reason = "; ".join([f"{good} of {len(faults)} URLs are good, {minimum} asked for", *bad[:_SHOWN]])
+        return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
+
+    return url_valid
+
+
+def _urls(text: str) -> list[str]:
+    """Gives a text's different URLs, in order."""
+    found = [*_with_scheme(text), *((match.start(), match[0]) for match in _BARE.finditer(text))]
+    inside = {start for start, _ in found}
+    for match in _TARGET.finditer(text):
+        target = match[1]
+        if match.start(1) not in inside and (_SCHEME.match(target) or target[0] == "\\"):
+            found.append((match.start(1), target))
+    return list(dict.fromkeys(_trimmed(url) for _, url in sorted(found)))
+
+
+def _with_scheme(text: str) -> Iterator[tuple[int, str]]:
+    """Gives what begins with a scheme and a slash; looked for from the slash, for colons are rarer than letters."""
+    done = 0
+    for slash in _SLASHES.finditer(text):
+        first = max(done, slash.start() - _MAX_SCHEME_CHARS)
+        scheme = _SCHEME_BEFORE.search(text[first : slash.start()])
+        tail = _TAIL.match(text, slash.start())
+        if scheme is not None and tail is not None and slash.start() >= done:
+            yield first + scheme.start(), scheme[0] + tail[0]
+            done = tail.end()
+
+
+def _trimmed(url: str) -> str:
+    """Gives a URL without the marks of the sentence around it; brackets that it opens itself it keeps."""
+    end = len(url)
+    opened = {")": url.count("("), "]": url.count("[")}
+    closed = {")": url.count(")"), "]": url.count("]")}
+    cut = min((place for place in (url.find("]("), url.find(")[")) if place >= 0), default=end)
+    if cut < end:
+        return _trimmed(url[:cut])
+    while end:
+        last = url[end - 1]
+        if last in opened and closed[last] > opened[last]:
+            closed[last] -= 1
+        elif last not in ".,;:!?'*_\u2019\u201d":
+            break
+        end -= 1
+    return url[:end]
+
+
+def _url_fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> str | None:
+    """Gives what is wrong with a URL, or ``None``."""
+    if not _SCHEME.match(url):
+        return "no scheme"
+    if "\\" in url:
+        return "a backslash"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as fault:
+        return f"not well-formed: {fault}"
+    if parts.scheme not in schemes:
+        return f"the scheme {parts.scheme[:_SHOWN_CHARS]!r}"
+    if "@" in parts.netloc:
+        return "a user name before the host"
+    if port == 0 or parts.netloc.endswith(":"):
+        return "no such port"
+    if _BAD_PERCENT.search(url):
+        return "a broken percent escape"
+    return _host_fault(parts, hosts)
+
+
+def _host_fault(parts: SplitResult, hosts: tuple[str, ...] | None) -> str | None:
+    host = (parts.hostname or "").removesuffix(".")
+    if not host:
+        return "no host"
+    if hosts is not None:
+        named = any(host == one or host.endswith(f".{one}") for one in hosts)
+        return None if named and _is_named(host) else f"the host {host[:_SHOWN_CHARS]!r} is none of those allowed"
+    if not host.isascii():
+        return "a host in letters other than ASCII"
+    labels = host.split(".")
+    if any(label.startswith("xn--") for label in labels):
+        return "a host in punycode"
+    if not _is_named(host) or len(labels) < 2 or not any(map(str.isalpha, labels[-1])) or labels[-1].startswith("0x"):
+        return "no name of a public host"
+    return None
+
+
+def _is_named(host: str) -> bool:
+    """Whether a host is made of labels as names are; those in other letters only where a setting names them."""
+    if len(host) > _MAX_HOST_CHARS:
+        return False
+    return all(_LABEL.fullmatch(label) or (not label.isascii() and label.isalnum()) for label in host.split("."))

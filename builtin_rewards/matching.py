@@ -1,0 +1,425 @@
+"""Rewards that compare a completion with the row's answer as text: the same, contained, chosen, alike, listed.
+
+They judge text, not meaning; for mathematics there are rewards that know that 1/2 is 0.5. The column ``answer``
+holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, and is skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.choices import gold_letter, letters_chosen
+from builtin_rewards.extras import extra
+from builtin_rewards.folding import fold, is_normally, normal_words, normalise
+from builtin_rewards.listed import items_listed, matched_numbers, numbers_listed
+from builtin_rewards.terms import prepared, uses
+from rewardkit import Reward, Score, reward
+
+_NO_GOLD = Score(None, reason="the row has no answer")
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NEGATION = re.compile(r"\b(?:not|no|never|nor|neither|cannot|without|\w{2,6}nt)\b")
+_DIGITS = re.compile(r"[-+]?\d[\d.,/:]*")
+_SHOWN_CHARS = 60
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "...")
+
+
+def _unlike(said: str, gold: str) -> Score:
+    return Score(0.0, reason=f"{_shown(said)} is not {_shown(gold)}")
+
+
+@reward(score_range=(0, 1))
+def exact_match(completion: str, answer: str | None) -> Score:
+    """1.0 if the completion is the answer, character by character, otherwise 0.0.
+
+    Blanks and line ends around both do not count; case, punctuation and everything else does. Columns: ``answer``,
+    the text. ``None`` where the row has no answer.
+    """
+    gold = answer.strip() if answer else ""
+    if not gold:
+        return _NO_GOLD
+    said = completion.strip()
+    return Score(1.0) if said == gold else _unlike(said, gold)
+
+
+@reward(score_range=(0, 1))
+def normalized_match(completion: str, answer: str | None) -> Score:
+    """1.0 if the completion is the answer but for case, punctuation, articles and blanks, otherwise 0.0.
+
+    Source: the exact match of SQuAD (Rajpurkar et al., arXiv 1606.05250), after NFKC and without zero-width
+    characters. Unlike there, punctuation that makes another number or name of it counts: ``-5`` is not ``5``, ``3.5``
+    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. The completion as a whole is compared, so an answer inside a
+    sentence, a negated one or several do not match. Columns: ``answer``, the text. ``None`` where the row has no
+    answer.
+    """
+    gold = normalise(answer) if answer else ""
+    if not gold:
+        return _NO_GOLD
+    return Score(1.0) if is_normally(completion, gold) else _unlike(completion.strip(), gold)
+
+
+def _terms(given: Sequence[str] | str | None) -> list[str]:
+    """Gives terms without blanks around them, each once, no empty ones."""
+    terms = [given] if isinstance(given, str) else list(given or ())
+    return [term for term in dict.fromkeys(" ".join(term.split()) for term in terms) if term]
+
+
+def _set_terms(terms: Sequence[str] | str | None) -> tuple[str, ...] | None:
+    """Gives the terms that a setting names; ``None`` for the column's."""
+    if terms is None:
+        return None
+    found = tuple(_terms(terms))
+    if not found:
+        raise ValueError(f"terms: expected a text or a list of texts, got {terms!r}")
+    return found
+
+
+def _split(
+    completion: str, terms: Sequence[str], *, words: bool, ignore_case: bool, negated: bool
+) -> tuple[list[str], list[str]]:
+    """Gives the terms that the completion uses and those that it does not."""
+    text = prepared(completion, ignore_case=ignore_case)
+    used: list[str] = []
+    unused: list[str] = []
+    for term in terms:
+        sought = prepared(term, ignore_case=ignore_case) or term
+        (used if uses(text, sought, words=words, negated=negated) else unused).append(term)
+    return used, unused
+
+
+def _named(terms: Sequence[str]) -> str:
+    return ", ".join(map(_shown, terms[:5])) + (f" and {len(terms) - 5} more" if len(terms) > 5 else "")
+
+
+_NO_TERMS = Score(None, reason="no terms: neither the column 'answer' nor the setting has any")
+
+
+@adjustable
+def contains_all(
+    terms: Sequence[str] | str | None = None, *, words: bool = True, ignore_case: bool = True, negated: bool = False
+) -> Reward[..., Score]:
+    """Settings of ``contains_all``.
+
+    Args:
+        terms: What must be there, the same for every row; ``None`` for the column ``answer``.
+        words: A term must stand as a word of its own: ``cat`` is not in ``concatenate``, nor ``42`` in ``3.42``.
+        ignore_case: Upper and lower case are the same.
+        negated: A term also counts where one of the three words before it in its clause negates it.
+
+    Raises:
+        ValueError: ``terms`` names none.
+    """
+    fixed = _set_terms(terms)
+
+    @reward(score_range=(0, 1))
+    def contains_all(completion: str, answer: list[str] | str | None = None) -> Score:
+        """The share of the terms that the completion contains, 0 to 1; each counts once.
+
+        Formula: terms found / terms. It reads words, not meaning: ``not Paris`` and ``isn't the Paris`` do not
+        count as Paris (``not only Paris`` and ``not Rome but Paris`` do), but ``Paris is wrong`` does. Case,
+        full-width letters and zero-width characters make no difference. Columns: ``answer``, a text or a list of
+        texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
+        """
+        sought = fixed if fixed is not None else _terms(answer)
+        if not sought:
+            return _NO_TERMS
+        used, unused = _split(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
+        reason = f"missing: {_named(unused)}" if unused else None
+        return Score(len(used) / len(sought), reason=reason, metrics={"found": len(used), "terms": len(sought)})
+
+    return contains_all
+
+
+@adjustable
+def contains_any(
+    terms: Sequence[str] | str | None = None, *, words: bool = True, ignore_case: bool = True, negated: bool = False
+) -> Reward[..., Score]:
+    """Settings of ``contains_any``.
+
+    Args:
+        terms: What may be there, the same for every row; ``None`` for the column ``answer``.
+        words: A term must stand as a word of its own: ``cat`` is not in ``concatenate``, nor ``42`` in ``3.42``.
+        ignore_case: Upper and lower case are the same.
+        negated: A term also counts where one of the three words before it in its clause negates it.
+
+    Raises:
+        ValueError: ``terms`` names none.
+    """
+    fixed = _set_terms(terms)
+
+    @reward(score_range=(0, 1))
+    def contains_any(completion: str, answer: list[str] | str | None = None) -> Score:
+        """1.0 if the completion contains at least one of the terms, otherwise 0.0.
+
+        Negated terms do not count, by the rule of ``contains_all``. A completion that lists many guesses contains
+        the right one too: where there is one right answer, compare whole answers instead. Columns: ``answer``, a
+        text or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
+        """
+        sought = fixed if fixed is not None else _terms(answer)
+        if not sought:
+            return _NO_TERMS
+        used, _ = _split(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
+        return Score(1.0, reason=f"found {_named(used)}") if used else Score(0.0, reason=f"none of {_named(sought)}")
+
+    return contains_any
+
+
+@adjustable
+def contains_none(
+    terms: Sequence[str] | str | None = None, *, words: bool = True, ignore_case: bool = True
+) -> Reward[..., Score]:
+    """Settings of ``contains_none``.
+
+    Args:
+        terms: What must not be there, the same for every row; ``None`` for the column ``answer``.
+        words: Only a term that stands as a word of its own counts: ``ass`` is not in ``class``.
+        ignore_case: Upper and lower case are the same.
+
+    Raises:
+        ValueError: ``terms`` names none.
+    """
+    fixed = _set_terms(terms)
+
+    @reward(score_range=(0, 1))
+    def contains_none(completion: str, answer: list[str] | str | None = None) -> Score:
+        """1.0 if the completion contains none of the terms, otherwise 0.0.
+
+        A negated term is used all the same. Zero-width characters inside a term do not hide it. A completion of
+        blanks scores 0.0: it says nothing. Columns: ``answer``, a text or a list of texts, unless the setting
+        ``terms`` is given. ``None`` where there are no terms.
+        """
+        sought = fixed if fixed is not None else _terms(answer)
+        if not sought:
+            return _NO_TERMS
+        if not fold(completion).strip():
+            return Score(0.0, reason="the completion is empty")
+        used, _ = _split(completion, sought, words=words, ignore_case=ignore_case, negated=True)
+        return Score(0.0, reason=f"found {_named(used)}") if used else Score(1.0)
+
+    return contains_none
+
+
+@adjustable
+def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Reward[..., Score]:
+    """Settings of ``multiple_choice``.
+
+    Args:
+        letters: The letters that may be chosen where the row has no ``choices``; else as many as there are choices.
+        first_index: The index of the first choice where ``answer`` is a number: 0 as in MMLU, or 1.
+
+    Raises:
+        ValueError: ``letters`` are not different Latin letters, or the index is negative.
+    """
+    allowed = letters.upper()
+    if len(set(allowed)) != len(allowed) or len(allowed) < 2 or not set(allowed) <= set(_ALPHABET):
+        raise ValueError(f"letters: expected at least two different Latin letters, got {letters!r}")
+    if first_index < 0:
+        raise ValueError(f"first_index: expected 0 or more, got {first_index}")
+
+    @reward(score_range=(0, 1))
+    def multiple_choice(completion: str, answer: str | None, choices: list[str] | None = None) -> Score:
+        """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
+
+        What counts as chosen, after the last ``</think>``: the letters in ``<answer>`` tags and ``\\boxed{}``; if
+        none, statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``B is correct``); if none, lines
+        that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); if none, the first and last
+        line where they begin with ``B)``, ``B.`` or ``(B)``; if none, a choice's own text as the whole answer or
+        the last line. More than one letter at the place that decides is a stuffed answer: 0.0. So is a letter with
+        another choice's text. ``A`` and ``I`` as words are no letters, and Cyrillic or Greek look-alikes are none.
+
+        Columns: ``answer``, a letter, the index of a choice (see the setting ``first_index``) or a choice's own
+        text; ``choices``, their texts in order, if the row has them. ``None`` where the row has no answer, or one
+        that is no letter, index or text of a choice, or stands for two different choices.
+        """
+        if not answer or not answer.strip():
+            return _NO_GOLD
+        letters = allowed if not choices else (allowed + _ALPHABET.translate(_less(allowed)))[: len(choices)]
+        gold = gold_letter(answer, letters, choices, first_index)
+        if gold is None:
+            return Score(None, reason=f"the row's answer {_shown(answer)} is not one of the choices")
+        chosen = letters_chosen(completion, letters, choices)
+        if len(chosen) > 1:
+            return Score(0.0, reason=f"several letters: {', '.join(sorted(chosen))}", metrics={"letters": len(chosen)})
+        if not chosen:
+            return Score(0.0, reason="no letter chosen", metrics={"letters": 0})
+        return Score(float(chosen == {gold}), reason=f"chose {min(chosen)}, right is {gold}", metrics={"letters": 1})
+
+    return multiple_choice
+
+
+def _less(letters: str) -> dict[int, None]:
+    return {ord(letter): None for letter in letters}
+
+
+@adjustable
+def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
+    """Settings of ``fuzzy_match``.
+
+    Args:
+        threshold: The similarity, 0 to 1, below which the score is 0.0.
+
+    Raises:
+        ValueError: It is not from 0 to 1.
+    """
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold: expected 0 to 1, got {threshold}")
+
+    @reward(score_range=(0, 1))
+    def fuzzy_match(completion: str, answer: str | None) -> Score:
+        """How alike the completion and the answer are, 0 to 1; 0.0 below the threshold.
+
+        Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
+        sum of their lengths, after NFKC, in lower case, all but letters and digits blank. It forgives slips, not facts:
+        0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``) than the other.
+        Columns: ``answer``, the text. ``None`` where the row has no answer.
+        """
+        gold = _letters_only(answer) if answer else ""
+        if not gold:
+            return _NO_GOLD if not answer or not answer.strip() else Score(None, reason=f"{_shown(answer)}: no letter")
+        said = _letters_only(completion)
+        alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
+        if not alike:
+            return Score(0.0, reason=f"{len(said)} characters, less than {threshold:.2f} alike")
+        return _unless_denied(completion, answer or "", alike)
+
+    return fuzzy_match
+
+
+def _letters_only(text: str) -> str:
+    """Gives letters and digits in lower case with single blanks between, by rapidfuzz's own means."""
+    plain: str = extra("rapidfuzz.utils").default_process(fold(text))
+    while "  " in plain:
+        plain = plain.replace("  ", " ")
+    return plain
+
+
+def _unless_denied(completion: str, answer: str, alike: float) -> Score:
+    said, gold = normalise(completion), normalise(answer)
+    if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
+        return Score(0.0, reason="its numbers are not the answer's")
+    if len(_NEGATION.findall(said)) != len(_NEGATION.findall(gold)):
+        return Score(0.0, reason="one of the two is negated")
+    return Score(alike, reason=f"{alike:.2f} alike")
+
+
+@reward(score_range=(0, 1))
+def edit_similarity(completion: str, answer: str | None) -> Score:
+    """How few edits turn the completion into the answer, 0 to 1.
+
+    Formula: 1 - d / max(n, m), with d the Levenshtein distance in characters and n, m the two lengths, after NFKC
+    and without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is
+    alike too. Columns: ``answer``, the text. ``None`` where the row has no answer.
+    """
+    gold = fold(answer).strip() if answer else ""
+    if not gold:
+        return _NO_GOLD
+    said = fold(completion).strip()
+    distance = _distance(said, gold)
+    longest = max(len(said), len(gold))
+    return Score(
+        1 - distance / longest, reason=f"{distance} edits in {longest} characters", metrics={"edits": distance}
+    )
+
+
+def _distance(said: str, gold: str) -> int:
+    return int(extra("rapidfuzz.distance.Levenshtein").distance(said, gold))
+
+
+@reward(score_range=(0, 1))
+def token_f1(completion: str, answer: str | None) -> Score:
+    """How far the completion's words and the answer's are the same, 0 to 1: the F1 of SQuAD.
+
+    Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as
+    they occur; P is the share of the completion's words that the answer has, R the share of the answer's that the
+    completion has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count,
+    longer answers cost precision. Columns: ``answer``, the text. ``None`` where the row has no answer.
+    """
+    gold = Counter(normal_words(answer)) if answer else Counter()
+    if not gold:
+        return _NO_GOLD
+    said = normal_words(completion)
+    shared = sum((Counter(filter(gold.__contains__, said)) & gold).values())
+    return _f1(shared, len(said), gold.total(), "words")
+
+
+def _f1(shared: int, said: int, gold: int, what: str) -> Score:
+    precision, recall = shared / said if said else 0.0, shared / gold
+    return Score(
+        2 * shared / (said + gold),
+        reason=f"{shared} of the answer's {gold} {what} among {said}",
+        metrics={"precision": precision, "recall": recall},
+    )
+
+
+@adjustable
+def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9) -> Reward[..., Score]:
+    """Settings of ``numeric_list``.
+
+    Args:
+        ordered: Numbers must stand at the same place in both lists.
+        rel: Largest difference that counts as equal, relative to the larger number.
+        abs: Largest difference that counts as equal.
+
+    Raises:
+        ValueError: A tolerance is negative or not finite.
+    """
+    for name, value in (("rel", rel), ("abs", abs)):
+        if not 0 <= value < float("inf"):
+            raise ValueError(f"{name}: expected a number from 0 on, got {value}")
+    absolute = abs
+
+    @reward(score_range=(0, 1))
+    def numeric_list(completion: str, answer: list[float | str] | float | str | None) -> Score:
+        """How far the completion's list of numbers is the answer's, 0 to 1.
+
+        Formula: F1 = 2 m / (n + g), with m the numbers that pair off within the tolerance, each used once, n the
+        completion's numbers and g the answer's: a number repeated or made up costs, and never helps. The
+        completion's list is, after the last ``</think>``, the last list in brackets that holds a number, else all
+        its numbers, line counters (``1.``, ``2.``) apart; a number after ``not`` does not match. Columns: ``answer``,
+        a list of numbers, or text that holds one. ``None`` where the row's answer has no number.
+        """
+        gold = _gold_numbers(answer)
+        if not gold:
+            return Score(None, reason="the row's answer has no numbers")
+        said = numbers_listed(completion)
+        if ordered:
+            pairs = sum(matched_numbers([a], [b], rel, absolute) for a, b in zip(said, gold, strict=False))
+        else:
+            pairs = matched_numbers(said, gold, rel, absolute)
+        return _f1(pairs, len(said), len(gold), "numbers")
+
+    return numeric_list
+
+
+def _gold_numbers(answer: list[float | str] | float | str | None) -> list[float]:
+    """Gives the answer's numbers; none where any of them cannot be read."""
+    parts = answer if isinstance(answer, list) else [answer]
+    numbers: list[float] = []
+    for part in parts:
+        read = numbers_listed(part) if isinstance(part, str) else [] if part is None else [float(part)]
+        if not read or any(number != number for number in read):
+            return []
+        numbers += read
+    return numbers
+
+
+@reward(score_range=(0, 1))
+def set_f1(completion: str, answer: list[str] | str | None) -> Score:
+    """How far the completion's items and the answer's are the same set, 0 to 1.
+
+    Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as
+    in ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's items are, after the
+    last ``</think>``, those of its last list in square brackets, else its lines with list markers, else its lines,
+    each without what stands before a colon, parted at commas, semicolons, ``and`` and ``or``. Columns: ``answer``,
+    a list of texts, or a text that lists them. ``None`` where the row's answer has no item.
+    """
+    gold = {normalise(item) for item in answer} - {""} if isinstance(answer, list) else items_listed(answer or "")
+    if not gold:
+        return Score(None, reason="the row's answer has no items")
+    said = items_listed(completion)
+    return _f1(len(said & gold), len(said), len(gold), "items")

@@ -1,0 +1,193 @@
+"""Rewards of overlap with a reference text: BLEU, chrF and ROUGE.
+
+They measure likeness to a reference, as for translations and summaries, not truth: a negation changes them little.
+The column ``answer`` holds one reference or a list of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.extras import extra
+from rewardkit import Reward, Score, reward
+
+_NO_GOLD = Score(None, reason="the row has no reference")
+_TOKENIZERS = ("13a", "intl", "zh", "char", "none")
+_SPARE_CHARS = 20_000
+_TIMES_AS_LONG = 50
+
+
+def _references(answer: list[str] | str | None) -> list[str]:
+    given = [answer] if isinstance(answer, str) else answer or []
+    return [reference for reference in given if reference.strip()]
+
+
+def _unfit(completion: str, references: list[str]) -> Score | None:
+    """Gives the score of a completion that is not worth comparing, for the time it would take; else ``None``."""
+    if not completion.strip():
+        return Score(0.0, reason="the completion is empty")
+    most = max(_SPARE_CHARS, _TIMES_AS_LONG * max(map(len, references)))
+    if len(completion) > most:
+        return Score(0.0, reason=f"{len(completion)} characters, over {most}")
+    return None
+
+
+@functools.lru_cache(maxsize=32)
+def _bleu_metric(max_order: int, tokenize: str, lowercase: bool) -> Any:
+    metrics = extra("sacrebleu.metrics")
+    return metrics.BLEU(effective_order=True, max_ngram_order=max_order, tokenize=tokenize, lowercase=lowercase)
+
+
+@functools.lru_cache(maxsize=32)
+def _chrf_metric(char_order: int, word_order: int, beta: int, lowercase: bool) -> Any:
+    metrics = extra("sacrebleu.metrics")
+    return metrics.CHRF(char_order=char_order, word_order=word_order, beta=beta, lowercase=lowercase)
+
+
+@adjustable
+def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) -> Reward[..., Score]:
+    """Settings of ``bleu``.
+
+    Args:
+        max_order: The longest word n-grams that count.
+        tokenize: sacrebleu's tokenizer: ``13a``, ``intl``, ``zh`` (Chinese), ``char`` or ``none``.
+        lowercase: Upper and lower case are the same.
+
+    Raises:
+        ValueError: The order is not from 1 to 9, or there is no such tokenizer.
+    """
+    if not 1 <= max_order <= 9:
+        raise ValueError(f"max_order: expected 1 to 9, got {max_order}")
+    if tokenize not in _TOKENIZERS:
+        raise ValueError(f"tokenize: expected one of {', '.join(_TOKENIZERS)}, got {tokenize!r}")
+
+    @reward(score_range=(0, 1))
+    def bleu(completion: str, answer: list[str] | str | None) -> Score:
+        """The sentence BLEU of the completion against the references, 0 to 1.
+
+        Formula: brevity penalty times the geometric mean of the n-gram precisions (Papineni et al. 2002), as
+        sacrebleu computes it for one sentence: effective order, exponential smoothing, divided by 100. 0.0 for an
+        empty completion, and unread for one over 20,000 characters that is 50 times as long as its reference.
+        Columns: ``answer``, a reference or a list of them. ``None`` where the row has none.
+        """
+        references = _references(answer)
+        if not references:
+            return _NO_GOLD
+        unfit = _unfit(completion, references)
+        if unfit is not None:
+            return unfit
+        found = _bleu_metric(max_order, tokenize, lowercase).sentence_score(completion, references)
+        metrics = {"brevity_penalty": float(found.bp)}
+        return Score(_share(found.score / 100), reason=f"BLEU {found.score:.1f}", metrics=metrics)
+
+    return bleu
+
+
+@adjustable
+def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: bool = False) -> Reward[..., Score]:
+    """Settings of ``chrf``.
+
+    Args:
+        char_order: The longest character n-grams that count.
+        word_order: The longest word n-grams that count; 2 makes it chrF++.
+        beta: How many times as much recall weighs as precision.
+        lowercase: Upper and lower case are the same.
+
+    Raises:
+        ValueError: An order or ``beta`` is out of range.
+    """
+    for name, value, least in (("char_order", char_order, 1), ("word_order", word_order, 0), ("beta", beta, 1)):
+        if not least <= value <= 9:
+            raise ValueError(f"{name}: expected {least} to 9, got {value}")
+
+    @reward(score_range=(0, 1))
+    def chrf(completion: str, answer: list[str] | str | None) -> Score:
+        """The chrF of the completion against the best of its references, 0 to 1.
+
+        Formula: (1 + beta^2) P R / (beta^2 P + R) over character n-grams (Popovic 2015), as sacrebleu computes it
+        for one sentence, divided by 100. 0.0 for an empty completion, and unread for one over 20,000 characters
+        that is 50 times as long as its reference. Columns: ``answer``, a reference or a list of them. ``None`` where
+        the row has none.
+        """
+        references = _references(answer)
+        if not references:
+            return _NO_GOLD
+        unfit = _unfit(completion, references)
+        if unfit is not None:
+            return unfit
+        metric = _chrf_metric(char_order, word_order, beta, lowercase)
+        score = metric.sentence_score(completion, references).score
+        return Score(_share(score / 100), reason=f"chrF {score:.1f}")
+
+    return chrf
+
+
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, float(value)))
+
+
+@functools.lru_cache(maxsize=2)
+def _rouge_tokenize(use_stemmer: bool) -> Callable[[str], list[str]]:
+    tokenizer = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
+    tokenize: Callable[[str], list[str]] = tokenizer.tokenize
+    return tokenize
+
+
+@functools.lru_cache(maxsize=16)
+def _rouge_scorer(kind: str, use_stemmer: bool) -> Any:
+    tokenizer = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
+    return extra("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
+
+
+_ROUGE = ("rougeL", *(f"rouge{order}" for order in range(1, 10)))
+
+
+@adjustable
+def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Score]:
+    """Settings of ``rouge``.
+
+    Args:
+        kind: ``rougeL`` for the longest common subsequence, ``rouge1`` to ``rouge9`` for n-grams.
+        use_stemmer: Compare English words by their stems.
+
+    Raises:
+        ValueError: There is no such kind.
+    """
+    if kind not in _ROUGE:
+        raise ValueError(f"kind: expected rougeL or rouge1 to rouge9, got {kind!r}")
+
+    @reward(score_range=(0, 1))
+    def rouge(completion: str, answer: list[str] | str | None) -> Score:
+        """The ROUGE F-measure of the completion against the best of its references, 0 to 1.
+
+        Formula: 2 P R / (P + R), with P and R the shares of the completion's and the reference's words in their
+        longest common subsequence, or of their n-grams in common (Lin 2004), with rouge-score's tokens: Latin
+        letters and digits, in lower case. 0.0 for an empty completion, and unread for one over 20,000 characters
+        that is 50 times as long as its reference. Columns: ``answer``, a reference or a list of them. ``None`` where
+        the row has none, or none with a Latin letter or a digit.
+        """
+        references = _references(answer)
+        if not references:
+            return _NO_GOLD
+        tokens = [words for words in map(_rouge_tokenize(use_stemmer), references) if words]
+        if not tokens:
+            return Score(None, reason="the references have no Latin letter or digit, which is all that ROUGE reads")
+        unfit = _unfit(completion, references)
+        if unfit is not None:
+            return unfit
+        if kind == "rougeL":
+            best = max(_rouge_l(_rouge_tokenize(use_stemmer)(completion), words) for words in tokens)
+        else:
+            best = _rouge_scorer(kind, use_stemmer).score_multi(references, completion)[kind].fmeasure
+        return Score(_share(best), reason=f"{kind} {best:.3f}")
+
+    return rouge
+
+
+def _rouge_l(said: list[str], gold: list[str]) -> float:
+    """Gives ROUGE-L's F-measure. rapidfuzz finds the subsequence: rouge-score's own table is slow in Python."""
+    common = int(extra("rapidfuzz.distance.LCSseq").similarity(said, gold))
+    return 2 * common / (len(said) + len(gold))

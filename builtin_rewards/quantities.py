@@ -1,0 +1,472 @@
+"""Plain numbers with their units, read exactly and without sympy: what most answers are.
+
+Owns the reading of ``$1,234.50``, ``3/4``, ``1\\frac{1}{2}``, ``6.7e-5``, ``60%``, ``52_8`` and ``5 miles per hour``
+and the comparison of two of them. Everything else is a formula: see :mod:`builtin_rewards.formulas`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+MAX_DIGITS = 1_000
+"""A number of more digits is not read."""
+MAX_POWER_OF_TEN = 400
+"""A number with a larger power of ten is not read."""
+
+Dimensions = tuple[tuple[str, int], ...]
+
+_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅛": "1/8"}
+_SIGNS = {
+    "\u00d7": "\\times ",
+    "\u00b7": "\\cdot ",
+    "\u22c5": "\\cdot ",
+    "\u00f7": "/",
+    "\u2044": "/",
+    "\u03c0": "\\pi ",
+    "\u221e": "\\infty ",
+    "\u2264": "\\le ",
+    "\u2265": "\\ge ",
+    "\u2260": "\\ne ",
+    "\u222a": "\\cup ",
+    "\u2229": "\\cap ",
+    "\u2208": "\\in ",
+    "\u2205": "\\emptyset ",
+    "\u00b1": "\\pm ",
+    "\u00b0": "^\\circ ",
+    "\u2019": "'",
+    "\u3002": ".",
+}
+_FOLDED: dict[int, str] = {
+    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
+    **{ord(space): " " for space in "\u00a0\u2007\u2009\u200a\u202f\u3000"},
+    **{ord(dash): "-" for dash in "\u2212\u2010\u2011\u2012\u2013\ufe63"},
+    **{ord(sign): f" {written}" for sign, written in _VULGAR.items()},
+    **{ord(sign): f"^{{{power}}}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+    **{ord(sign): written for sign, written in _SIGNS.items()},
+}
+_ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
+_TEXT_GROUP = re.compile(r"\\(?:text|mbox|mathrm|textbf|textrm|textit|mathbf|mathit|operatorname)\s*\{([^{}]*)\}")
+_THOUSANDS_SPACE = re.compile(r",\\!\s*")
+_DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
+_SPACING = re.compile(r"(?<!\\)\\[,;: ]|~|\\q?quad\b|\\displaystyle\b")
+_SIDES = re.compile(r"\\(?:left|right|[bB]igg?[lr]?)(?=[^A-Za-z])")
+_DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?\b")
+_FRACTION_NAMES = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+
+
+def fold(text: str) -> str:
+    """Gives the text with full-width forms and the usual mathematical signs in ASCII or LaTeX.
+
+    Digits of other scripts, and letters that only look alike, stay what they are.
+    """
+    if text.isascii():
+        return text
+    return _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text).translate(_FOLDED)
+
+
+def clean(text: str) -> str:
+    """Gives an answer without what does not change it: delimiters, markdown, spacing commands, the full stop.
+
+    Invisible characters go at its ends only: within it they make it unreadable, for what is shown would not be
+    what is compared.
+    """
+    if not text.isascii():
+        text = fold(text.strip(_INVISIBLE + " \t\r\n"))
+    text = text.strip(" \t\r\n*`").rstrip(".,;: \t\r\n*`")
+    if "\\" in text or "{,}" in text:
+        text = _without_commands(text)
+    if "US$" in text:
+        text = text.replace("US$", "$")
+    dollars = text.count("$")
+    if dollars and dollars % 2 == 0:
+        text = text.replace("$", "")
+    return text.replace("\0", "$").strip(" \t\r\n*`").rstrip(".,;: \t\r\n*`")
+
+
+def _without_commands(text: str) -> str:
+    text = text.replace("\0", " ").replace("\\$", "\0")
+    text = _THOUSANDS_SPACE.sub(",", text).replace("{,}", ",").replace("\\!", "").replace("\\%", "%")
+    text = _SPACING.sub(" ", _DELIMITER.sub(" ", text))
+    text = _SIDES.sub("", text)
+    text = _TEXT_GROUP.sub(r" \1 ", text)
+    text = _DEGREES.sub(" degrees ", text)
+    return _FRACTION_NAMES.sub(r"\\frac", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a number counts.
+
+    Attributes:
+        scale: How many base units it is; 1 for a noun.
+        dimensions: Powers of the base units, sorted; empty for a noun, such as apples.
+        words: The noun's words, singular and in lower case; empty for a unit of the table.
+        money: The scale of the currency in a rate (``dollars per day``); ``None`` for all else.
+    """
+
+    scale: Fraction
+    dimensions: Dimensions
+    words: frozenset[str] = frozenset()
+    money: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as it is written.
+
+    Attributes:
+        value: The number, exactly; 60 for ``60%``.
+        unit: What it counts; ``None`` where nothing is said.
+        percent: Whether a percent sign or word follows.
+        base: The base of its digits, where one is written (``52_8``); the value reads the digits as decimal.
+        places: Digits after the point; ``None`` for a fraction.
+    """
+
+    value: Fraction
+    unit: Unit | None = None
+    percent: bool = False
+    base: int | None = None
+    places: int | None = 0
+
+
+# One unit a line: dimension, power, scale, its names; plurals in -s are made.
+_TABLE = """
+length 1 1 m meter metre
+length 1 1/100 cm centimeter centimetre
+length 1 1/1000 mm millimeter millimetre
+length 1 1000 km kilometer kilometre
+length 1 127/5000 inch inches
+length 1 381/1250 ft foot feet
+length 1 1143/1250 yd yard
+length 1 201168/125 mi mile
+length 3 1/1000 l liter litre
+length 3 1/1000000 ml milliliter millilitre
+mass 1 1 g gram
+mass 1 1/1000 mg milligram
+mass 1 1000 kg kilogram kilo
+mass 1 45359237/100000 lb lbs pound
+mass 1 45359237/1600000 oz ounce
+time 1 1 s sec second
+time 1 60 min minute
+time 1 3600 h hr hour
+time 1 86400 day
+time 1 604800 week
+month 1 1 month
+month 1 12 year yr
+dollar 1 1 dollar usd buck
+dollar 1 1/100 cent penny pennies
+euro 1 1 euro eur
+sterling 1 1 gbp
+yen 1 1 yen jpy
+rupee 1 1 rupee inr
+angle 1 1 degree deg
+radian 1 1 radian rad
+celsius 1 1 celsius
+fahrenheit 1 1 fahrenheit
+kelvin 1 1 kelvin
+joule 1 1 joule
+newton 1 1 newton
+watt 1 1 watt
+watt 1 1000 kilowatt kw
+volt 1 1 volt
+gallon 1 1 gallon gal
+gallon 1 1/4 quart
+gallon 1 1/8 pint
+"""
+_MONEY = {"$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee"}
+_SPEEDS = {"mph": ("mile", "hour"), "kmh": ("km", "hour"), "kph": ("km", "hour")}
+_CURRENCIES = ("dollar", "euro", "sterling", "yen", "rupee")
+
+
+def _units() -> dict[str, Unit]:
+    units: dict[str, Unit] = {}
+    for line in _TABLE.strip().splitlines():
+        dimension, power, scale, *names = line.split()
+        unit = Unit(Fraction(scale), ((dimension, int(power)),))
+        for name in names:
+            units[name] = unit
+            if len(name) > 2:
+                units.setdefault(f"{name}s", unit)
+    for name, (over, under) in _SPEEDS.items():
+        units[name] = _times(units[over], units[under], -1)
+    return units
+
+
+def _times(one: Unit, other: Unit, power: int) -> Unit:
+    """One unit times a power of another."""
+    powers = dict(one.dimensions)
+    for name, given in other.dimensions:
+        powers[name] = powers.get(name, 0) + given * power
+    kept = tuple(sorted((name, given) for name, given in powers.items() if given))
+    return Unit(one.scale * other.scale**power, kept)
+
+
+_UNITS = _units()
+_STERLING = (("sterling", 1),)
+_NO_NOUN_TEXT = """
+a about after all also altogether an and are as at away because before but by each every for from had has
+have how however if in instead into is it left less long longer more now of old older on only or out over
+per remaining since so such tall taller than that the then there thus to together total under until was
+we were when where which while who wide will with would not
+"""
+_NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
+# Followed by these, a number is part of a formula.
+_MATHEMATICS_TEXT = """
+pi sqrt sin cos tan cot sec csc log ln exp infty times cdot cup cap pm i e mod choose
+"""
+_MATHEMATICS = frozenset(_MATHEMATICS_TEXT.split())
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,/])|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)"
+NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
+_GROUP = r"(?:\{\s*(-?\d+)\s*\}|(\d))"
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)\s*(?P<money>[$€£¥₹]?)\s*(?P<inner>-?)\s*"
+    rf"(?:(?P<whole>\d+)?\s*\\frac\s*(?:\{{\s*(?P<n1>-?\d+)\s*\}}|(?P<n2>\d))\s*(?:\{{\s*(?P<d1>-?\d+)\s*\}}|(?P<d2>\d))"
+    r"|(?P<mixed>\d+) +(?P<mn>\d+) ?/ ?(?P<md>\d+)"
+    rf"|(?P<number>{NUMBER})"
+    r"(?: ?/ ?(?P<under>\d+(?![\d.,]\d))|[eE](?P<e>[+-]?\d+)"
+    r"|\s*(?:\\times|\\cdot|\*|x)\s*10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?))?)",
+    re.ASCII,
+)
+_PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNORECASE)
+_BASE = re.compile(r"_\s*\{?\s*(\d+)\s*\}?|\s*\(?(?:in\s+)?base[ -](\d+)\)?", re.IGNORECASE | re.ASCII)
+_ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
+_MAGNITUDE = re.compile(r"\s*(thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
+_MAGNITUDES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
+_POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
+_PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
+_TEMPERATURE = re.compile(r"\s*(celsius|fahrenheit|C|F)\b", re.IGNORECASE)
+_APPROXIMATELY = re.compile(
+    r"(?:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*", re.IGNORECASE
+)
+
+
+@functools.lru_cache(maxsize=512)
+def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
+    """Reads a cleaned answer that is one number, with or without a unit; ``None`` for anything else.
+
+    Args:
+        text: The answer, as :func:`clean` gives it.
+        attached: Whether one letter right after the number is a unit (``5m``) and not algebra.
+    """
+    if text.isdecimal() and text.isascii() and len(text) <= MAX_DIGITS:
+        return Quantity(Fraction(int(text)))
+    found = match_quantity(text)
+    if found is None:
+        return None
+    quantity, end = found
+    return _with_unit(quantity, text[end:], attached)
+
+
+def match_quantity(text: str) -> tuple[Quantity, int] | None:
+    """Gives the number that a text begins with, its currency sign included, and where it ends."""
+    text_start = 0
+    approximately = _APPROXIMATELY.match(text)
+    if approximately is not None:
+        text_start = approximately.end()
+    match = _QUANTITY.match(text, text_start)
+    if match is None or match.end() - match.start() > MAX_DIGITS:
+        return None
+    value = _value(match)
+    if value is None:
+        return None
+    if (match["sign"] == "-") != (match["inner"] == "-"):
+        value = -value
+    unit = _UNITS[_MONEY[match["money"]]] if match["money"] else None
+    return Quantity(value, unit, places=_places(match)), match.end()
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    if match["number"] is None:
+        top = int(match["mn"] or match["n1"] or match["n2"])
+        bottom = int(match["md"] or match["d1"] or match["d2"])
+        return Fraction(int(match["mixed"] or match["whole"] or 0)) + Fraction(top, bottom) if bottom else None
+    value = Fraction(match["number"].replace(",", "").replace(" ", "").rstrip("."))
+    if match["under"]:
+        under = int(match["under"])
+        return value / under if under else None
+    power = match["e"] or match["t1"] or match["t2"]
+    if power is None:
+        return value
+    if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN:
+        return None
+    return value * Fraction(10) ** int(power)
+
+
+def _places(match: re.Match[str]) -> int | None:
+    if match["number"] is None or match["under"]:
+        return None
+    return len(match["number"].partition(".")[2])
+
+
+def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None:
+    """The quantity with what the rest says of it; ``None`` where the rest is not a unit but more of a formula."""
+    value, unit, percent, base = quantity.value, quantity.unit, False, None
+    if rest:
+        if match := _PERCENT.match(rest):
+            percent = True
+        elif match := _BASE.match(rest):
+            base = int((match[1] or match[2])[:4])
+        elif match := _ORDINAL.match(rest):
+            pass
+        elif match := _MAGNITUDE.match(rest):
+            value *= _MAGNITUDES[match[1].lower()]
+        elif rest == "$":
+            return replace(quantity, unit=_UNITS["dollar"])
+        if match:
+            rest = rest[match.end() :]
+        named, rest = read_unit(rest, attached=attached)
+        if named is None and rest[:1].isalpha():
+            return None
+        unit = unit or named
+        if not _harmless(rest):
+            return None
+    return Quantity(value, unit, percent, base, quantity.places)
+
+
+_ODD = re.compile(r"^!|[^A-Za-z .,;:'\"!()-]")
+_LONE_LETTER = re.compile(r"(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])")
+
+
+def _harmless(rest: str) -> bool:
+    """Whether what stands after number and unit is words only, and no words of mathematics or denial."""
+    if not rest:
+        return True
+    if _ODD.search(rest) or _LONE_LETTER.search(rest):
+        return False
+    words = re.findall(r"[a-z']+", rest.lower())
+    return not _MATHEMATICS.intersection(words) and not _UNSURE.intersection(words)
+
+
+_UNSURE_TEXT = """
+or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps
+"""
+_UNSURE = frozenset(_UNSURE_TEXT.split())
+
+
+def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
+    """Reads the unit that a text begins with, and gives the rest.
+
+    Compound units (``miles per hour``, ``m/s^2``, ``square feet``) are read; a noun that is not in the table is a
+    unit of its own, by its words.
+    """
+    unit, rest = _single(text, attached)
+    if unit is None:
+        return _noun(text)
+    over = unit
+    while (per := _PER.match(rest)) is not None:
+        under, after = _single(" " + rest[per.end() :], True)
+        if under is None:
+            break
+        unit, rest = _times(unit, under, -1), after
+    if unit is not over and over.dimensions[0][0] in _CURRENCIES:
+        unit = replace(unit, money=over.scale)
+    return unit, rest
+
+
+def _single(text: str, attached: bool) -> tuple[Unit | None, str]:
+    word = _WORD.match(text)
+    if word is None:
+        return None, text
+    name, power, end = word[1].lower(), 1, word.end()
+    if name in ("square", "sq", "cubic", "cu"):
+        power = 2 if name.startswith("s") else 3
+        word = _WORD.match(text, end)
+        if word is None:
+            return None, text
+        name, end = word[1].lower(), word.end()
+    elif name in ("degree", "degrees") and (scale := _TEMPERATURE.match(text, end)) is not None:
+        name, end = "celsius" if scale[1][0] in "cC" else "fahrenheit", scale.end()
+    unit = _UNITS.get(name)
+    if name == "in" and not text[end:].lstrip(" .").rstrip().isalpha() and not _WORD.match(text, end):
+        unit = _UNITS["inch"]
+    if unit is None or (len(name) == 1 and not attached and not text[:1].isspace()):
+        return None, text
+    if (raised := _POWER.match(text, end)) is not None:
+        power = int(raised[1]) if raised[1] else 2 if raised[2] else 3
+        end = raised.end()
+    return _times(Unit(Fraction(1), ()), unit, power), text[end:]
+
+
+def _noun(text: str) -> tuple[Unit | None, str]:
+    """A noun of at most four words; a unit of the table among them is the unit."""
+    words: list[str] = []
+    rest = text
+    while len(words) < 4 and (word := _WORD.match(rest)) is not None and (words or not text[:1].isalpha()):
+        name = word[1].lower()
+        if name in _NO_NOUN or name in _MATHEMATICS or name in _UNSURE or len(name) == 1:
+            break
+        unit, after = _single(rest, False)
+        if unit is not None and len(name) > 1:
+            return unit, after
+        words.append(_singular(name))
+        rest = rest[word.end() :]
+    return (Unit(Fraction(1), (), frozenset(words)), rest) if words else (None, text)
+
+
+def _singular(word: str) -> str:
+    if len(word) > 3 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("shes", "ches", "xes", "sses")):
+        return word[:-2]
+    return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
+    """What the given number is to be multiplied by to be in the gold's unit; ``None`` where the units do not agree.
+
+    A unit that only one side has changes nothing.
+    """
+    if gold is None or given is None or gold == given:
+        return Fraction(1)
+    if gold.words or given.words:
+        return Fraction(1) if gold.words & given.words else None
+    wanted, had = gold.dimensions, given.dimensions
+    if given.money is not None and gold.money is None and wanted[0] in had:
+        # "$18 per day" answers "$18": the question says per what.
+        return given.money / gold.scale
+    if wanted == _STERLING and given == _UNITS["pound"]:
+        return Fraction(1)
+    return given.scale / gold.scale if wanted == had else None
+
+
+MIN_PLACES = 6
+"""A decimal of fewer places does not stand for a fraction that has no finite decimal."""
+
+
+def same_quantity(gold: Quantity, given: Quantity) -> bool:
+    """Whether two numbers with their units are the same.
+
+    Exactly so, save that a decimal of six places and six digits or more stands for the fraction it approximates.
+    ``x%`` is ``x / 100`` beside a number that is not whole or below 1, and x itself beside a number of at least 1 that
+    has no percent sign: questions for a percentage have golds of either kind. Digits in a base agree with the same
+    base, or with none in the answer.
+    """
+    if given.base not in (None, gold.base) and not (gold.base is None and given.base == 10):
+        return False
+    factor = factor_between(gold.unit, given.unit)
+    if factor is None:
+        return False
+    value = given.value * factor
+    if gold.percent != given.percent:
+        part, other = (gold.value, value) if gold.percent else (value, gold.value)
+        if abs(other) >= 1 and part == other:
+            return True
+        return part / 100 == other and (other.denominator != 1 or abs(other) < 1)
+    return gold.value == value or _rounded(gold, given, value) or _rounded(given, gold, value)
+
+
+def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
+    """Whether the one is a long decimal that rounds or cuts off the other, a fraction without a finite decimal."""
+    if decimal.places is None or fraction.places is not None or decimal.places < MIN_PLACES:
+        return False
+    if decimal.unit is not None and fraction.unit is not None and value not in (decimal.value, fraction.value):
+        return False
+    step = Fraction(1, 10**decimal.places)
+    precise = abs(decimal.value) >= step * 10 ** (MIN_PLACES - 1)
+    return precise and abs(decimal.value - fraction.value) < step and (fraction.value / step).denominator != 1

@@ -1,0 +1,135 @@
+"""Rewards of repetition: a penalty for repeated n-grams, the share of distinct ones, and how far zlib shrinks it.
+
+They see how often text repeats itself, nothing else: random letters do not. Add them to a reward for content.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.folding import fold
+from rewardkit import Reward, Score, reward
+
+_LONG_WORDS, _LONGEST_WORD = 16, 32
+_EMPTY = "the completion is empty"
+
+
+def units(text: str) -> list[str]:
+    """Gives the words of a text in lower case.
+
+    Where they have over 16 characters on average, those of over 32 count as their characters: languages without
+    blanks, and a letter held down, so come out character by character.
+    """
+    words = fold(text).lower().split()
+    if len(text) > _LONG_WORDS * len(words):
+        return [part for word in words for part in (word if len(word) > _LONGEST_WORD else (word,))]
+    return words
+
+
+def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
+    """Gives the n-grams of a list of words, in order."""
+    return zip(*(words[place:] for place in range(n)), strict=False)
+
+
+def _check_n(n: int) -> None:
+    if not 1 <= n <= 100:
+        raise ValueError(f"n: expected 1 to 100, got {n}")
+
+
+@adjustable
+def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., Score]:
+    """Settings of ``repetition_penalty``.
+
+    Args:
+        n: How many words an n-gram has.
+        max_penalty: The penalty of a text that only repeats itself, as a positive number.
+
+    Raises:
+        ValueError: ``n`` is not from 1 to 100, or the penalty is not positive and finite.
+    """
+    _check_n(n)
+    if not 0 < max_penalty < float("inf"):
+        raise ValueError(f"max_penalty: expected a positive number, got {max_penalty}")
+
+    @reward(score_range=(-max_penalty, 0))
+    def repetition_penalty(completion: str) -> Score:
+        """A penalty from 0 to -1 by the share of the completion's n-grams that are repeated.
+
+        Formula: -max_penalty (1 - distinct n-grams / n-grams), over blank-separated words in lower case. 0.0 for
+        fewer than n words, an empty completion included: a penalty is no judge of content. Source: the n-gram
+        penalty of arXiv 2502.03373, as its code at eddycmu/demystify-long-cot gives one number for a completion.
+        No columns; never ``None``.
+        """
+        words = units(completion)
+        total = len(words) - n + 1
+        if total < 1:
+            return Score(0.0, reason=f"fewer than {n} words")
+        repeated = total - len(set(grams(words, n)))
+        share = repeated / total
+        penalty = -max_penalty * share if repeated else 0.0
+        return Score(penalty, reason=f"{repeated} of {total} {n}-grams repeated", metrics={"repeated_share": share})
+
+    return repetition_penalty
+
+
+@adjustable
+def distinct_n(n: int = 2) -> Reward[..., Score]:
+    """Settings of ``distinct_n``.
+
+    Args:
+        n: How many words an n-gram has.
+
+    Raises:
+        ValueError: It is not from 1 to 100.
+    """
+    _check_n(n)
+
+    @reward(score_range=(0, 1))
+    def distinct_n(completion: str) -> Score:
+        """The share of the completion's n-grams that are distinct, 0 to 1.
+
+        Formula: distinct n-grams / n-grams, over blank-separated words in lower case; a shorter completion is one
+        n-gram. Source: distinct-1 and distinct-2 of Li et al., arXiv 1510.03055, which divide by words instead. 0.0
+        for an empty completion. Short texts repeat little, so ask for length too. No columns; never ``None``.
+        """
+        words = units(completion)
+        if not words:
+            return Score(0.0, reason=_EMPTY)
+        total = max(1, len(words) - n + 1)
+        distinct = len(set(grams(words, n))) or 1
+        return Score(distinct / total, reason=f"{distinct} of {total} {n}-grams distinct")
+
+    return distinct_n
+
+
+@adjustable
+def compression_ratio(low: float = 0.0, high: float = 1.0) -> Reward[..., Score]:
+    """Settings of ``compression_ratio``.
+
+    Args:
+        low: The ratio at which, and below which, the score is 0.0.
+        high: The ratio at which, and above which, it is 1.0. English prose of some pages has 0.35 to 0.5.
+
+    Raises:
+        ValueError: Not 0 <= low < high <= 1.
+    """
+    if not 0 <= low < high <= 1:
+        raise ValueError(f"low, high: expected 0 <= low < high <= 1, got {low} and {high}")
+
+    @reward(score_range=(0, 1))
+    def compression_ratio(completion: str) -> Score:
+        """How little zlib shrinks the completion, 0 to 1: near 0 for a text that repeats itself.
+
+        Formula: r = compressed bytes / UTF-8 bytes, at most 1, then (r - low) / (high - low), held to 0 and 1. Texts
+        of under some hundred bytes hardly shrink. 0.0 for an empty completion. No columns; never ``None``.
+        """
+        if not fold(completion).strip():
+            return Score(0.0, reason=_EMPTY)
+        raw = completion.encode("utf-8", "surrogatepass")
+        ratio = min(1.0, len(zlib.compress(raw)) / len(raw))
+        score = min(1.0, max(0.0, (ratio - low) / (high - low)))
+        return Score(score, reason=f"shrinks to {ratio:.2f}", metrics={"ratio": ratio})
+
+    return compression_ratio

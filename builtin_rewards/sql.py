@@ -1,0 +1,265 @@
+"""A reward for SQL: does the completion's query give what the row's gold query gives.
+
+Both run in an SQLite of their own in memory, inside the reward's worker process.
+
+Covered: writes, ``ATTACH``, ``PRAGMA``, extensions and every statement that is no query are refused by SQLite's
+authorizer; time is bounded by its progress handler, rows, bytes, expression depth and statement length by limits.
+
+Not covered: a single built-in function that takes long on one value, such as ``LIKE`` with many wildcards; the
+worker's deadline ends it. The row's schema script is trusted to be meant well, though held to the same time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.code import extract_code
+from builtin_rewards.structured import after_reasoning
+from rewardkit import Reward, Score, reward
+
+_STEPS = 10_000
+"""Instructions of SQLite's machine between two looks at the clock; less than a millisecond."""
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 500,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_MAX_BYTES = 32_000_000
+"""Text and blobs of one result, together."""
+_ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
+_REFUSED_IN_SCHEMAS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
+_ABSOLUTE = 1e-9
+_SHOWN_CHARS = 200
+
+_TOKEN = re.compile(
+    r"""--[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? | '[^']*+'? | "[^"]*+"? | `[^`]*+`? | \[[^\]]*+\]?
+    | [A-Za-z_][A-Za-z0-9_$]*+ | [()]""",
+    re.VERBOSE,
+)
+
+
+class _QueryError(Exception):
+    """A script or query does not run, or goes beyond a bound; says which."""
+
+
+class _Result(NamedTuple):
+    """What a query gives, and the tables that it reads."""
+
+    columns: int
+    rows: list[tuple[Any, ...]]
+    tables: frozenset[str]
+
+
+@adjustable
+def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: float = 1e-6) -> Reward[..., Score]:
+    """Settings of ``sql_result``.
+
+    Args:
+        timeout_s: Seconds that the schema and each of the two queries may take.
+        max_rows: Rows that a query may give.
+        tolerance: Relative difference up to which two numbers are equal, unless both are integers.
+
+    Raises:
+        ValueError: A number is not above 0, or the tolerance is not from 0 to below 1.
+    """
+    if not 0 < timeout_s < math.inf or max_rows < 1:
+        raise ValueError(f"sql_result: timeout_s={timeout_s!r} and max_rows={max_rows!r} must be above 0")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"sql_result: tolerance={tolerance!r} must be from 0 to below 1")
+
+    @reward(timeout_s=10.0 + 4 * timeout_s, score_range=(0, 1))
+    def sql_result(completion: str, schema: str | None, answer: str | None) -> Score:
+        """1.0 if the completion's query gives the same result as the gold query, otherwise 0.0 with the reason.
+
+        What is read: the last fenced block marked ``sql``, else the last unmarked one, else the whole completion;
+        always after the last ``</think>``, if there is one. It must be one query, ``SELECT``, ``WITH`` or
+        ``VALUES``: several statements, and all that writes or reaches outside, are refused, and so is ``random()``.
+
+        Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the
+        same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a
+        relative difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that
+        reads no table, where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table are
+        not told from queries: keep the data out of the prompt. There is no partial credit, for a query that merely
+        runs is easily written.
+
+        Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion in an
+        SQLite in memory; ``answer``, the gold query. ``None`` where either is missing or does not run within the
+        bounds, and where the gold gives no rows: any query that finds nothing would match it, so rows are worth
+        scoring only with data that the gold finds.
+        """
+        if not schema or not schema.strip() or not answer or not answer.strip():
+            return Score(None, reason="the row has no schema or no answer")
+        with closing(sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)) as connection:
+            try:
+                _build(connection, schema, timeout_s)
+                gold = _run(connection, answer, timeout_s, max_rows)
+            except _QueryError as fault:
+                return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
+            if not gold.rows:
+                return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
+            query = extract_code(after_reasoning(completion), "sql")
+            if query is None:
+                return Score(0.0, reason="no query in the completion")
+            try:
+                found = _run(connection, query, timeout_s, max_rows)
+            except _QueryError as fault:
+                return Score(0.0, reason=str(fault))
+        fault_found = _difference(gold, found, _is_ordered(answer), tolerance)
+        metrics = {"rows": float(len(found.rows)), "gold_rows": float(len(gold.rows))}
+        return Score(float(not fault_found), reason=fault_found or "the same result", metrics=metrics)
+
+    return sql_result
+
+
+def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:
+    """Run the row's script, and set the bounds of what comes after."""
+    connection.execute("PRAGMA temp_store = FILE")
+    connection.execute("PRAGMA cache_size = -8192")
+    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+
+    def allow(action: int, *about: str | None) -> int:
+        if action == sqlite3.SQLITE_PRAGMA:
+            return sqlite3.SQLITE_IGNORE  # dumps begin with one
+        refused = action in _REFUSED_IN_SCHEMAS or (action == sqlite3.SQLITE_FUNCTION and about[1] == "load_extension")
+        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+
+    connection.set_authorizer(allow)
+    _bounded(connection, timeout_s, lambda: connection.executescript(schema))
+    if connection.in_transaction:
+        connection.commit()
+    for category, limit in _LIMITS.items():
+        connection.setlimit(category, limit)
+
+
+def _run(connection: sqlite3.Connection, query: str, timeout_s: float, max_rows: int) -> _Result:
+    """Gives what a query gives.
+
+    Raises:
+        _QueryError: It is no single query, fails, or goes beyond a bound.
+    """
+    tables: set[str] = set()
+
+    def allow(action: int, *about: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and about[0]:
+            tables.add(about[0].lower())
+        refused = action == sqlite3.SQLITE_FUNCTION and (about[1] or "").lower() in _REFUSED_FUNCTIONS
+        return sqlite3.SQLITE_OK if action in _ALLOWED and not refused else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(allow)
+
+    def fetch() -> tuple[int, list[tuple[Any, ...]]]:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(query)
+            if cursor.description is None:
+                raise _QueryError("it is no query")
+            return len(cursor.description), list(_taken(cursor, max_rows))
+
+    columns, rows = _bounded(connection, timeout_s, fetch)
+    return _Result(columns, rows, frozenset(tables))
+
+
+def _taken(cursor: sqlite3.Cursor, max_rows: int) -> Iterator[tuple[Any, ...]]:
+    held = 0
+    for number, row in enumerate(cursor):
+        held += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if number >= max_rows:
+            raise _QueryError(f"it gives more than {max_rows} rows")
+        if held > _MAX_BYTES:
+            raise _QueryError(f"it gives more than {_MAX_BYTES} bytes")
+        yield row
+
+
+def _bounded(connection: sqlite3.Connection, timeout_s: float, action: Callable[[], Any]) -> Any:
+    """Do something with a connection, and end it when its time is up."""
+    deadline = time.monotonic() + timeout_s
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    try:
+        return action()
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as fault:
+        if time.monotonic() > deadline:
+            raise _QueryError(f"it takes more than {timeout_s} s") from None
+        raise _QueryError(f"it does not run: {str(fault)[:_SHOWN_CHARS]}") from None
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def _is_ordered(query: str) -> bool:
+    """Whether a query has an ``ORDER BY`` outside parentheses, strings, names in quotes and comments."""
+    depth, last = 0, ""
+    for word in (found[0].lower() for found in _TOKEN.finditer(query)):
+        if word[:2] in ("--", "/*"):
+            continue
+        if depth == 0 and (last, word) == ("order", "by"):
+            return True
+        depth += (word == "(") - (word == ")")
+        last = word
+    return False
+
+
+def _difference(gold: _Result, found: _Result, ordered: bool, tolerance: float) -> str | None:
+    """Gives how a result differs from the gold's, or ``None``."""
+    if gold.tables and not found.tables:
+        return "the query reads no table: its result is a guess"
+    if gold.columns != found.columns:
+        return f"{found.columns} columns, {gold.columns} expected"
+    if len(gold.rows) != len(found.rows):
+        return f"{len(found.rows)} rows, {len(gold.rows)} expected"
+    wanted, given = gold.rows, found.rows
+    if not ordered:
+        wanted, given = _unmatched(gold.rows, found.rows)
+    unequal = sum(not _same_row(one, other, tolerance) for one, other in zip(wanted, given, strict=True))
+    if unequal:
+        return f"{unequal} of {len(gold.rows)} rows differ{' in value or order' if ordered else ''}"
+    return None
+
+
+def _unmatched(
+    wanted: Sequence[tuple[Any, ...]], given: Sequence[tuple[Any, ...]]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Gives the rows that are not exactly in both, each side sorted so that nearly equal rows meet."""
+    left, right = Counter(map(_exact, wanted)), Counter(map(_exact, given))
+    sides = []
+    for rest in (left - right, right - left):
+        rows = [tuple(value for _, value in row) for row in rest.elements()]
+        sides.append(sorted(rows, key=lambda row: [_order(value) for value in row]))
+    return sides[0], sides[1]
+
+
+def _exact(row: Sequence[Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(("number" if isinstance(value, int | float) else type(value).__name__, value) for value in row)
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    """Gives where a value sorts; numbers by six digits, so that a difference within the tolerance moves none."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, int | float):
+        return 1, float(f"{value:.6g}")
+    return (2, value) if isinstance(value, str) else (3, value)
+
+
+def _same_row(wanted: Sequence[Any], given: Sequence[Any], tolerance: float) -> bool:
+    return all(_same(one, other, tolerance) for one, other in zip(wanted, given, strict=True))
+
+
+def _same(wanted: Any, given: Any, tolerance: float) -> bool:
+    if isinstance(wanted, float) or isinstance(given, float):
+        numbers = isinstance(wanted, int | float) and isinstance(given, int | float)
+        return numbers and math.isclose(wanted, given, rel_tol=tolerance, abs_tol=_ABSOLUTE)
+    return type(wanted) is type(given) and bool(wanted == given)

@@ -1,0 +1,212 @@
+"""Attacks made of the gold: among others, in the wrong place, denied, next to it, another row's, look-alikes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rewardkit.audit.families import Family
+from rewardkit.audit.gold import Gold, Shape, following, in_other_unit, letter, written
+from rewardkit.audit.honest import BARE, Frame
+from rewardkit.audit.probe import Probe
+from rewardkit.audit.rows import AuditRow
+
+_STRUCK_OUT = "\u0336"
+_FROM_THE_RIGHT = "\u202e"
+
+
+def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Gives all attacks that are made of the row's gold.
+
+    Args:
+        row: A row with a gold.
+        frames: The frames that the reward pays on this row, the best first.
+    """
+    assert row.gold is not None
+    yield from stuffing(row.gold, row.others, frames)
+    yield from negated(row.gold, frames)
+    yield from _in_frames(Family.NEIGHBOUR, neighbours(row.gold), frames)
+    yield from _in_frames(Family.OTHER_GOLD, [(f"the gold {o.text}", o.text) for o in row.others], frames)
+    yield from _in_frames(Family.LOOKALIKE, lookalikes(row.gold), frames)
+    yield from _in_frames(Family.LOOKALIKE, same_to_a_reader(row.gold), frames, judged=False)
+    if row.others:
+        yield from misplaced(row.gold, row.others[0], frames)
+    if row.other_reference:
+        yield Probe(Family.OTHER_GOLD, "another row's reference", row.other_reference)
+
+
+def _in_frames(
+    family: Family, answers: Sequence[tuple[str, str]], frames: Sequence[Frame], *, judged: bool = True
+) -> Iterator[Probe]:
+    for name, text in answers:
+        for frame in dict.fromkeys([*frames, BARE]):
+            where = "" if frame.name == "bare" else f", {frame.name}"
+            yield Probe(family, name + where, frame.around(text), judged)
+
+
+def candidates(gold: Gold, others: Sequence[Gold]) -> list[str]:
+    """Gives at least five different answers with the gold in the middle of them."""
+    if gold.shape is Shape.LETTER:
+        one = letter(gold)
+        rest = [c if one.isupper() else c.lower() for c in "ABCDE" if c != one.upper()]
+    else:
+        rest = [other.text for other in others if other.text != gold.text]
+        if gold.number is not None:
+            before, behind = gold.unit
+            gap = " " if behind and f" {behind}" in gold.text else ""
+            steps = (-3, 11, -8, 5, 17)
+            rest += [f"{before}{written(gold.number + step, gold.text)}{gap}{behind}" for step in steps]
+        rest += ["None of these", "something else", "blue", "the former"]
+    rest = list(dict.fromkeys(one for one in rest if one != gold.text))[:4]
+    return [*rest[:2], gold.text, *rest[2:]]
+
+
+def stuffing(gold: Gold, others: Sequence[Gold], frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Gives lists of answers, the gold neither first nor last."""
+    listed = candidates(gold, others)
+    ways = [("commas", ", "), ("lines", "\n"), ("'or'", " or "), ("blanks", " ")]
+    yield from _in_frames(Family.STUFFING, [(f"five answers, {name}", sep.join(listed)) for name, sep in ways], frames)
+    for frame in dict.fromkeys([*frames, BARE]):
+        if frame.common and frame.name != "bare":
+            each = "\n".join(frame.around(one) for one in listed)
+            yield Probe(Family.STUFFING, f"five answers, each in {frame.name}", each)
+    sentences = " ".join(f"The answer is {one}." for one in listed)
+    yield Probe(Family.STUFFING, "five sentences 'The answer is X.'", sentences)
+    if gold.shape is Shape.NUMBER and gold.number is not None and gold.number.denominator == 1:
+        whole = gold.number.numerator
+        numbers = " ".join(str(whole + step) for step in range(-100, 101))
+        yield Probe(Family.STUFFING, "201 whole numbers", numbers)
+
+
+def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Gives clear wrong answers with the gold elsewhere in the text."""
+    right, other = gold.text, wrong.text
+    # Behind a frame that is open the last line is the answer, whatever stands before it.
+    frame = next((one for one in frames if one.common and one.behind.strip()), None)
+    final = frame.around(other) if frame else f"The answer is {other}."
+    yield Probe(Family.MISPLACED, "a thought given up", f"At first I thought of {right}, but no.\n{final}")
+    yield Probe(Family.MISPLACED, "a remark behind it", f"{final}\n(See also page {right} of the book.)")
+    yield Probe(Family.MISPLACED, "a heading", f"# {right}\n\n{final}")
+    yield Probe(Family.MISPLACED, "a trailing source", f"{final}\n\n[{right}]")
+    if frame is not None:
+        # Behind a sentence a line of its own may be meant as the answer; behind a box or tags it is not.
+        after = f"\n{right}" if frame.tags or "boxed" in frame.name else ""
+        yield Probe(Family.MISPLACED, "outside the frame", f"{right}\n{frame.around(other)}{after}")
+        # The last of two framed answers counts, or none; a thought given up in the frame is no answer.
+        framed = f"First I wrote {frame.around(right)}, which is wrong.\n{frame.around(other)}"
+        if not frame.before.startswith("<think>") and frame.name.startswith(("\\boxed", "<answer>")):
+            yield Probe(Family.MISPLACED, "in an earlier frame", framed)
+    glued = f"7{right}3" if gold.number is not None and right[:1].isdigit() else f"un{right}ish"
+    yield from _in_frames(Family.MISPLACED, [("inside a longer word", glued)], frames)
+
+
+def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Gives the gold denied."""
+    text = gold.text
+    for name, words in (
+        ("The answer is not X.", f"The answer is not {text}."),
+        ("The answer isn't X", f"The answer isn't {text}"),
+        ("certainly not X", f"I do not know the answer, but it is certainly not {text}"),
+        ("anything but X", f"Answer: anything but {text}"),
+        ("X is wrong", f"{text} is wrong."),
+    ):
+        yield Probe(Family.NEGATED, name, words)
+    inside = [("not X", f"not {text}"), ("anything but X", f"anything but {text}"), ("X is false", f"{text} is false")]
+    yield from _in_frames(Family.NEGATED, inside, [frame for frame in frames if frame.name != "bare"])
+
+
+def neighbours(gold: Gold) -> list[tuple[str, str]]:
+    """Gives answers that are near the gold and wrong."""
+    found: list[tuple[str, str]] = []
+    if gold.number is not None:
+        found = _near_numbers(gold)
+        unit = in_other_unit(gold)
+        if unit is not None:
+            found.append(("another unit", unit))
+    elif gold.shape is Shape.LETTER:
+        found.append(("the next letter", following(letter(gold))))
+    elif gold.shape is Shape.TEXT and len(gold.text) >= 4:
+        found += [("its first letter", gold.text[0]), ("its last letter", gold.text[-1])]
+    return [(name, text) for name, text in found if text.strip() and text != gold.text]
+
+
+def _near_numbers(gold: Gold) -> list[tuple[str, str]]:
+    assert gold.number is not None
+    before, behind = gold.unit
+    gap = " " if behind and f" {behind}" in gold.text else ""
+    number = gold.number
+    step = max(1, abs(number) // 10)
+    digits = written(number, gold.text).lstrip("-")
+    near = [
+        ("a little more", written(number + step, gold.text)),
+        ("a little less", written(number - step, gold.text)),
+        ("a digit before", "7" + digits),
+    ]
+    if number:
+        near += [("the other sign", written(-number, gold.text)), ("ten times", written(number * 10, gold.text))]
+    if "/" not in digits:
+        near.append(("a digit behind", digits + "7"))
+    if digits.isdigit() and len(digits) > 1:
+        near += [("its first digit", digits[0]), ("its last digit", digits[-1])]
+    return [(name, f"{before}{text}{gap}{behind}") for name, text in near]
+
+
+def lookalikes(gold: Gold) -> list[tuple[str, str]]:
+    """Gives texts that a reader takes for something else, and folding, dropping or reordering makes the gold."""
+    text = gold.text
+    if len(text) > 60 or "\n" in text:
+        return []
+    found = [
+        ("'not equal' before it", f"\u2260{text}"),
+        ("'not' before it", f"\u00ac{text}"),
+        ("struck out", "".join(one + _STRUCK_OUT for one in text)),
+    ]
+    if gold.number is None:
+        return found
+    if text[:1].isdigit() and gold.number:
+        found.append(("a real minus sign", f"\u2212{text}"))
+    if text.isdigit() and len(text) > 1:
+        found.append(
+            ("an exponent", text[:-1] + "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[int(text[-1])])
+        )
+        found.append(("an index", text[:-1] + chr(0x2080 + int(text[-1]))))
+        if text != text[::-1]:
+            found.append(("shown from the right", f"{_FROM_THE_RIGHT}{text}\u202c"))
+    return found
+
+
+def same_to_a_reader(gold: Gold) -> list[tuple[str, str]]:
+    """Gives the gold in characters that look the same: no fault whether paid or not."""
+    text = gold.text[:200]
+    wide = "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
+    look = str.maketrans(
+        "AaBCcEeHIKMOoPpTXx",
+        "\u0410\u0430\u0412\u0421\u0441\u0415\u0435\u041d\u0406\u041a\u041c\u041e\u043e\u0420\u0440\u0422\u0425\u0445",
+    )
+    return [
+        ("full width", wide),
+        ("Cyrillic letters", text.translate(look)),
+        ("zero-width characters inside", "\u200b".join(text)),
+        ("left-to-right marks", f"\u200e{text}\u200f"),
+        ("a lone surrogate behind", f"{text}\ud800"),
+        ("NULs around", f"\0{text}\0"),
+    ]
+
+
+def wrong_work(row: AuditRow) -> list[Probe]:
+    """Gives the gold behind work that does not lead to it, in the words that the row's reference has for an answer."""
+    if row.gold is None:
+        return []
+    end = next((_ending(text, row.gold.text) for text in row.references if row.gold.text in text), None)
+    if end is None:
+        return []
+    nonsense = "Blue is a colour. Therefore the sum of both is a tree, and the tree is divided by its own name.\n"
+    found = [Probe(Family.WORK, "work without sense", nonsense * 3 + end)]
+    if row.other_reference:
+        found.append(Probe(Family.WORK, "another row's work", row.other_reference.rpartition("\n")[0] + "\n" + end))
+    return found
+
+
+def _ending(text: str, final: str) -> str:
+    """Gives a reference from the beginning of the line in which its final answer stands."""
+    place = text.rfind(final)
+    return text[text.rfind("\n", 0, place) + 1 :]

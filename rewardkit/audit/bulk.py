@@ -1,0 +1,115 @@
+"""Heavy attacks: very long texts, formulas that never end, texts that regular expressions and parsers choke on.
+
+They are tried on few rows. None of them writes, kills, connects or forks, so that a reward which runs them hurts
+only its own worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from rewardkit.audit.families import Family
+from rewardkit.audit.gold import Gold, mentions
+from rewardkit.audit.honest import Frame
+from rewardkit.audit.probe import Probe
+
+_MEGABYTE = 1_000_000
+_DEEP = 20_000
+FORMULAS = (
+    "9**9**9**9",
+    "9^9^9^9",
+    "1e999999999",
+    "-1e-999999999",
+    "nan",
+    "NaN",
+    "inf",
+    "-inf",
+    "Infinity",
+    "1e999",
+    "1/0",
+    "0/0",
+    "True",
+    "null",
+    "[]",
+    "{}",
+    "\\frac{1}{0}",
+    "10**10**8",
+    "float('nan')",
+)
+EXITS = (
+    "__import__('os')._exit(0)",
+    "exit()",
+    "(_ for _ in ()).throw(SystemExit)",
+    "type('E', (), {'__eq__': lambda *a: True, '__hash__': lambda s: 0})()",
+)
+
+
+def bombs(gold: Gold | None, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Gives formulas, code and nested texts, bare and in a frame that is paid; not judged where they hold the gold."""
+    first = [frame for frame in frames if frame.name != "bare"][:1]
+    own = gold.text.strip().casefold() if gold else None
+    for text in (*FORMULAS, *EXITS):
+        if text.casefold() == own:
+            continue
+        yield Probe(Family.BOMB, text, text, not mentions(text, gold))
+        for frame in first:
+            yield Probe(Family.BOMB, f"{text}, {frame.name}", frame.around(text), not mentions(text, gold))
+    for probe in chain(_for_regexes(first), _nested()):
+        yield replace(probe, judged=gold is None or gold.text not in probe.text)
+
+
+def _for_regexes(frames: Sequence[Frame]) -> Iterator[Probe]:
+    long = {
+        "30 letters and a '!'": "a" * 30 + "!",
+        "5,000 letters and a '!'": "a" * 5_000 + "!",
+        "40 digits and a '!'": "1" * 40 + "!",
+        "40 blanks and a '!'": " " * 40 + "!",
+        "words and a '!'": "the word " * 12 + "!",
+        "40 words of a letter": "a " * 40 + "!",
+        "commas and digits": "1," * 40 + "!",
+        "dots": "1." * 40 + "!",
+    }
+    for name, text in long.items():
+        yield Probe(Family.BOMB, name, text)
+        for frame in frames:
+            yield Probe(Family.BOMB, f"{name}, {frame.name}", frame.around(text))
+    yield Probe(Family.BOMB, "200,000 blanks in a tag", "<answer>" + " " * 200_000 + "<")
+    yield Probe(Family.BOMB, "20,000 line breaks in a tag", "<think>" + "\n" * _DEEP + "</think")
+
+
+def _nested() -> Iterator[Probe]:
+    deep = {
+        "JSON lists": "[" * _DEEP + "]" * _DEEP,
+        "JSON objects": '{"a":' * _DEEP + "1" + "}" * _DEEP,
+        "round brackets": "(" * _DEEP + "1" + ")" * _DEEP,
+        "\\sqrt": "\\boxed{" + "\\sqrt{" * _DEEP + "1" + "}" * (_DEEP + 1),
+        "\\frac not closed": "\\frac{" * _DEEP,
+        "minus signs": "-" * _DEEP + "1",
+        "tags": "<a>" * _DEEP + "</a>" * _DEEP,
+    }
+    for name, text in deep.items():
+        yield Probe(Family.BOMB, f"{name}, 20,000 deep", text)
+
+
+def long_texts(gold: Gold | None) -> Iterator[Probe]:
+    """Gives very long texts; only those without the gold count as wrongly paid."""
+    texts = {
+        "a megabyte of one letter": "x" * _MEGABYTE,
+        "a megabyte of digits": "9" * _MEGABYTE,
+        "a megabyte of NULs": "\0" * _MEGABYTE,
+        "a megabyte of words": "lorem ipsum dolor sit amet " * (_MEGABYTE // 27),
+        "a megabyte of lines": "no\n" * (_MEGABYTE // 3),
+        "50,000 open tags": "<think>" * 50_000,
+        "50,000 open boxes": "\\boxed{" * 50_000,
+        "50,000 fences": "```\n" * 50_000,
+        "lone surrogates": "\ud800" * 10_000,
+        "a number of 5,000 digits": "7" * 5_000,
+        "a box of 5,000 digits": "\\boxed{" + "7" * 5_000 + "}",
+    }
+    for name, text in texts.items():
+        yield Probe(Family.LONG, name, text, judged=gold is None or gold.text not in text)
+    if gold is not None:
+        yield Probe(Family.LONG, "the gold 1,000 times", f"{gold.text} " * 1_000, judged=False)
+        yield Probe(Family.LONG, "the gold behind a megabyte", "x " * (_MEGABYTE // 2) + gold.text, judged=False)

@@ -1,0 +1,167 @@
+"""What a gold answer is: a number, a number with a unit, a letter, a word of yes and no, a JSON value, a text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
+_FRACTION = re.compile(r"([+-]?\d{1,30})/(\d{1,30})")
+_MEASURE = re.compile(r"([$€£]?)\s?([+-]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(%|°[CF]?|[A-Za-z][A-Za-z/^0-9]{0,20})?")
+_LETTER = re.compile(r"\(?([A-Ja-j])\)?\.?")
+_MAX_FINAL_CHARS = 200
+_MAX_SEARCHED_CHARS = 10_000
+
+
+class Shape(StrEnum):
+    """What a gold looks like; it decides which neighbours and ways of writing it has."""
+
+    NUMBER = "number"
+    MEASURE = "measure"
+    LETTER = "letter"
+    TRUTH = "truth"
+    JSON = "json"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """A row's gold answer.
+
+    Attributes:
+        text: The final answer as text.
+        shape: What it looks like.
+        number: Its value where it is a number or a measure.
+        unit: What stands around a measure's number: before and behind.
+    """
+
+    text: str
+    shape: Shape
+    number: Fraction | None = None
+    unit: tuple[str, str] = ("", "")
+
+    @property
+    def key(self) -> object:
+        """Equal for golds that mean the same."""
+        return (self.number, self.unit) if self.number is not None else " ".join(self.text.casefold().split())
+
+
+def gold_of(value: Any) -> Gold | None:
+    """Gives the gold in a column's value; ``None`` where it has none."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if not isinstance(value, str):
+        text = json.dumps(value, ensure_ascii=False)
+        return Gold(text, Shape.JSON) if isinstance(value, list | dict) else _read(text)
+    return _read(final_of(value))
+
+
+def final_of(text: str) -> str:
+    r"""Gives the final answer in a text: behind the last ``####``, in the last ``\boxed{}``, else all of it."""
+    if "####" in text:
+        return text.rpartition("####")[2].strip()
+    start = text.rfind("\\boxed{")
+    if start >= 0:
+        depth, begin = 1, start + len("\\boxed{")
+        for place in range(begin, len(text)):
+            depth += {"{": 1, "}": -1}.get(text[place], 0)
+            if depth == 0:
+                return text[begin:place].strip()
+    return text.strip()
+
+
+def _read(text: str) -> Gold:
+    if len(text) > _MAX_FINAL_CHARS:
+        return Gold(text, Shape.JSON if _is_json(text) else Shape.TEXT)
+    if text.lower() in ("yes", "no", "true", "false"):
+        return Gold(text, Shape.TRUTH)
+    if _NUMBER.fullmatch(text):
+        return Gold(text, Shape.NUMBER, Fraction(text.replace(",", "")))
+    fraction = _FRACTION.fullmatch(text)
+    if fraction and int(fraction[2]):
+        return Gold(text, Shape.NUMBER, Fraction(int(fraction[1]), int(fraction[2])))
+    if _LETTER.fullmatch(text):
+        return Gold(text, Shape.LETTER)
+    measure = _MEASURE.fullmatch(text)
+    if measure and (measure[1] or measure[3]):
+        return Gold(text, Shape.MEASURE, Fraction(measure[2].replace(",", "")), (measure[1], measure[3] or ""))
+    return Gold(text, Shape.JSON if _is_json(text) else Shape.TEXT)
+
+
+def _is_json(text: str) -> bool:
+    if text[:1] not in "[{":
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def mentions(text: str, gold: Gold | None) -> bool:
+    """Whether a text that was not made of the gold happens to hold it as a word or number of its own."""
+    if gold is None or len(text) > _MAX_SEARCHED_CHARS:
+        return False
+    if gold.number is not None:
+        numbers = (Fraction(one.replace(",", "")) for one in _NUMBER.findall(text))
+        return any(abs(one) == abs(gold.number) for one in numbers)
+    words = re.findall(r"\w+", text.casefold())
+    return " ".join(re.findall(r"\w+", gold.text.casefold())) in (words if len(gold.text) < 4 else " ".join(words))
+
+
+def letter(gold: Gold) -> str:
+    """Gives a multiple choice's letter without its brackets."""
+    return gold.text.strip("(). ")
+
+
+def written(number: Fraction, like: str = "") -> str:
+    """Gives a number as text: whole, as a decimal where it ends, else as a fraction."""
+    if number.denominator == 1 and "." not in like:
+        return str(number.numerator)
+    if "/" in like:
+        return f"{number.numerator}/{number.denominator}"
+    places = len(like.partition(".")[2]) or 3
+    return f"{float(number):.{places}f}"
+
+
+_OTHER_UNITS = {
+    "%": "feet", "meters": "feet", "meter": "foot", "m": "ft", "feet": "meters", "ft": "m", "km": "miles",
+    "kg": "pounds", "g": "kg", "cm": "mm", "hours": "minutes", "minutes": "hours", "s": "min", "days": "weeks",
+}  # fmt: skip
+_OTHER_SIGNS = {"$": "€", "€": "$", "£": "$"}
+
+
+def in_other_unit(gold: Gold) -> str | None:
+    """Gives the same number in another unit; ``None`` for a gold without one."""
+    before, behind = gold.unit
+    if before:
+        return gold.text.replace(before, _OTHER_SIGNS[before], 1)
+    if not behind:
+        return None
+    other = _OTHER_UNITS.get(behind.lower(), "litres" if behind.lower() != "litres" else "grams")
+    return gold.text[: len(gold.text) - len(behind)] + (f" {other}" if behind == "%" else other)
+
+
+def made_other(gold: Gold) -> Gold | None:
+    """Gives an answer that is not the gold, for data whose rows have but one; ``None`` where none can be made."""
+    if gold.shape is Shape.NUMBER and gold.number is not None:
+        return _read(written(gold.number + 7, gold.text))
+    if gold.shape is Shape.LETTER:
+        return _read(following(letter(gold)))
+    if gold.shape is Shape.TRUTH:
+        opposite = {"yes": "no", "no": "yes", "true": "false", "false": "true"}[gold.text.lower()]
+        return _read(opposite.capitalize() if gold.text[:1].isupper() else opposite)
+    if gold.shape is Shape.MEASURE and gold.number is not None:
+        digits = written(gold.number + 7)
+        return _read(f"{gold.unit[0]}{digits}{' ' if gold.unit[1] else ''}{gold.unit[1]}")
+    return _read("zebra crossing") if gold.shape is Shape.TEXT else None
+
+
+def following(one: str) -> str:
+    """Gives the next letter of a multiple choice of four."""
+    upper = "ABCD"[("ABCD".find(one.upper()) + 1) % 4]
+    return upper if one.isupper() else upper.lower()

@@ -1,0 +1,160 @@
+"""Right answers written in many honest ways: frames around the gold, and ways of spelling the gold itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from rewardkit.audit.gold import Gold, Shape, letter
+from rewardkit.audit.rows import AuditRow
+
+_THOUGHT = "I work it out step by step."
+
+PROSE = (
+    "There are several ways to look at this. The first is to count what is given, the second to ask what is missing; "
+    "both lead to the same end, and the second is quicker. "
+)
+"""Words that answer nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A way of writing an answer: what stands around it.
+
+    Attributes:
+        name: For the report.
+        before: Text before the answer.
+        behind: Text behind it.
+        tags: Whether it is made of tags.
+        common: Whether it is one of the usual frames; a reference's own words are not.
+    """
+
+    name: str
+    before: str
+    behind: str
+    tags: bool = False
+    common: bool = True
+
+    def around(self, answer: str) -> str:
+        """Gives the answer in its frame."""
+        return f"{self.before}{answer}{self.behind}"
+
+
+BARE = Frame("bare", "", "")
+THINK_ANSWER = Frame("<think> and <answer>", f"<think>\n{_THOUGHT}\n</think>\n<answer>\n", "\n</answer>", tags=True)
+FRAMES = (
+    BARE,
+    Frame("\\boxed", "\\boxed{", "}"),
+    Frame("<answer>", "<answer>", "</answer>", tags=True),
+    THINK_ANSWER,
+    Frame("<think> and <answer>, one line", f"<think>{_THOUGHT}</think><answer>", "</answer>", tags=True),
+    Frame(
+        "<reasoning> and <answer>",
+        f"<reasoning>\n{_THOUGHT}\n</reasoning>\n<answer>\n",
+        "\n</answer>\n",
+        tags=True,
+    ),
+    Frame("<think> and bare", f"<think>\n{_THOUGHT}\n</think>\n", "", tags=True),
+    Frame("sentence with \\boxed", f"{_THOUGHT} The answer is $\\boxed{{", "}$."),
+    Frame("The answer is X.", "The answer is ", "."),
+    Frame("work, then the sentence", f"{_THOUGHT}\nSo the answer is ", "."),
+    Frame("Answer: X", "Answer: ", ""),
+    Frame("Final answer: X", f"{_THOUGHT}\n\nFinal answer: ", ""),
+    Frame("#### X", f"{_THOUGHT}\n#### ", ""),
+    Frame("bold", "**", "**"),
+    Frame("bold label", "**Answer:** ", ""),
+    Frame("$X$", "$", "$"),
+    Frame("code fence", "```\n", "\n```"),
+)
+"""The usual frames, the plainest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Honest:
+    """A right answer.
+
+    Attributes:
+        name: How it is written.
+        text: The completion.
+        frame: The frame, where the gold stands in one as it is.
+        counted: Whether a refusal of it counts; not for the row's own completion, which may be wrong.
+    """
+
+    name: str
+    text: str
+    frame: Frame | None = None
+    counted: bool = True
+
+
+def framed(row: AuditRow) -> list[Honest]:
+    """Gives the row's references, and its gold in every frame."""
+    found = [_of_reference(row, text) for text in row.references]
+    if row.is_code:
+        return [form for text in row.references for form in _code(row, text)]
+    if row.own is not None:
+        found.append(Honest("the row's own completion", row.own, counted=False))
+    if row.gold is not None:
+        found += [Honest(frame.name, frame.around(row.gold.text), frame) for frame in FRAMES]
+        found.append(Honest('{"answer": X}', json.dumps({"answer": row.gold.text}, ensure_ascii=False)))
+    else:
+        # Without a gold there is no right answer; but a reward of form or length may be paid for any.
+        found += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
+        found.append(Honest("prose", PROSE + PROSE, counted=False))
+    return found + [_untagged(form) for form in found if form.frame is not None and form.frame.tags]
+
+
+def _untagged(form: Honest) -> Honest:
+    """Gives a text of the same length without tags: what pays it as well does not read tags."""
+    return Honest(untagged(form.name), form.text.replace("<", "(").replace(">", ")"), counted=False)
+
+
+def untagged(name: str) -> str:
+    """Gives the name of a tagged form's counterpart without tags."""
+    return f"{name}, in round brackets"
+
+
+def spelled(gold: Gold, frame: Frame) -> list[Honest]:
+    """Gives the gold in one frame, spelled in other honest ways."""
+    return [Honest(f"{name}, {frame.name}", frame.around(text)) for name, text in _spellings(gold)]
+
+
+def _spellings(gold: Gold) -> list[tuple[str, str]]:
+    text = gold.text
+    found = [("blanks around", f"  {text} \n")]
+    if len(text) <= 60 and "\n" not in text and gold.shape is not Shape.JSON:
+        found += [("full stop", f"{text}."), ("bold", f"**{text}**")]
+    if gold.shape is Shape.NUMBER and gold.number is not None:
+        found.append(("in dollars", f"${text}$"))
+        if gold.number.denominator == 1:
+            whole = gold.number.numerator
+            found.append(("decimal point", f"{whole}.0"))
+            if abs(whole) >= 1000:
+                found += [("thousands separators", f"{whole:,}"), ("no separators", str(whole))]
+        elif "/" in text:
+            found.append(("\\frac", f"\\frac{{{gold.number.numerator}}}{{{gold.number.denominator}}}"))
+    if gold.shape is Shape.LETTER:
+        one = letter(gold)
+        found += [("brackets", f"({one})"), ("one bracket", f"{one})"), ("Option", f"Option {one}"), ("letter", one)]
+    if gold.shape is Shape.TRUTH:
+        found += [("lower case", text.lower()), ("capital", text.capitalize())]
+    if gold.shape is Shape.TEXT and "\n" not in text:
+        found.append(("quotes", f'"{text}"'))
+    return [(name, spelling) for name, spelling in found if spelling != text]
+
+
+def _of_reference(row: AuditRow, text: str) -> Honest:
+    """Gives a reference; where it holds the gold, what is around it is a frame for other answers."""
+    final = row.gold.text if row.gold is not None else ""
+    place = text.rfind(final) if final else -1
+    if place < 0 or (row.gold is not None and text.strip() == final):
+        return Honest("the data's reference", text)
+    frame = Frame("the reference's own words", text[:place], text[place + len(final) :], common=False)
+    return Honest("the data's reference", text, frame)
+
+
+def _code(row: AuditRow, text: str) -> list[Honest]:
+    whole = row.prompt_words + text
+    forms = [Honest("fenced code", f"```python\n{text}\n```"), Honest("bare code", text)]
+    if "def " in row.prompt_words and text[:1].isspace():  # a body, to be read behind the prompt's head
+        forms = [Honest("fenced code", f"```python\n{whole}\n```"), Honest("bare code", whole)]
+    return [*forms, Honest("words and fenced code", f"Here is the solution:\n\n{forms[0].text}\n\nIt passes.")]

@@ -1,0 +1,293 @@
+"""What the scores mean: levels of each row, what the reward reads, and what it wrongly pays for and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rewardkit.audit.families import RULES, Family
+from rewardkit.audit.honest import Honest, untagged
+from rewardkit.audit.lint import Mistake
+from rewardkit.audit.programs import LAZY
+from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, Rows
+from rewardkit.audit.run import Trials, best_of, leaves_of
+from rewardkit.audit.settings import Settings
+from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, Finding, Level, Traits
+from rewardkit.compose import Composable
+from rewardkit.spec import Kind
+from rewardkit.types import Cause, Outcome, Status
+
+CRASHES = (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)
+"""Causes that are the reward's own fault, whatever the completion."""
+_ENOUGH_ROWS = 3
+
+
+class Judge:
+    """Makes an :class:`Audit` of what was scored."""
+
+    def __init__(self, reward: Composable, rows: Rows, trials: Trials, settings: Settings) -> None:
+        self._reward = reward
+        self._rows = rows
+        self._trials = trials
+        self._settings = settings
+        self._timeout_s = min(leaf.options.timeout_s for leaf in leaves_of(reward))
+        self._zero = self._lowest()
+        self._tests = self._reads_tests()
+        self._levels: dict[int, Level] = {}
+        self._unaudited: dict[int, str] = {}
+        for place, row in enumerate(rows.rows):
+            self._find_level(place, row)
+        self.traits = self._traits()
+        self._reasons = {family: self._not_applicable(family) for family in Family}
+
+    def audit(self, lint: list[Mistake], unread: list[str]) -> Audit:
+        """Gives the verdict, with what the lint found and could not read."""
+        families = {family: FamilyVerdict(not_applicable=self._reasons[family]) for family in RULES}
+        self._judge_forms(families[Family.FORMS])
+        for one in self._trials.attacks:
+            verdict = families[one.probe.family]
+            example = self._example(one.row, one.probe.name, one.probe.text, one.outcome)
+            self._count(verdict, one.outcome, example)
+            if not one.probe.judged or verdict.not_applicable is not None or one.row not in self._levels:
+                continue
+            verdict.judged += 1
+            if self._is_paid(one.row, one.outcome.score) and not self._any_words_are_paid(one.row, one.probe.family):
+                verdict.accepted.append(example)
+        for verdict in families.values():
+            if not verdict.tried and verdict.not_applicable is None:
+                verdict.not_applicable = "nothing of the kind can be made of these rows"
+            verdict.accepted.sort(key=lambda e: -((e.score or 0.0) / (abs(e.full or 0.0) or 1.0)))
+            verdict.slow.sort(key=lambda e: -e.seconds)
+        return Audit(
+            reward=self._reward.name,
+            rows=len(self._rows.rows),
+            total_rows=self._rows.total,
+            gold_column=self._rows.gold_column,
+            traits=self.traits,
+            unaudited={self._rows.rows[place].line: why for place, why in self._unaudited.items()},
+            paid_forms=self._paid_forms(),
+            families=families,
+            findings=self._findings(),
+            lint=lint,
+            unread=unread,
+        )
+
+    def _all_outcomes(self) -> Iterable[Outcome]:
+        yield from (outcome for forms in self._trials.honest for _, outcome in forms)
+        yield from (outcome for base in self._trials.base for outcome in base)
+        yield from (one.outcome for one in self._trials.attacks)
+
+    def _lowest(self) -> float:
+        """Gives what counts as no pay at all: the declared range's lower end, else 0 or the lowest score seen."""
+        ranges = [leaf.options.score_range for leaf in leaves_of(self._reward)]
+        if len(ranges) == 1 and ranges[0] is not None:
+            return ranges[0][0]
+        return min([0.0, *(o.score for o in self._all_outcomes() if o.score is not None)])
+
+    def _find_level(self, place: int, row: AuditRow) -> None:
+        """Find a row's level, or say why it has none."""
+        forms = self._trials.honest[place]
+        best = best_of(forms)
+        full = best[1].score if best is not None else None
+        declared = leaves_of(self._reward)[0].options.score_range
+        if row.is_code and self._tests and not row.references:
+            if declared is None:
+                self._unaudited[place] = "it has tests, but no reference solution whose score could be the full level"
+                return
+            full = declared[1]
+        elif full is None or best is None or full <= self._zero or best[1].status is not Status.SCORED:
+            echo = self._paid_echo(place)
+            if echo is None:
+                self._unaudited[place] = self._why_unpaid(place, forms)
+            else:
+                self._levels[place] = Level(self._zero, echo)
+            return
+        low = [outcome.score for outcome in self._trials.base[place]]
+        rival = self._trials.rivals.get(place)
+        low.append(rival.score if rival is not None else None)
+        floor = min((score for score in low if score is not None), default=self._zero)
+        if row.is_code and self._tests:
+            floor = max(floor, *self._of_lazy_programs(place), self._zero)
+        self._levels[place] = Level(floor if floor < full else self._zero, full)
+
+    def _of_lazy_programs(self, place: int) -> list[float]:
+        scores = (one.score for one in self._trials.attacks if one.row == place and one.probe.name in LAZY)
+        return [score for score in scores if score is not None]
+
+    def _paid_echo(self, place: int) -> float | None:
+        """Gives what the prompt earns on a row where no right answer earns anything; ``None`` if other words do."""
+        echoes = [one for one in self._trials.attacks if one.row == place and one.probe.family is Family.ECHO]
+        own = max((one.score for one in echoes if one.score is not None), default=self._zero)
+        other = self._trials.unrelated.get(place)
+        if own <= self._zero or other is None or other.score is None:
+            return None
+        return own if other.score - self._zero <= self._settings.accept_share * (own - self._zero) else None
+
+    def _why_unpaid(self, place: int, forms: Sequence[tuple[Honest, Outcome]]) -> str:
+        failed = next((outcome for _, outcome in forms if outcome.status is Status.FAILED), None)
+        if failed is not None and all(outcome.status is not Status.SCORED for _, outcome in forms):
+            return f"every honest form failed: {failed.cause}: {failed.error}"
+        if forms and all(outcome.status is Status.SKIPPED for _, outcome in forms):
+            reason = next((outcome.reason for _, outcome in forms if outcome.reason), None)
+            return "the reward skips the row" + (f": {reason}" if reason else "")
+        said = f"no honest form is paid more than {self._zero:g}; give a right completion in a column 'reference'"
+        paid = [one for one in self._trials.attacks if one.row == place and (one.score or self._zero) > self._zero]
+        best_paid = max(paid, key=lambda one: one.score or 0.0, default=None)
+        return said if best_paid is None else f"{said}; what is paid is {best_paid.probe.name!r}"
+
+    @property
+    def _is_of_groups(self) -> bool:
+        return any(leaf.spec.kind is Kind.GROUP for leaf in leaves_of(self._reward))
+
+    def _named(self) -> tuple[set[str], bool]:
+        """Gives the columns that the reward names, and whether it may read all."""
+        leaves = leaves_of(self._reward)
+        named = {p.name for leaf in leaves for p in leaf.spec.parameters if p.column}
+        return named, any(leaf.spec.wanted_columns is None for leaf in leaves)
+
+    def _reads_tests(self) -> bool:
+        named, everything = self._named()
+        wanted = set(TEST_COLUMNS[:4])
+        return any(row.is_code for row in self._rows.rows) and (everything or bool(named & wanted))
+
+    def _traits(self) -> Traits:
+        named, _ = self._named()
+        swaps = [self._is_paid(p, o.score) for p, o in self._trials.swapped.items() if p in self._levels]
+        rivals = [self._is_paid(p, o.score) for p, o in self._trials.rivals.items() if p in self._levels]
+        parameters = {p.name for leaf in leaves_of(self._reward) for p in leaf.spec.parameters}
+        return Traits(
+            declares_gold=self._rows.gold_column in named,
+            depends=bool(swaps) and swaps.count(False) * 2 > len(swaps),
+            tells_apart=len(rivals) >= _ENOUGH_ROWS and rivals.count(False) >= 0.8 * len(rivals),
+            tests=self._tests,
+            prompt=bool(parameters & {"prompt", "messages"}),
+        )
+
+    def _not_applicable(self, family: Family) -> str | None:
+        if family in self._settings.skipped:
+            return f"left out: {self._settings.skipped[family]}"
+        if not self._levels:
+            return "no row could be audited"
+        if self._is_of_groups:
+            return "a group reward: a score depends on the other completions"
+        if family is Family.CODE:
+            return None if self.traits.tests else "the rows have no tests that it reads"
+        if family is Family.WORK:
+            return None if self._reads_work() else "it does not read work: it pays the answer alone"
+        if family is Family.FORMAT:
+            return None if self._reads_format() else "it pays no frame in particular"
+        if self.traits.answer:
+            return None
+        if family is Family.ECHO and self.traits.prompt:
+            return None
+        if self._rows.gold_column is None:
+            return "the data has no gold column"
+        return f"it does not read the gold column {self._rows.gold_column!r}"
+
+    def _reads_work(self) -> bool:
+        """Whether references are paid and the bare answer in every frame is not."""
+        telling = 0
+        for place in self._levels:
+            forms = self._trials.honest[place]
+            references = [o.score for f, o in forms if f.name == "the data's reference" and f.frame is not None]
+            frames = [o.score for f, o in forms if f.frame is not None and f.frame.common]
+            if not any(self._is_paid(place, one) for one in frames):
+                telling += any(self._is_paid(place, one) for one in references)
+        return telling * 2 > len(self._levels)
+
+    def _reads_format(self) -> bool:
+        """Whether it pays a text in tags and not the same text without; or reads the answer, in whatever frame."""
+        if self.traits.answer:
+            return True
+        telling = 0
+        for place in self._levels:
+            scores = {form.name: outcome.score for form, outcome in self._trials.honest[place]}
+            tagged = [form.name for form, _ in self._trials.honest[place] if form.frame is not None and form.frame.tags]
+            telling += any(
+                self._is_paid(place, scores[one]) and not self._is_paid(place, scores.get(untagged(one)))
+                for one in tagged
+            )
+        return telling * 2 > len(self._levels)
+
+    def _is_paid(self, place: int, score: float | None) -> bool:
+        progress = self._levels[place].progress(score)
+        return progress is not None and (progress > self._settings.accept_share or progress >= 1.0)
+
+    def _any_words_are_paid(self, place: int, family: Family) -> bool:
+        """Whether a reward that does not read answers pays other words as well as the prompt, as one of length does."""
+        if family is not Family.ECHO or self.traits.answer:
+            return False
+        other = self._trials.unrelated.get(place)
+        return other is None or self._is_paid(place, other.score)
+
+    def _judge_forms(self, verdict: FamilyVerdict) -> None:
+        for place, forms in enumerate(self._trials.honest):
+            for form, outcome in forms:
+                example = self._example(place, form.name, form.text, outcome)
+                self._count(verdict, outcome, example)
+                if not form.counted or verdict.not_applicable is not None or place not in self._levels:
+                    continue
+                verdict.judged += 1
+                if not self._is_paid(place, outcome.score):
+                    verdict.refused.append(example)
+
+    def _count(self, verdict: FamilyVerdict, outcome: Outcome, example: Example) -> None:
+        verdict.tried += 1
+        if outcome.cause is Cause.TIMEOUT or outcome.duration_s > self._settings.slow_share * self._timeout_s:
+            verdict.slow.append(example)
+        elif outcome.cause in CRASHES:
+            verdict.crashed.append(example)
+        elif outcome.cause is Cause.INFRASTRUCTURE:
+            verdict.lost += 1
+
+    def _example(self, place: int, name: str, text: str, outcome: Outcome) -> Example:
+        level = self._levels.get(place)
+        said = f"{outcome.cause}: {outcome.error}" if outcome.cause is not None else outcome.reason
+        full = level.full if level else None
+        return Example(self._rows.rows[place].line, name, text, outcome.score, full, said, outcome.duration_s)
+
+    def _paid_forms(self) -> dict[str, tuple[int, int]]:
+        counts: dict[str, list[int]] = {}
+        for place in self._levels:
+            for form, outcome in self._trials.honest[place]:
+                pair = counts.setdefault(form.name, [0, 0])
+                pair[0] += self._is_paid(place, outcome.score)
+                pair[1] += 1
+        ordered = sorted(counts.items(), key=lambda pair: -pair[1][0] / pair[1][1])
+        return {name: (paid, tried) for name, (paid, tried) in ordered}
+
+    def _findings(self) -> list[Finding]:
+        found: list[Finding] = []
+        if self._is_of_groups:
+            return found
+        scores = {o.score for o in self._all_outcomes() if o.score is not None}
+        if self._levels and len(scores) == 1:
+            found.append(Finding("constant", f"it pays {scores.pop():g} for everything that was tried, also for ''"))
+        traits = self.traits
+        compared = any(place in self._levels for place in self._trials.swapped)
+        if traits.declares_gold and compared and not traits.depends:
+            column = self._rows.gold_column
+            words = f"it takes the column {column!r}, but a right answer is paid under another row's gold as well"
+            found.append(Finding("ignores_gold", words))
+        unsteady = [(place, form, was, now) for place, form, was, now in self._trials.again if _differ(was, now)]
+        if unsteady:
+            place, form, was, now = unsteady[0]
+            found.append(
+                Finding(
+                    "unsteady",
+                    f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again; the "
+                    f"first: {_shown(was.score)}, then {_shown(now.score)} for {form.name!r} on line "
+                    f"{self._rows.rows[place].line}",
+                )
+            )
+        return found
+
+
+def _differ(was: Outcome, now: Outcome) -> bool:
+    """Whether two outcomes of one call differ; a call lost or too slow, once, tells nothing."""
+    if {was.cause, now.cause} & {Cause.INFRASTRUCTURE, Cause.TIMEOUT}:
+        return False
+    return was.score != now.score or was.status is not now.status
+
+
+def _shown(score: float | None) -> str:
+    return "skipped" if score is None else f"{score:g}"

@@ -1,0 +1,97 @@
+"""Known mistakes in a reward's source, read from its syntax tree; nothing is run.
+
+A finding is silenced by ``# audit: ok REASON`` on its line, and a family of probes that makes no sense for a reward
+is left out by ``# audit: skip FAMILY REASON`` anywhere in its function; both need the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.audit.families import Family
+from rewardkit.audit.lint_rules import RULES
+from rewardkit.audit.source import Piece, pieces_of
+from rewardkit.decorator import Reward
+from rewardkit.errors import RewardDefinitionError
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A known mistake.
+
+    Attributes:
+        rule: Its name, such as ``eval``.
+        file: The file.
+        line: The line in it.
+        code: That line.
+        why: What is wrong with it.
+        fix: What to write instead.
+    """
+
+    rule: str
+    file: str
+    line: int
+    code: str
+    why: str
+    fix: str
+
+
+def lint(reward: Reward[..., Any]) -> list[Mistake]:
+    """Gives the known mistakes in a reward's source and in the functions of its module that it calls, by line."""
+    found = [one for piece in pieces_of(reward) for one in _of_piece(piece)]
+    return sorted(dict.fromkeys(found), key=lambda one: (one.file, one.line, one.rule))
+
+
+def has_source(reward: Reward[..., Any]) -> bool:
+    """Whether there is a source to read."""
+    return bool(pieces_of(reward))
+
+
+def left_out(reward: Reward[..., Any]) -> dict[Family, str]:
+    """Gives the families that the author's comments call not applicable, with the reasons.
+
+    Raises:
+        RewardDefinitionError: A comment names no family, or gives no reason.
+    """
+    found: dict[Family, str] = {}
+    for piece in pieces_of(reward)[:1]:
+        for said in piece.comments(1, len(piece.lines)):
+            verb, _, rest = said.partition(" ")
+            if verb == "skip":
+                name, _, reason = rest.strip().partition(" ")
+                found[family_named(name, f"reward {reward.name!r}: # audit: {said}")] = reason.strip()
+                if not reason.strip():
+                    raise RewardDefinitionError(f"reward {reward.name!r}: # audit: {said}: give the reason behind it")
+    return found
+
+
+def family_named(name: str, where: str) -> Family:
+    """Gives the family of a name.
+
+    Raises:
+        RewardDefinitionError: There is none.
+    """
+    try:
+        return Family(name)
+    except ValueError:
+        raise RewardDefinitionError(f"{where}: no family {name!r}; expected one of {', '.join(Family)}") from None
+
+
+def _of_piece(piece: Piece) -> Iterator[Mistake]:
+    for rule in RULES:
+        for node in rule.find(piece):
+            first = getattr(node, "lineno", 1)
+            last = (
+                first if isinstance(node, ast.ExceptHandler | ast.FunctionDef) else getattr(node, "end_lineno", first)
+            )
+            if not _is_silenced(piece, first, last):
+                code = piece.lines[first - 1].strip()
+                yield Mistake(rule.name, piece.file, piece.line_of(node), code, rule.why, rule.fix)
+
+
+def _is_silenced(piece: Piece, first: int, last: int) -> bool:
+    said = (comment.partition(" ") for comment in piece.comments(first, last))
+    return any(verb == "ok" and reason.strip() for verb, _, reason in said)

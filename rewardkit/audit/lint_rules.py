@@ -1,0 +1,299 @@
+"""The rules of the lint: how each known mistake looks in a syntax tree, why it is one, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.audit.source import Piece
+
+_TAG = re.compile(r"<[\\/a-zA-Z]")
+_RANDOM = ("random", "numpy.random", "secrets")
+_SEEDED = {"Random", "default_rng", "RandomState", "Generator", "seed", "SystemRandom"}
+_NETWORK = ("requests", "httpx", "urllib.request", "urllib3", "socket", "http.client", "aiohttp", "openai", "anthropic")
+_CLOCK = {"time.time", "time.monotonic", "time.perf_counter", "time.time_ns", "time.localtime", "time.process_time"}
+_TODAY = {"now", "today", "utcnow"}
+_EXECUTES = {"eval", "exec", "compile", "sympy.sympify", "sympy.parse_expr", "pickle.loads", "os.system", "os.popen"}
+_CHANGES = {"append", "add", "update", "extend", "insert", "pop", "clear", "setdefault", "remove", "discard", "popitem"}
+
+
+@dataclass(frozen=True, slots=True)
+class LintRule:
+    """One known mistake.
+
+    Attributes:
+        name: Its name.
+        why: What is wrong with it.
+        fix: What to write instead.
+        find: Gives the nodes of a piece that make it.
+    """
+
+    name: str
+    why: str
+    fix: str
+    find: Callable[[Piece], Iterator[ast.AST]]
+
+
+def _calls(piece: Piece) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(piece.tree) if isinstance(node, ast.Call))
+
+
+def _dotted(node: ast.AST, piece: Piece) -> str:
+    """Gives a callee's full name, such as ``numpy.random.rand``; ``""`` where it is no plain name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([_meaning(node.id, piece), *reversed(parts)])
+
+
+def _meaning(name: str, piece: Piece) -> str:
+    imported = _imports(piece).get(name)
+    if imported is not None:
+        return imported
+    value = piece.names.get(name)
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if isinstance(getattr(value, "__self__", None), random.Random):
+        return f"random.{name}"
+    module = getattr(value, "__module__", None)
+    qualified = getattr(value, "__qualname__", None)
+    return f"{module}.{qualified}" if module and qualified and callable(value) else name
+
+
+def _imports(piece: Piece) -> dict[str, str]:
+    """Gives what the imports inside the function bind."""
+    found: dict[str, str] = {}
+    for node in ast.walk(piece.tree):
+        if isinstance(node, ast.Import):
+            found.update({one.asname or one.name.partition(".")[0]: one.name if one.asname else
+                          one.name.partition(".")[0] for one in node.names})  # fmt: skip
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
+    return found
+
+
+def _holding(piece: Piece, names: frozenset[str]) -> set[str]:
+    """Gives the names whose values are made of those given, by assignment."""
+    held = set(names)
+    for _ in range(5):  # an assignment may stand before what it depends on, in a loop
+        before = len(held)
+        for node in ast.walk(piece.tree):
+            if isinstance(node, ast.Assign) and _mentions(node.value, held):
+                held |= {one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+            elif isinstance(node, ast.NamedExpr) and _mentions(node.value, held):
+                held.add(node.target.id)
+        if len(held) == before:
+            break
+    return held
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
+
+
+def _bool_of_column(piece: Piece) -> Iterator[ast.AST]:
+    for call in _calls(piece):
+        if isinstance(call.func, ast.Name) and call.func.id == "bool" and len(call.args) == 1:
+            inside = call.args[0]
+            if isinstance(inside, ast.Name) and piece.columns.get(inside.id) in ("str", "Any", "str | None", "object"):
+                yield call
+
+
+def _silent_except(piece: Piece) -> Iterator[ast.AST]:
+    for node in ast.walk(piece.tree):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        kind = "" if node.type is None else getattr(node.type, "id", "another")
+        only = node.body[0] if len(node.body) == 1 else None
+        number = isinstance(only, ast.Return) and _is_number(only.value)
+        silent = isinstance(only, ast.Pass | ast.Continue | ast.Return)
+        if (kind == "" and silent) or (
+            kind in ("Exception", "BaseException") and (number or isinstance(only, ast.Pass))
+        ):
+            yield node
+
+
+def _is_number(node: ast.AST | None) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Score", "float") and node.args:
+        return _is_number(node.args[0])
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def _unanchored(piece: Piece) -> Iterator[ast.AST]:
+    parents = {child: node for node in ast.walk(piece.tree) for child in ast.iter_child_nodes(node)}
+    for call in _calls(piece):
+        found = _pattern(call, piece)
+        if found is None:
+            continue
+        method, pattern = found
+        start = method == "match" or pattern.lstrip("(?sximuaL)").startswith(("^", "\\A"))
+        end = pattern.rstrip(")").endswith(("$", "\\Z"))
+        is_format = bool(_TAG.search(pattern)) or pattern.startswith(("^", "\\A"))
+        if is_format and not (start and end) and _is_only_asked(call, parents, piece):
+            yield call
+
+
+def _pattern(call: ast.Call, piece: Piece) -> tuple[str, str] | None:
+    """Gives method and pattern of a call that matches a regular expression."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("search", "match"):
+        return None
+    if _dotted(call.func, piece) in ("re.search", "re.match", "regex.search", "regex.match"):
+        first: Any = call.args[0] if call.args else None
+        if isinstance(first, ast.Name):
+            first = ast.Constant(piece.names.get(first.id))
+        value = first.value if isinstance(first, ast.Constant) else None
+    else:
+        value = piece.names.get(call.func.value.id) if isinstance(call.func.value, ast.Name) else None
+    if isinstance(value, re.Pattern):
+        value = value.pattern
+    return (call.func.attr, value) if isinstance(value, str) else None
+
+
+def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Piece) -> bool:
+    """Whether a match is only asked for its truth, and nothing is taken out of it."""
+    parent = parents.get(call)
+    if isinstance(parent, ast.Assign | ast.NamedExpr):
+        target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
+        uses = [n for n in ast.walk(piece.tree) if isinstance(n, ast.Name) and n.id == getattr(target, "id", "")]
+        taken = [n for n in uses if isinstance(parents.get(n), ast.Subscript | ast.Attribute)]
+        return not taken
+    return not isinstance(parent, ast.Subscript | ast.Attribute)
+
+
+def _substring(piece: Piece) -> Iterator[ast.AST]:
+    completions = _holding(piece, piece.completions)
+    texts = frozenset(
+        name for name, kind in piece.columns.items() if not kind.startswith(("list", "set", "dict", "tu"))
+    )
+    golds = _holding(piece, texts)
+    for node in ast.walk(piece.tree):
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
+            continue
+        left, right = node.left, node.comparators[0]
+        forward = _mentions(left, golds) and _mentions(right, completions) and not _mentions(left, completions)
+        backward = _mentions(left, completions) and _mentions(right, golds) and not _mentions(right, completions)
+        if (forward or backward) and not isinstance(right, ast.List | ast.Set | ast.Tuple | ast.Dict):
+            yield node
+
+
+def _eval(piece: Piece) -> Iterator[ast.AST]:
+    completions = _holding(piece, piece.completions)
+    for call in _calls(piece):
+        name = _dotted(call.func, piece).removeprefix("builtins.")
+        runs = name in _EXECUTES or name.startswith("subprocess.") or name.endswith((".sympify", ".parse_expr"))
+        if runs and (not piece.completions or any(_mentions(one, completions) for one in call.args)):
+            yield call
+
+
+def _randomness(piece: Piece) -> Iterator[ast.AST]:
+    for call in _calls(piece):
+        name = _dotted(call.func, piece)
+        module, _, last = name.rpartition(".")
+        seeded = last in _SEEDED and (call.args or call.keywords)
+        if (module in _RANDOM or name in ("os.urandom", "uuid.uuid4", "uuid.uuid1")) and not seeded:
+            yield call
+
+
+def _outside(piece: Piece) -> Iterator[ast.AST]:
+    for call in _calls(piece):
+        name = _dotted(call.func, piece)
+        network = any(name == one or name.startswith(f"{one}.") for one in _NETWORK)
+        today = name.startswith("datetime.") and name.rpartition(".")[2] in _TODAY
+        if network or today or name in _CLOCK:
+            yield call
+
+
+def _state(piece: Piece) -> Iterator[ast.AST]:
+    own = {n.id for n in ast.walk(piece.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {n.arg for n in ast.walk(piece.tree) if isinstance(n, ast.arg)}
+
+    def shared(node: ast.AST | None) -> bool:
+        return isinstance(node, ast.Name) and node.id not in own and _is_container(piece.names.get(node.id))
+
+    for node in ast.walk(piece.tree):
+        if isinstance(node, ast.Global):
+            yield node
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from (d for d in [*node.args.defaults, *node.args.kw_defaults] if d is not None and _is_mutable(d))
+        elif isinstance(node, ast.Subscript | ast.Call) and shared(_changed(node)):
+            yield node
+
+
+def _changed(node: ast.Subscript | ast.Call) -> ast.AST | None:
+    """Gives what a node changes: the container that it writes to, or whose method it calls."""
+    if isinstance(node, ast.Subscript):
+        return None if isinstance(node.ctx, ast.Load) else node.value
+    function = node.func
+    return function.value if isinstance(function, ast.Attribute) and function.attr in _CHANGES else None
+
+
+def _is_mutable(node: ast.AST) -> bool:
+    made = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("list", "dict", "set")
+    return made or isinstance(node, ast.List | ast.Dict | ast.Set)
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, list | dict | set) or type(value).__name__ in ("Counter", "defaultdict", "deque")
+
+
+RULES = (
+    LintRule(
+        "bool_of_column",
+        "bool() of a column of strings is True for 'False' and '0' too.",
+        "Annotate the parameter as bool; rewardkit then reads 'true', 'no', '0' and so on.",
+        _bool_of_column,
+    ),
+    LintRule(
+        "silent_except",
+        "Whatever goes wrong becomes a score, also the reward's own mistakes; nobody sees them.",
+        "Catch the errors that a wrong completion causes by name (ValueError); let others fail, with their cause.",
+        _silent_except,
+    ),
+    LintRule(
+        "unanchored_format",
+        "The pattern of a format also matches where the format is only a part of the text.",
+        "Use re.fullmatch, or anchor it with \\A and \\Z.",
+        _unanchored,
+    ),
+    LintRule(
+        "substring_answer",
+        "'in' finds the answer anywhere: '4' in '14', in a list of guesses, in 'not 4'; '' is in every text.",
+        "Take the final answer out of the completion and compare it with ==.",
+        _substring,
+    ),
+    LintRule(
+        "eval",
+        "It runs what the model wrote: 9**9**9**9 hangs it, and code does what it likes.",
+        "Use ast.literal_eval, Fraction or a parser on a short text; for code, take a parameter of type Sandbox.",
+        _eval,
+    ),
+    LintRule(
+        "randomness",
+        "The same completion gets different scores; the advantage is then noise.",
+        "Seed a random.Random of the call's own from the completion or the row.",
+        _randomness,
+    ),
+    LintRule(
+        "network_or_clock",
+        "The score depends on what is outside the rollout: it cannot be repeated, and fails when that does.",
+        "Put what is needed in a column; for a server, declare the reward async and raise InfrastructureError.",
+        _outside,
+    ),
+    LintRule(
+        "global_state",
+        "Calls change each other's scores, and every worker has a state of its own.",
+        "Keep all that a score depends on in its parameters; a cache belongs in @reward(cache=True).",
+        _state,
+    ),
+)
+"""The rules, in the order in which they are documented."""

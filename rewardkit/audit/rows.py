@@ -1,0 +1,168 @@
+"""The author's rows as the audit sees them: prompt, gold, references, and another row's gold to try in its place."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rewardkit.audit.gold import Gold, final_of, gold_of, made_other
+from rewardkit.data import read_rows
+from rewardkit.errors import DataError
+from rewardkit.text import prompt_text
+from rewardkit.types import Text
+
+GOLD_COLUMNS = ("answer", "gold", "target", "solution", "label", "ground_truth", "expected", "final_answer", "gt")
+"""Columns in which a gold is looked for, the first that the data has; those that the reward names come first."""
+REFERENCE_COLUMNS = ("reference", "reference_completion", "solution", "canonical_solution", "code", "completion")
+"""Columns with a completion that is right, all that the data has. ``completion`` may be wrong: it is no honest form."""
+TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point")
+"""Columns that make a row one of code."""
+_PROMPT_COLUMNS = ("prompt", "question", "problem", "instruction")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One row.
+
+    Attributes:
+        line: Its line in the file, counted from 1.
+        prompt: Its prompt; ``""`` where it has none.
+        columns: Its columns.
+        gold: Its gold; ``None`` where it has none.
+        references: Completions that the data calls right.
+        own: The row's own completion, right or wrong; ``None`` where it has none.
+        others: Golds of other rows that differ, the first made up where there is none.
+        swapped: The columns with another row's gold and references in place of its own; ``None`` where none differs.
+        other_reference: A reference of that row.
+    """
+
+    line: int
+    prompt: Text
+    columns: Mapping[str, Any]
+    gold: Gold | None
+    references: tuple[str, ...] = ()
+    own: str | None = None
+    others: tuple[Gold, ...] = ()
+    swapped: Mapping[str, Any] | None = None
+    other_reference: str | None = None
+
+    @property
+    def prompt_words(self) -> str:
+        """The prompt as text."""
+        return prompt_text(self.prompt)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the row has tests for code."""
+        return any(self.columns.get(name) for name in TEST_COLUMNS[:4])
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows to audit with.
+
+    Attributes:
+        rows: The rows chosen.
+        gold_column: Where their gold is; ``None`` where no column has it.
+        total: Rows in the file.
+    """
+
+    rows: list[AuditRow]
+    gold_column: str | None
+    total: int
+
+
+def load(path: Path, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
+    """Gives rows of a JSON Lines file, chosen by the seed.
+
+    Args:
+        path: The file.
+        count: Rows to choose.
+        seed: For choosing them, and the other rows whose gold is tried.
+        gold: The gold's column; ``None`` to look for it.
+        named: Columns that the reward names.
+
+    Raises:
+        DataError: The file is wrong, or has no column ``gold``.
+    """
+    lines = read_rows(path)
+    column = gold_column(lines[0].values, gold, named, str(path))
+    rows = [row_of(one.line, one.values, column) for one in lines]
+    chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
+    places = sorted(chooser.sample(range(len(rows)), min(count, len(rows))))
+    return Rows([_with_others(rows, place, column, chooser) for place in places], column, len(rows))
+
+
+def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:
+    """Gives the column that holds the gold.
+
+    Raises:
+        DataError: The one asked for is not there.
+    """
+    if asked is not None:
+        if asked not in columns:
+            raise DataError(f"{where}: no column {asked!r} (--gold); it has {', '.join(map(repr, columns))}")
+        return asked
+    known = [name for name in GOLD_COLUMNS if name in columns]
+    return next((name for name in known if name in named), known[0] if known else None)
+
+
+def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow:
+    """Gives a row as the audit sees it, without other rows to try."""
+    prompt = next((values[name] for name in _PROMPT_COLUMNS if values.get(name)), "")
+    columns = {name: value for name, value in values.items() if name not in ("prompt", "completion", "completion_ids")}
+    own = values.get("completion")
+    texts = [values[n] for n in REFERENCE_COLUMNS[:-1] if isinstance(values.get(n), str) and values[n].strip()]
+    if column is not None and isinstance(values[column], str) and final_of(values[column]) != values[column].strip():
+        texts.append(values[column])  # a gold that is a worked solution is a reference too
+    return AuditRow(
+        line=line,
+        prompt=prompt if isinstance(prompt, str | list) else str(prompt),
+        columns=columns,
+        gold=gold_of(values[column]) if column is not None else None,
+        references=tuple(dict.fromkeys(texts)),
+        own=own if isinstance(own, str) else None,
+    )
+
+
+def _with_others(rows: Sequence[AuditRow], place: int, column: str | None, chooser: random.Random) -> AuditRow:
+    row = rows[place]
+    tried = [rows[other] for other in chooser.sample(range(len(rows)), min(len(rows), 40)) if other != place]
+    if row.gold is None or column is None:
+        donor = next((one for one in tried if one.references and one.references != row.references), None)
+        return replace(row, other_reference=donor.references[0] if donor else None)
+    donors = [one for one in tried if one.gold is not None and _differ(row.gold, one.gold)]
+    others = list({one.gold.key: one.gold for one in donors if one.gold}.values())
+    made = made_other(row.gold)
+    if not others and made is None:
+        return row
+    swapped: dict[str, Any] = dict(row.columns)
+    if donors:
+        for name in {column, *GOLD_COLUMNS, *REFERENCE_COLUMNS}:
+            if name in swapped:
+                swapped[name] = donors[0].columns[name]
+    elif made is not None:
+        swapped[column] = _like(row.columns[column], made)
+    others = others or [made] if made else others
+    reference = next((one.references[0] for one in donors if one.references), None)
+    return replace(row, others=tuple(others[:4]), swapped=swapped, other_reference=reference)
+
+
+def _differ(one: Gold, other: Gold) -> bool:
+    """Whether two golds are different answers, neither a part of the other."""
+    a, b = str(one.text).casefold(), str(other.text).casefold()
+    if one.number is not None and other.number is not None:
+        return one.key != other.key
+    return one.key != other.key and a not in b.split() and b not in a.split()
+
+
+def _like(value: Any, made: Gold) -> Any:
+    """Gives a made-up gold in the type of the column's value."""
+    if isinstance(value, bool):
+        return made.text == "true"
+    if isinstance(value, int) and made.number is not None:
+        return int(made.number)
+    return float(made.number) if isinstance(value, float) and made.number is not None else made.text

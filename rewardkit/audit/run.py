@@ -1,0 +1,268 @@
+"""The course of an audit: honest forms first, then attacks in the frames that were paid, all in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from rewardkit.audit.answers import on_the_gold, wrong_work
+from rewardkit.audit.bulk import bombs, long_texts
+from rewardkit.audit.families import Family
+from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, Honest, framed, spelled
+from rewardkit.audit.probe import Probe
+from rewardkit.audit.programs import endless_programs, programs
+from rewardkit.audit.rows import AuditRow, Rows
+from rewardkit.audit.settings import Settings
+from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing, other_words
+from rewardkit.compose import Composable, Composite
+from rewardkit.decorator import Reward
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.types import Cause, Outcome, Rollout
+
+Tick = Callable[[int, int], None]
+"""Told of calls done and calls known so far."""
+
+_PAID_FRAMES = 3
+BASE = ("", "I do not know.")
+"""Completions that earn nothing with any reward that reads answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A probe that was scored.
+
+    Attributes:
+        row: The row's place among those chosen.
+        probe: The probe.
+        outcome: What became of it.
+    """
+
+    row: int
+    probe: Probe
+    outcome: Outcome
+
+    @property
+    def score(self) -> float | None:
+        """What the completion would earn in training: its score, or what stands in for it."""
+        return self.outcome.score
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Everything that was scored.
+
+    Attributes:
+        honest: By row, the honest forms with their outcomes.
+        base: By row, the scores of answers that say nothing.
+        attacks: The probes, with their outcomes.
+        swapped: By row, the best honest form under another row's gold column; rows without one are left out.
+        rivals: By row, another row's gold in the frame that is paid best.
+        unrelated: By row, other words of the prompt's length.
+        again: Pairs of first and second outcome of the same completion, with its row.
+    """
+
+    honest: list[list[tuple[Honest, Outcome]]]
+    base: list[list[Outcome]]
+    attacks: list[Tried]
+    swapped: dict[int, Outcome]
+    rivals: dict[int, Outcome]
+    unrelated: dict[int, Outcome]
+    again: list[tuple[int, Honest, Outcome, Outcome]]
+
+
+def leaves_of(reward: Composable) -> tuple[Reward[..., Any], ...]:
+    """Gives the plain rewards in a reward: itself, or a composition's parts."""
+    if isinstance(reward, Composite):
+        return reward.leaves
+    assert isinstance(reward, Reward)
+    return (reward,)
+
+
+class Bench:
+    """Scores completions of rows with one reward, in workers, and counts."""
+
+    def __init__(self, reward: Composable, rows: Sequence[AuditRow], runtime: Runtime, tick: Tick) -> None:
+        self._reward = reward
+        self._leaves = leaves_of(reward)
+        self._rows = rows
+        self._runtime = runtime
+        self._tick = tick
+        self._done = self._known = 0
+
+    def score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
+        """Gives the outcomes of completions, in their order."""
+        if not tries:
+            return []
+        rollouts = [self._rollout(place, probe) for place, probe in tries]
+        found: list[dict[str, Outcome]] = [{} for _ in rollouts]
+        self._known += len(rollouts)
+        for finished in self._runtime.stream(rollouts):
+            found[finished.row][finished.reward] = finished.outcome
+            self._done += len(found[finished.row]) == len(self._leaves)
+            self._tick(self._done, self._known)
+        return [self._combined(outcomes) for outcomes in found]
+
+    def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
+        if isinstance(self._reward, Composite):
+            return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
+        return outcomes[self._reward.name]
+
+    def _rollout(self, place: int, probe: Probe) -> Rollout:
+        row = self._rows[place]
+        columns = dict(row.columns if probe.columns is None else probe.columns)
+        if isinstance(row.prompt, str):
+            return Rollout(row.prompt, probe.text, columns)
+        return Rollout(row.prompt, [{"role": "assistant", "content": probe.text}], columns)
+
+
+def run(reward: Composable, rows: Rows, settings: Settings, tick: Tick) -> Trials:
+    """Scores honest forms and attacks.
+
+    Raises:
+        RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
+    """
+    leaves = {leaf.name: leaf for leaf in leaves_of(reward)}
+    with Runtime(leaves, workers=settings.workers, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
+        return _Course(Bench(reward, rows.rows, runtime, tick), rows.rows, settings).run()
+
+
+class _Course:
+    """One audit on its way."""
+
+    def __init__(self, bench: Bench, rows: Sequence[AuditRow], settings: Settings) -> None:
+        self._bench = bench
+        self._rows = rows
+        self._settings = settings
+
+    def run(self) -> Trials:
+        honest, base = self._honest()
+        frames = [paid_frames(forms, outcomes, self._settings) for forms, outcomes in zip(honest, base, strict=True)]
+        self._spell(honest, frames)
+        swapped, rivals, unrelated = self._compare(honest, frames)
+        attacks = self._light(honest, frames) + self._heavy(frames)
+        return Trials(honest, base, attacks, swapped, rivals, unrelated, self._again(honest))
+
+    def _honest(self) -> tuple[list[list[tuple[Honest, Outcome]]], list[list[Outcome]]]:
+        forms = [framed(row) for row in self._rows]
+        tries = [(place, _form(one.name, one.text)) for place, listed in enumerate(forms) for one in listed]
+        bases = [(place, _form("base", text)) for place in range(len(self._rows)) for text in BASE]
+        outcomes = iter(self._bench.score([*tries, *bases]))
+        honest = [[(one, next(outcomes)) for one in listed] for listed in forms]
+        return honest, [[next(outcomes) for _ in BASE] for _ in self._rows]
+
+    def _spell(self, honest: list[list[tuple[Honest, Outcome]]], frames: Sequence[Sequence[Frame]]) -> None:
+        """Add the spellings of the gold in the frame that is paid best."""
+        tries: list[tuple[int, Honest]] = []
+        for place, row in enumerate(self._rows):
+            if row.gold is not None and frames[place] and not row.is_code:
+                tries += [(place, one) for one in spelled(row.gold, frames[place][0])]
+        outcomes = self._bench.score([(place, _form(one.name, one.text)) for place, one in tries])
+        for (place, one), outcome in zip(tries, outcomes, strict=True):
+            honest[place].append((one, outcome))
+
+    def _compare(
+        self, honest: Sequence[Sequence[tuple[Honest, Outcome]]], frames: Sequence[Sequence[Frame]]
+    ) -> tuple[dict[int, Outcome], dict[int, Outcome], dict[int, Outcome]]:
+        """Score what tells whether the reward reads the gold and the prompt."""
+        swaps, rivals, echoes = [], [], []
+        for place, row in enumerate(self._rows):
+            best = best_of(honest[place])
+            if best is not None and row.swapped is not None:
+                probe = Probe(Family.FORMS, "under another gold", best[0].text, columns=row.swapped)
+                swaps.append((place, probe))
+            if row.others and frames[place]:
+                rivals.append((place, _form("rival", frames[place][0].around(row.others[0].text))))
+            echoes += [(place, probe) for probe in other_words(row)]
+        outcomes = iter(self._bench.score([*swaps, *rivals, *echoes]))
+        first, second, third = ({place: next(outcomes) for place, _ in tries} for tries in (swaps, rivals, echoes))
+        return first, second, third
+
+    def _light(
+        self, honest: Sequence[Sequence[tuple[Honest, Outcome]]], frames: Sequence[Sequence[Frame]]
+    ) -> list[Tried]:
+        tries: list[tuple[int, Probe]] = []
+        for place, row in enumerate(self._rows):
+            tries += [(place, probe) for probe in attacks_on(row, frames[place])]
+        return self._tried(_once(tries))
+
+    def _heavy(self, frames: Sequence[Sequence[Frame]]) -> list[Tried]:
+        """Try the heavy probes row by row; what was slow on one row is not tried on the next."""
+        done: list[Tried] = []
+        slow: set[str] = set()
+        for place in range(min(self._settings.heavy_rows, len(self._rows))):
+            row = self._rows[place]
+            endless = endless_programs(row) if row.is_code else ()
+            probes = chain(bombs(row.gold, frames[place]), long_texts(row.gold), endless)
+            tries = [(place, probe) for probe in probes if probe.name not in slow]
+            found = self._tried(_once(tries))
+            slow |= {one.probe.name for one in found if one.outcome.cause is Cause.TIMEOUT}
+            done += found
+        return done
+
+    def _again(self, honest: Sequence[Sequence[tuple[Honest, Outcome]]]) -> list[tuple[int, Honest, Outcome, Outcome]]:
+        """Score honest forms once more, the last first, after everything else."""
+        first = [
+            (place, form, outcome)
+            for place in range(min(self._settings.repeated_rows, len(self._rows)))
+            for form, outcome in honest[place]
+        ][::-1]
+        second = self._bench.score([(place, _form(form.name, form.text)) for place, form, _ in first])
+        return [(place, form, was, now) for (place, form, was), now in zip(first, second, strict=True)]
+
+    def _tried(self, tries: Sequence[tuple[int, Probe]]) -> list[Tried]:
+        outcomes = self._bench.score(tries)
+        return [Tried(place, probe, outcome) for (place, probe), outcome in zip(tries, outcomes, strict=True)]
+
+
+def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Gives the attacks for one row, without the heavy ones."""
+    yield from nothing(row)
+    yield from echo(row, frames)
+    yield from for_a_judge(row, frames)
+    if row.is_code:
+        yield from programs(row)
+        return
+    yield from empty_frames(frames)
+    if frames and all(frame.tags for frame in frames):
+        yield from broken_frames(frames)
+    if row.gold is not None:
+        yield from on_the_gold(row, frames or (BARE, FRAMES[1], THINK_ANSWER))
+        yield from wrong_work(row)
+
+
+def paid_frames(
+    forms: Sequence[tuple[Honest, Outcome]], base: Sequence[Outcome], settings: Settings
+) -> tuple[Frame, ...]:
+    """Gives the frames that are paid on a row, the best first, at most three; a reference's own words come last."""
+    scores = [outcome.score for _, outcome in forms if outcome.score is not None]
+    if not scores:
+        return ()
+    low, full = min([*scores, *(one.score for one in base if one.score is not None)]), max(scores)
+    limit = low + settings.accept_share * (full - low)
+    paid = [
+        (form.frame, outcome.score)
+        for form, outcome in forms
+        if form.frame is not None and outcome.score is not None and (outcome.score > limit or outcome.score == full)
+    ]
+    paid.sort(key=lambda pair: (not pair[0].common, -pair[1]))
+    return tuple(frame for frame, _ in paid[:_PAID_FRAMES])
+
+
+def best_of(forms: Sequence[tuple[Honest, Outcome]]) -> tuple[Honest, Outcome] | None:
+    """Gives the form that is paid best, the first of several; ``None`` where none has a score."""
+    scored = [pair for pair in forms if pair[1].score is not None]
+    return max(scored, key=lambda pair: pair[1].score or 0.0) if scored else None
+
+
+def _form(name: str, text: str) -> Probe:
+    return Probe(Family.FORMS, name, text)
+
+
+def _once(tries: Sequence[tuple[int, Probe]]) -> list[tuple[int, Probe]]:
+    """Leave out what a family tries twice on a row."""
+    kept: dict[tuple[int, Family, str], tuple[int, Probe]] = {}
+    for place, probe in tries:
+        kept.setdefault((place, probe.family, probe.text), (place, probe))
+    return list(kept.values())

@@ -1,0 +1,30 @@
+"""What the author asks of an audit, each with its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rewardkit.audit.families import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one audit.
+
+    Attributes:
+        accept_share: A completion is paid if its score is more than this share of the way from the row's floor
+            to its full level, 0 to 1; at 1 only the full level is.
+        slow_share: A call is slow if it takes more than this share of the reward's deadline, 0 to 1.
+        heavy_rows: Rows on which the heavy probes are tried.
+        repeated_rows: Rows whose honest forms are scored a second time.
+        workers: Worker processes; ``None`` for the runtime's own choice.
+        skipped: Families that the author calls not applicable, with the reason.
+    """
+
+    accept_share: float = 0.5
+    slow_share: float = 0.5
+    heavy_rows: int = 2
+    repeated_rows: int = 5
+    workers: int | None = None
+    skipped: Mapping[Family, str] = field(default_factory=dict)

@@ -1,0 +1,107 @@
+"""The source of a reward: its function and the functions of the same module that it calls, as syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewardkit.decorator import Reward
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One function's source.
+
+    Attributes:
+        name: The function's name.
+        file: Where it is; ``"<text>"`` for a reward given as text.
+        first_line: The line in the file of the source's first.
+        lines: Its source lines.
+        tree: Its syntax tree.
+        names: The module's names, for telling what a name means.
+        columns: Its parameters that are columns, with their annotations as text; only for the reward itself.
+        completions: Its parameters that hold what the model wrote.
+    """
+
+    name: str
+    file: str
+    first_line: int
+    lines: list[str]
+    tree: ast.AST
+    names: Mapping[str, Any]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    completions: frozenset[str] = frozenset()
+
+    def line_of(self, node: ast.AST) -> int:
+        """Gives a node's line in the file."""
+        return self.first_line + getattr(node, "lineno", 1) - 1
+
+    def comments(self, first: int, last: int) -> Iterator[str]:
+        """Gives what stands behind ``# audit:`` on lines of the piece, counted from 1."""
+        for line in self.lines[first - 1 : last]:
+            _, mark, said = line.partition("# audit:")
+            if mark:
+                yield said.strip()
+
+
+def pieces_of(reward: Reward[..., Any]) -> list[Piece]:
+    """Gives the source of a reward and of what it calls in its module; nothing where there is no source."""
+    function = inspect.unwrap(reward.spec.function)
+    if not inspect.isfunction(function):
+        text = getattr(function, "source_text", None)
+        if isinstance(text, str):
+            return [_piece(reward, reward.name, "<text>", 1, text, {})]
+        function = type(function).__call__
+    first = _of_function(function, reward)
+    if first is None:
+        return []
+    found = {function: first}
+    waiting = [first]
+    while waiting:
+        piece = waiting.pop()
+        for called in _called(piece, function.__module__):
+            if called not in found:
+                inner = _of_function(called, None)
+                if inner is not None:
+                    found[called] = inner
+                    waiting.append(inner)
+    return list(found.values())
+
+
+def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) -> Piece | None:
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        return None
+    text = textwrap.dedent("".join(lines))
+    names = getattr(function, "__globals__", {})
+    closed = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
+    file = inspect.getsourcefile(function) or "<unknown>"
+    try:
+        return _piece(reward, getattr(function, "__name__", "?"), file, first, text, {**names, **closed})
+    except SyntaxError:  # a lambda in the middle of a line
+        return None
+
+
+def _piece(
+    reward: Reward[..., Any] | None, name: str, file: str, first: int, text: str, names: Mapping[str, Any]
+) -> Piece:
+    tree = ast.parse(text)
+    columns: dict[str, str] = {}
+    completions = frozenset[str]()
+    if reward is not None:
+        columns = {p.name: p.coercer.expected for p in reward.spec.parameters if p.column and p.coercer is not None}
+        completions = frozenset({"completion", "completions", "messages"} & {p.name for p in reward.spec.parameters})
+    return Piece(name, file, first, text.splitlines(), tree, names, columns, completions)
+
+
+def _called(piece: Piece, module: str) -> Iterator[Callable[..., Any]]:
+    for node in ast.walk(piece.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found = piece.names.get(node.func.id)
+            if inspect.isfunction(found) and found.__module__ == module:
+                yield found

@@ -1,0 +1,160 @@
+"""``rewardkit audit``: attacks on a reward with its author's own rows."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rewardkit.cli.exits import FAILED
+from rewardkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rewardkit.audit.run import Tick
+    from rewardkit.audit.settings import Settings
+    from rewardkit.audit.verdict import Audit
+    from rewardkit.compose import Composable
+
+
+def audit_command(
+    rewards: Annotated[
+        str,
+        typer.Argument(
+            help="file.py, file.py:name or module:name, several separated by commas.",
+            metavar="REWARDS",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path,
+        typer.Option(help="JSON Lines: prompt, and the columns of your data set.", metavar="FILE", show_default=False),
+    ],
+    rows: Annotated[int, typer.Option(min=1, help="Rows to try, chosen at random.", metavar="N")] = 20,
+    seed: Annotated[int, typer.Option(help="For choosing the rows.", metavar="N")] = 0,
+    gold: Annotated[
+        str | None,
+        typer.Option(help="The column with the right answer; by default it is looked for.", metavar="COLUMN"),
+    ] = None,
+    accept_share: Annotated[
+        float, typer.Option(help="A completion is paid above this share of the way to the full score.", metavar="SHARE")
+    ] = 0.5,
+    slow_share: Annotated[
+        float, typer.Option(help="A call is slow above this share of the reward's timeout.", metavar="SHARE")
+    ] = 0.5,
+    max_false_accept: Annotated[
+        int, typer.Option(min=0, help="Exit with 1 if more completions are wrongly paid.", metavar="N")
+    ] = 0,
+    max_false_reject: Annotated[
+        float, typer.Option(help="Exit with 1 if a larger share of the honest forms is refused.", metavar="SHARE")
+    ] = 1.0,
+    max_failed: Annotated[
+        int, typer.Option(min=0, help="Exit with 1 if more calls are slow or crash.", metavar="N")
+    ] = 0,
+    skip: Annotated[
+        list[str] | None, typer.Option(help="A family of probes to leave out; may be repeated.", metavar="FAMILY")
+    ] = None,
+    fail_on_lint: Annotated[
+        bool, typer.Option("--fail-on-lint", help="Exit with 1 if the source has a known mistake.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; by default the cores at hand, at most 4.", metavar="N")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds a call may take, instead of the reward's own timeout.", metavar="S")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
+) -> None:
+    """Attack REWARDS with the rows of your data, and show what they wrongly pay for and wrongly refuse.
+
+    Every completion is scored in isolated workers, as in training. The source is searched for known mistakes.
+
+    Examples:
+
+    [bold]rewardkit audit my_rewards.py:correct --data rows.jsonl[/]
+
+    [bold]rewardkit audit my_rewards.py --data rows.jsonl --rows 50 --gold target --json > audit.json[/]
+    """
+    for name, share in (("--accept-share", accept_share), ("--max-false-reject", max_false_reject)):
+        _check_share(name, share)
+    _check_share("--slow-share", slow_share)
+    from rewardkit.audit.lint import family_named
+    from rewardkit.audit.settings import Settings
+    from rewardkit.cli.rewards import chosen
+
+    skipped = {family_named(name, "--skip"): "with --skip" for name in skip or ()}
+    settings = Settings(accept_share=accept_share, slow_share=slow_share, workers=workers, skipped=skipped)
+    limits = {
+        "false_accept": max_false_accept,
+        "false_reject": max_false_reject,
+        "failed": max_failed,
+    }
+    audits = [
+        _audited(reward, data, rows, seed, gold, settings) for reward in chosen(rewards, timeout).rewards.values()
+    ]
+    _tell(audits, limits, as_json=as_json)
+    from rewardkit.audit.verdict import passed
+
+    if not all(passed(one, limits) for one in audits) or (fail_on_lint and any(one.lint for one in audits)):
+        raise typer.Exit(FAILED)
+
+
+def _check_share(name: str, share: float) -> None:
+    if not 0 <= share <= 1:
+        raise ConfigError(f"{name} {share:g}: expected a share from 0 to 1")
+
+
+def _audited(reward: Composable, data: Path, count: int, seed: int, gold: str | None, settings: Settings) -> Audit:
+    from dataclasses import replace
+
+    from rewardkit.audit import lint
+    from rewardkit.audit.judge import Judge
+    from rewardkit.audit.rows import load
+    from rewardkit.audit.run import leaves_of, run
+
+    leaves = leaves_of(reward)
+    named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
+    rows = load(data, count=count, seed=seed, gold=gold, named=named)
+    left_out = lint.left_out(leaves[0]) if len(leaves) == 1 else {}
+    settings = replace(settings, skipped={**left_out, **settings.skipped})
+    with _progress(reward.name) as tick:
+        trials = run(reward, rows, settings, tick)
+    mistakes = [one for leaf in leaves for one in lint.lint(leaf)]
+    unread = [leaf.name for leaf in leaves if not lint.has_source(leaf)]
+    return Judge(reward, rows, trials, settings).audit(mistakes, unread)
+
+
+@contextlib.contextmanager
+def _progress(name: str) -> Iterator[Tick]:
+    """Gives what is told of progress: a line on stderr that renews itself, nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, known: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, known: bar.update(task, completed=done, total=known)
+
+
+def _tell(audits: list[Audit], limits: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        from rewardkit.audit.report import as_json as ready
+
+        typer.echo(json.dumps([ready(one, limits) for one in audits], indent=2))
+        return
+    from rewardkit.cli.audit_report import print_audit
+    from rewardkit.cli.screen import screen
+
+    console = screen()
+    for place, one in enumerate(audits):
+        if place:
+            console.print()
+        print_audit(one, limits, console)

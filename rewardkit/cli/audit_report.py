@@ -1,0 +1,149 @@
+"""An audit as people read it: a table of families, the worst examples, the lint, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rewardkit.audit.families import Family
+from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, passed
+from rewardkit.cli.screen import table
+from rewardkit.cli.text import shortened
+
+SHOWN_EXAMPLES = {"wrongly paid": 2, "slow": 1, "crashed": 1}
+"""How many different probes of a family are shown, by what is wrong."""
+_SHOWN_CHARS = 70
+_SHOWN_FORMS = 6
+
+
+def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> None:
+    """Print the table of families, the worst examples, the lint and the verdict."""
+    rows = f"{audit.audited} of {audit.rows} rows audited ({audit.total_rows:,} in the file)"
+    gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
+    console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
+    families = _table(audit)
+    if families.row_count:
+        console.print(families)
+        console.print()
+    for finding in audit.findings:
+        _line(console, Text.assemble((f"{finding.name}: ", "bold red"), finding.words))
+    for family, verdict in audit.families.items():
+        _print_examples(family, verdict, console)
+    _print_forms(audit, console)
+    _print_not_applicable(audit, console)
+    _print_unaudited(audit, console)
+    _print_lint(audit, console)
+    console.print(Text(_closing(audit, limits), style="bold"))
+
+
+def _table(audit: Audit) -> Table:
+    """Gives the table of the families that apply, and of those on which calls were slow or crashed."""
+    shown = table("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for family, one in audit.families.items():
+        if one.not_applicable is not None and not one.slow and not one.crashed:
+            continue
+        counts = [one.accepted, one.refused, one.slow, one.crashed]
+        cells = [Text(f"{len(found):,}", style="red") if found else Text("-") for found in counts]
+        if one.not_applicable is not None:
+            cells[:2] = [Text(""), Text("")]
+        shown.add_row(Text(str(family), style="bold"), f"{one.tried:,}", *cells)
+    return shown
+
+
+def _print_not_applicable(audit: Audit, console: Console) -> None:
+    """Print which families were not judged, and why; their completions were tried for slow and crashed calls."""
+    reasons: dict[str, list[str]] = {}
+    for family, one in audit.families.items():
+        if one.not_applicable is not None:
+            reasons.setdefault(one.not_applicable, []).append(str(family))
+    for why, families in reasons.items():
+        console.print(Text.assemble(("not judged  ", "bold"), f"{', '.join(families)}: {_short(why, 300)}"))
+
+
+def _print_examples(family: Family, verdict: FamilyVerdict, console: Console) -> None:
+    for kind, examples in (("wrongly paid", verdict.accepted), ("slow", verdict.slow), ("crashed", verdict.crashed)):
+        for name, found in list(_by_name(examples).items())[: SHOWN_EXAMPLES[kind]]:
+            first = found[0]
+            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+            _line(console, Text.assemble((f"{family} ", "bold"), (kind, "red"), f"  {_short(name, 50)}{more}"))
+            earned = "skipped" if first.score is None else f"{first.score:.3g}"
+            full = "" if first.full is None or kind == "slow" else f", a right answer {first.full:.3g}"
+            cost = f" in {first.seconds:.2g} s" if kind == "slow" else ""
+            _line(console, Text(f"    line {first.line}: “{_short(first.completion)}” earns {earned}{full}{cost}"))
+            if first.said:
+                _line(console, Text(f"    {_short(first.said, 90)}", style="dim"))
+
+
+def _by_name(examples: Sequence[Example]) -> dict[str, list[Example]]:
+    found: dict[str, list[Example]] = {}
+    for one in examples:
+        found.setdefault(one.name, []).append(one)
+    return found
+
+
+def _print_forms(audit: Audit, console: Console) -> None:
+    """Print which honest ways of writing are refused, for a reward that reads answers."""
+    verdict = audit.families[Family.FORMS]
+    if verdict.not_applicable is not None or not audit.paid_forms:
+        return
+    best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
+    if best:
+        console.print(Text.assemble(("always paid  ", "bold"), "; ".join(_short(name, 40) for name in best)))
+    refused = _by_name(verdict.refused)
+    if refused:
+        shown = [f"{_short(name, 40)} ({len(found)})" for name, found in list(refused.items())[:_SHOWN_FORMS]]
+        more = f"; and {len(refused) - _SHOWN_FORMS} more" if len(refused) > _SHOWN_FORMS else ""
+        console.print(Text.assemble(("refused (rows)  ", "bold"), "; ".join(shown) + more))
+
+
+def _print_unaudited(audit: Audit, console: Console) -> None:
+    reasons: dict[str, list[int]] = {}
+    for line, why in audit.unaudited.items():
+        reasons.setdefault(why, []).append(line)
+    for why, lines in reasons.items():
+        listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
+        words = f"not audited: {len(lines)} rows (line {listed}): {_short(why, 300)}"
+        console.print(Text(words, style="yellow"))
+
+
+def _print_lint(audit: Audit, console: Console) -> None:
+    for one in audit.lint:
+        place = f"  {_near(one.file)}:{one.line}: {one.code}"
+        _line(console, Text.assemble((f"lint {one.rule}", "bold yellow"), place))
+        console.print(Text(f"    {one.why}\n    {one.fix}", style="dim"))
+    for name in audit.unread:
+        console.print(Text(f"the source of {name!r} cannot be read: no lint", style="yellow"))
+
+
+def _near(file: str) -> str:
+    """Gives a path as seen from the working folder, where it lies in it."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
+    if not audit.audited:
+        return "not audited: no row says anything about this reward"
+    said = [
+        f"{audit.false_accepts:,} wrongly paid (at most {limits['false_accept']:,})",
+        f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})",
+        f"{audit.failed:,} slow or crashed (at most {limits['failed']:,})",
+    ]
+    if audit.findings:
+        said.append(f"{len(audit.findings)} {'finding' if len(audit.findings) == 1 else 'findings'}")
+    return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"
+
+
+def _short(text: str, chars: int = _SHOWN_CHARS) -> str:
+    return shortened(text, chars)
+
+
+def _line(console: Console, text: Any) -> None:
+    console.print(text, no_wrap=True, overflow="ellipsis")

@@ -1,0 +1,221 @@
+"""``rewardkit check``: before training, whether every row suits every reward, and what a call costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rewardkit.cli.exits import FAILED
+
+if TYPE_CHECKING:
+    from rewardkit.audit.rows import AuditRow
+    from rewardkit.data import Row
+    from rewardkit.decorator import Reward
+    from rewardkit.types import Outcome
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A row that does not suit a reward.
+
+    Attributes:
+        line: The row's line in the file.
+        column: The column; ``None`` where scoring the row's reference failed.
+        error: What is wrong.
+    """
+
+    line: int
+    column: str | None
+    error: str
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was found of one reward.
+
+    Attributes:
+        reward: Its name.
+        rows: Rows coerced.
+        misfits: Rows and columns that fail.
+        scores: By line, what the reference earns; ``None`` for a skip.
+        p50_s: Median seconds of a call; ``None`` where none was made.
+        max_s: Seconds of the slowest.
+        timeout_s: Its deadline.
+    """
+
+    reward: str
+    rows: int
+    timeout_s: float
+    misfits: list[Misfit] = field(default_factory=list)
+    scores: dict[int, float | None] = field(default_factory=dict)
+    p50_s: float | None = None
+    max_s: float | None = None
+
+
+def check_command(
+    rewards: Annotated[
+        str,
+        typer.Argument(
+            help="file.py, file.py:name or module:name, several separated by commas; or a reward configuration, YAML.",
+            metavar="REWARDS",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path,
+        typer.Option(help="JSON Lines: prompt, and the columns of your data set.", metavar="FILE", show_default=False),
+    ],
+    rows: Annotated[int, typer.Option(min=0, help="Score the references of the first N rows.", metavar="N")] = 16,
+    gold: Annotated[
+        str | None,
+        typer.Option(help="The column with the right answer; by default it is looked for.", metavar="COLUMN"),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; by default the cores at hand, at most 4.", metavar="N")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
+) -> None:
+    """Check that every row of your data suits every one of REWARDS, before you train.
+
+    Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
+    if the data has them, and the time of a call is shown beside the reward's timeout. Exit code 1 if a row fails.
+
+    Example: [bold]rewardkit check my_rewards.py --data rows.jsonl[/]
+    """
+    from rewardkit.audit.run import leaves_of
+    from rewardkit.cli.rewards import chosen
+    from rewardkit.data import read_rows
+
+    found = chosen(rewards)
+    leaves = list(dict.fromkeys(leaf for reward in found.rewards.values() for leaf in leaves_of(reward)))
+    lines = read_rows(data)
+    checked = {leaf.name: coerced(leaf, lines) for leaf in leaves}
+    _score(leaves, lines[:rows], gold, data, checked, workers)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps([_ready(one) for one in checked.values()], indent=2))
+    else:
+        _print(list(checked.values()))
+    if any(one.misfits for one in checked.values()):
+        raise typer.Exit(FAILED)
+
+
+def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
+    """Coerces every column that a reward reads in every row, and gives those that fail."""
+    from rewardkit.coerce import ColumnValueError
+
+    checked = Checked(reward.name, len(lines), reward.options.timeout_s)
+    columns = [p for p in reward.spec.parameters if p.column]
+    for row in lines:
+        for parameter in columns:
+            if parameter.name not in row.values:
+                if parameter.required:
+                    checked.misfits.append(Misfit(row.line, parameter.name, f"column {parameter.name!r} is missing"))
+                continue
+            assert parameter.coercer is not None
+            try:
+                parameter.coercer(row.values[parameter.name])
+            except ColumnValueError as wrong:
+                checked.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
+    return checked
+
+
+def _score(
+    leaves: Sequence[Reward[..., Any]],
+    lines: Sequence[Row],
+    gold: str | None,
+    path: Path,
+    checked: Mapping[str, Checked],
+    workers: int | None,
+) -> None:
+    """Score the rows' references with each reward that they suit."""
+    from rewardkit.runtime.runtime import Runtime
+    from rewardkit.types import Rollout
+
+    for leaf in leaves:
+        bad = {one.line for one in checked[leaf.name].misfits}
+        rows = [(row, text) for row, text in _references(leaf, lines, gold, path) if row.line not in bad]
+        if not rows:
+            continue
+        rollouts = [Rollout(row.prompt, text, dict(row.columns)) for row, text in rows]
+        with Runtime({leaf.name: leaf}, workers=workers, max_infrastructure_rate=1.0) as runtime:
+            outcomes = runtime.score(rollouts)[leaf.name]
+        _take(checked[leaf.name], [row.line for row, _ in rows], outcomes)
+
+
+def _references(
+    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path
+) -> list[tuple[AuditRow, Any]]:
+    """Gives rows with the completion that should be right: a reference, else the gold itself; none without either."""
+    from rewardkit.audit.honest import framed
+    from rewardkit.audit.rows import gold_column, row_of
+
+    if not lines:
+        return []
+    column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
+    found = []
+    for line in lines:
+        row = row_of(line.line, line.values, column)
+        forms = [form for form in framed(row) if form.counted]
+        if forms:
+            text = forms[0].text
+            found.append((row, text if isinstance(row.prompt, str) else [{"role": "assistant", "content": text}]))
+    return found
+
+
+def _take(checked: Checked, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+    import statistics
+
+    for line, outcome in zip(lines, outcomes, strict=True):
+        if outcome.cause is not None:
+            checked.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
+        else:
+            checked.scores[line] = outcome.score
+    checked.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
+    checked.max_s = max(outcome.duration_s for outcome in outcomes)
+
+
+def _ready(checked: Checked) -> dict[str, Any]:
+    told = asdict(checked)
+    told["scores"] = {str(line): score for line, score in checked.scores.items()}
+    return {**told, "ok": not checked.misfits}
+
+
+def _print(checked: Sequence[Checked]) -> None:
+    from rich.text import Text
+
+    from rewardkit.cli.report import duration, number
+    from rewardkit.cli.screen import screen, table
+    from rewardkit.cli.text import plain, shortened
+
+    console = screen()
+    shown = table("reward", "rows", "failing", "references", "mean score", "skipped", "call p50", "slowest", "timeout")
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for one in checked:
+        known = [score for score in one.scores.values() if score is not None]
+        failing = len({misfit.line for misfit in one.misfits})
+        shown.add_row(
+            Text(shortened(one.reward, 28), style="bold"),
+            f"{one.rows:,}",
+            Text(f"{failing:,}", style="red") if failing else Text("-"),
+            f"{len(one.scores):,}" if one.scores else "-",
+            number(sum(known) / len(known) if known else None),
+            f"{len(one.scores) - len(known):,}" if len(known) < len(one.scores) else "-",
+            duration(one.p50_s),
+            duration(one.max_s),
+            duration(one.timeout_s),
+        )
+    console.print(shown)
+    for one in checked:
+        for misfit in one.misfits[:_SHOWN]:
+            console.print(Text.assemble((f"{one.reward} ", "bold"), f"line {misfit.line}: {plain(misfit.error)}"))
+        if len(one.misfits) > _SHOWN:
+            console.print(Text(f"{one.reward}: and {len(one.misfits) - _SHOWN:,} more; --json lists all", style="dim"))

@@ -1,0 +1,242 @@
+"""``rewardkit test``: tables of cases, without a test file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rewardkit.cli.exits import FAILED
+from rewardkit.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rewardkit.testing.accept import Acceptance
+    from rewardkit.testing.table import Table
+    from rewardkit.testing.verdict import Verdict
+
+_LANES = ("inline", "worker")
+_NAME_CHARS = 40
+
+
+def cases_command(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A table of cases, YAML or JSON Lines, or a folder of them.", metavar="PATH", show_default=False
+        ),
+    ],
+    reward: Annotated[
+        str | None,
+        typer.Option(
+            help="The reward, instead of the one that the table names: file.py, file.py:name or module:name.",
+            metavar="REF",
+        ),
+    ] = None,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Write the scores that came into the table as the expected ones.")
+    ] = False,
+    lane: Annotated[
+        str | None,
+        typer.Option(
+            help="inline for this process, worker for an isolated one; "
+            "by default inline, unless a case expects a timeout or a crash.",
+            metavar="LANE",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON: one object.")] = False,
+) -> None:
+    """Run tables of cases through their rewards, and show each case that is not as expected.
+
+    A table names its reward and lists completions with what is expected of them:
+
+    [dim]reward: my_rewards.py:correct
+    cases:
+    - {completion: "4", answer: 4, expect: 1.0}[/]
+
+    Exit code 1 means that a case is not as expected. [bold]--accept[/] never accepts a failed call.
+
+    Examples:
+
+    [bold]rewardkit test cases.yaml[/]
+
+    [bold]rewardkit test cases.jsonl --reward my_rewards.py:correct --accept[/]
+    """
+    if lane is not None and lane not in _LANES:
+        raise ConfigError(f"--lane {lane}: expected one of {', '.join(_LANES)}")
+    results = [_tested(table, reward, lane, accepting=accept) for table in _tables(path, reward)]
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(_as_json(results), indent=2))
+    else:
+        _print(results)
+    if any(result.left for result in results):
+        raise typer.Exit(FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """One table, run.
+
+    Attributes:
+        table: The table.
+        reward: The reward's name.
+        verdicts: What became of each case.
+        acceptance: What was accepted; ``None`` where nothing was to be.
+    """
+
+    table: Table
+    reward: str
+    verdicts: Sequence[Verdict]
+    acceptance: Acceptance | None = None
+    wrong: Sequence[Verdict] = field(default=())
+
+    @property
+    def left(self) -> int:
+        """Cases that are not as expected, and were not accepted."""
+        return sum(not self.accepted(verdict) for verdict in self.wrong)
+
+    def accepted(self, verdict: Verdict) -> bool:
+        """Whether a case holds after accepting."""
+        return self.acceptance is not None and verdict.case.id in self.acceptance.accepted
+
+
+def _tables(path: Path, reward: str | None) -> list[Table]:
+    """Reads every table before any is run: a mistake in the last is told before the first is changed."""
+    from rewardkit.testing.source import SUFFIXES
+    from rewardkit.testing.table import read_table
+
+    paths = [path]
+    if path.is_dir():
+        paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
+        if not paths:
+            raise DataError(f"{path}: no tables of cases in it, no files that end with {', '.join(SUFFIXES)}")
+    tables = [read_table(one) for one in paths]
+    for table in tables:
+        if reward is None and table.reward is None:
+            raise DataError(
+                f"{table.name}: names no reward; begin it with 'reward: my_rewards.py:correct' "
+                '({"reward": "my_rewards.py:correct"} in JSON Lines), or give --reward'
+            )
+    return tables
+
+
+def _tested(table: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
+    from rewardkit.cli.rewards import quiet
+    from rewardkit.cli.screen import progress
+    from rewardkit.registry import resolve
+    from rewardkit.testing.accept import accept, write
+    from rewardkit.testing.verdict import Bench
+
+    with quiet():
+        reward = resolve(reference or table.reward or "")
+    table.check(reward)
+    with Bench(reward, table.lane(lane)) as bench, progress(len(table.cases)) as tick:
+        verdicts = []
+        for case in table.cases:
+            verdicts.append(bench.run(case))
+            tick(failed=not verdicts[-1].passed)
+    wrong = [verdict for verdict in verdicts if not verdict.passed]
+    acceptance = accept(table, wrong) if accepting and wrong else None
+    if acceptance is not None and acceptance.changes:
+        assert table.path is not None
+        write(table.path, acceptance.text)
+    return _Result(table, bench.reward, verdicts, acceptance, wrong)
+
+
+def _print(results: Sequence[_Result]) -> None:
+    from rich.text import Text
+
+    from rewardkit.cli.screen import screen
+    from rewardkit.cli.text import plain
+
+    console = screen()
+    shown = [(result, verdict) for result in results for verdict in result.wrong if not result.accepted(verdict)]
+    if shown:
+        console.print(_overview(shown, console))
+        console.print()
+    for result, verdict in shown:
+        for line in verdict.diff().splitlines():
+            console.print(Text(plain(line), style={"-": "red", "+": "green"}.get(line[:1], "")), soft_wrap=True)
+        why = None if result.acceptance is None else result.acceptance.refused.get(verdict.case.id)
+        if why is not None:
+            console.print(Text(f"  not accepted: {why}", style="yellow"), soft_wrap=True)
+        console.print()
+    for line in _told(results):
+        console.print(Text(plain(line)), soft_wrap=True)
+
+
+def _overview(shown: Sequence[tuple[_Result, Verdict]], console: Console) -> Any:
+    from rich.text import Text
+
+    from rewardkit.cli.screen import table
+    from rewardkit.cli.text import shortened
+    from rewardkit.testing.expectation import outcome_words
+
+    overview = table("case", "reward", "expected", "got")
+    for result, verdict in shown:
+        for place, expected, outcome in verdict.differences():
+            name = f"{verdict.case.id} [{place}]" if verdict.case.group else verdict.case.id
+            overview.add_row(
+                Text(shortened(name, _NAME_CHARS), style="bold"),
+                Text(shortened(result.reward, _NAME_CHARS)),
+                Text(str(expected)),
+                Text(shortened(outcome_words(outcome), max(20, console.width // 3))),
+            )
+    return overview
+
+
+def _told(results: Sequence[_Result]) -> Iterator[str]:
+    """Gives the closing lines: what was changed, and the counts."""
+    for result in results:
+        for change in result.acceptance.changes if result.acceptance is not None else ():
+            case = change.verdict.case
+            place = f" [{change.steps[1]}]" if case.group else ""
+            yield f"accepted  {case.where}: {case.id!r}{place}: {change.was} is now {change.now}"
+    cases = sum(len(result.verdicts) for result in results)
+    wrong = sum(len(result.wrong) for result in results)
+    left = sum(result.left for result in results)
+    words = [f"{cases:,} {'case' if cases == 1 else 'cases'}", f"{cases - wrong:,} as expected"]
+    words += [f"{left:,} not as expected"] if left else []
+    words += [f"{wrong - left:,} accepted"] if wrong > left else []
+    tables = f" in {len(results):,} tables" if len(results) > 1 else ""
+    yield f"{words[0]}{tables}: {', '.join(words[1:])}"
+
+
+def _as_json(results: Sequence[_Result]) -> dict[str, Any]:
+    from rewardkit.runtime.batch import outcome_row
+
+    return {
+        "cases": sum(len(result.verdicts) for result in results),
+        "not_as_expected": sum(len(result.wrong) for result in results),
+        "accepted": sum(len(result.wrong) - result.left for result in results),
+        "tables": [
+            {
+                "table": one.table.name,
+                "reward": one.reward,
+                "cases": len(one.verdicts),
+                "not_as_expected": len(one.wrong),
+            }
+            for one in results
+        ],
+        "failures": [
+            {
+                "where": verdict.case.where,
+                "id": verdict.case.id,
+                "reward": result.reward,
+                "completion": verdict.case.rollouts[place].completion,
+                "place": place if verdict.case.group else None,
+                "expected": str(expected),
+                "got": outcome_row(outcome),
+                "accepted": result.accepted(verdict),
+            }
+            for result in results
+            for verdict in result.wrong
+            for place, expected, outcome in verdict.differences()
+        ],
+    }

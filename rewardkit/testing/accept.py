@@ -1,0 +1,180 @@
+"""Accepting what came: the expected scores in a file of cases changed in place, and nothing else in it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rewardkit.errors import ConfigError
+from rewardkit.testing.source import Entry, Span, Steps, parse
+from rewardkit.testing.table import Table
+from rewardkit.testing.verdict import Verdict
+from rewardkit.types import Outcome, Status
+
+NEVER = "a failed call is never accepted; write {failed: CAUSE} if it is meant"
+_BORROWED = "its expectation cannot be changed alone (an alias, a merge, a layout of its own); change it by hand"
+
+
+class Change(NamedTuple):
+    """One expectation that is to be changed.
+
+    Attributes:
+        verdict: The case it is of.
+        was: The expectation in words.
+        now: What stands in the file instead.
+        steps: Where it stands in the case.
+        span: Where it stands in the file's text.
+    """
+
+    verdict: Verdict
+    was: str
+    now: str
+    steps: Steps
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What accepting comes to.
+
+    Attributes:
+        text: The file's new text.
+        changes: What was changed.
+        refused: Reasons why some cases were left as they are, by case id.
+    """
+
+    text: str
+    changes: Sequence[Change]
+    refused: Mapping[str, str]
+
+    @property
+    def accepted(self) -> set[str]:
+        """Ids of the cases that hold now."""
+        return {change.verdict.case.id for change in self.changes} - set(self.refused)
+
+
+def accept(table: Table, verdicts: Iterable[Verdict]) -> Acceptance:
+    """Gives the table's text with the scores that came as the expected ones. Nothing is written.
+
+    Args:
+        table: A table read from a file.
+        verdicts: What became of its cases.
+    """
+    assert table.path is not None
+    wanted: list[Change] = []
+    refused: dict[str, str] = {}
+    for verdict in verdicts:
+        for change in _changes(verdict):
+            if isinstance(change, str):
+                refused[verdict.case.id] = change
+            else:
+                wanted.append(change)
+    made = wanted if _only_these(table, wanted) else []
+    for change in [] if made or not wanted else wanted:  # one of them does more than it says: find out which
+        if _only_these(table, [*made, change]):
+            made.append(change)
+        else:
+            refused[change.verdict.case.id] = _BORROWED
+    return Acceptance(_edited(table.text, made), made, refused)
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file's text, as a whole or not at all; of a link, that of its target.
+
+    Raises:
+        ConfigError: The file or its folder does not take it.
+    """
+    path = path.resolve()
+    try:
+        file = tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+        try:
+            with file:
+                file.write(text.encode("utf-8"))
+            os.chmod(file.name, path.stat().st_mode & 0o777)
+            os.replace(file.name, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(file.name)
+            raise
+    except OSError as reason:
+        raise ConfigError(f"--accept: cannot write {path}: {reason.strerror or reason}") from reason
+
+
+def _changes(verdict: Verdict) -> Iterable[Change | str]:
+    """Gives the changes that make a case hold, or the reason against one."""
+    entry = verdict.case.entry
+    for place, expected, outcome in verdict.differences():
+        if outcome.status is Status.FAILED:
+            yield NEVER
+            continue
+        steps = _steps(verdict, place, outcome)
+        span = entry.span(steps)
+        if span is None:
+            yield _BORROWED
+        else:
+            yield Change(verdict, str(expected), _written(outcome), steps, span)
+
+
+def _steps(verdict: Verdict, place: int, outcome: Outcome) -> Steps:
+    steps: Steps = ("expect",)
+    value = verdict.case.entry.values["expect"]
+    if verdict.case.group:
+        steps, value = (*steps, place), value[place]
+    if outcome.score is not None and isinstance(value, Mapping) and "score" in value:
+        return (*steps, "score")  # its tolerance stays
+    return steps
+
+
+def _written(outcome: Outcome) -> str:
+    """Gives a score as both JSON and YAML read it."""
+    return "null" if outcome.score is None else repr(outcome.score)
+
+
+def _edited(text: str, changes: Iterable[Change]) -> str:
+    for change in sorted(changes, key=lambda one: one.span, reverse=True):
+        text = text[: change.span.start] + _room(text, change.span) + change.now + text[change.span.end :]
+    return text
+
+
+def _room(text: str, span: Span) -> str:
+    """Gives the space that a value needs before it: after a bare colon, and in place of a block of lines.
+
+    A block list may stand as far left as its key, where a number may not.
+    """
+    if span.start == span.end:
+        return " "
+    begins_line = not text[: span.start].rpartition("\n")[2].strip()
+    return "  " if begins_line and "\n" in text[span.start : span.end] else ""
+
+
+def _only_these(table: Table, changes: Sequence[Change]) -> bool:
+    """Whether the file, edited, says the same as before but for these expectations."""
+    assert table.path is not None
+    try:
+        after = parse(table.path, _edited(table.text, changes))
+        before = parse(table.path, table.text)
+    except Exception:
+        return False
+    entries = {case.where: place for place, case in enumerate(table.cases)}
+    for change in changes:
+        score = change.verdict.outcomes[_place(change)].score
+        _put(before.entries[entries[change.verdict.case.where]], change.steps, score)
+    return [one.values for one in before.entries] == [one.values for one in after.entries] and (
+        before.settings.values == after.settings.values
+    )
+
+
+def _place(change: Change) -> int:
+    return int(change.steps[1]) if change.verdict.case.group else 0
+
+
+def _put(entry: Entry, steps: Steps, score: float | None) -> None:
+    held: Any = entry.values
+    for step in steps[:-1]:
+        held = held[step]
+    held[steps[-1]] = score

@@ -1,0 +1,94 @@
+"""``cases``: a table as pytest cases, one each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rewardkit.registry import RewardLike, resolve
+from rewardkit.testing.table import Case, Table, read_table, table_of
+from rewardkit.testing.verdict import Bench
+
+
+def cases(
+    reward: RewardLike,
+    table: str | Path | Iterable[Mapping[str, Any]],
+    *,
+    lane: str | None = None,
+    tolerance: float | None = None,
+) -> Callable[..., None]:
+    """Makes a test function of a table, which pytest runs once a case.
+
+    >>> from rewardkit import reward
+    >>> @reward
+    ... def correct(completion: str, answer: int) -> float:
+    ...     return float(completion == str(answer))
+    >>> test_correct = cases(correct, [{"completion": "4", "answer": "4", "expect": 1.0}])
+
+    Each case goes through the runtime alone, so columns are coerced and defaults filled in as in training.
+
+    Args:
+        reward: A reward, a composition, a function, or a reference such as ``"my_rewards.py:correct"``.
+        table: A YAML or JSON Lines file, relative to the folder of the calling file; or the cases themselves.
+            A ``reward`` that the file names is for ``rewardkit test`` and not looked at here.
+        lane: ``"inline"``, ``"worker"``, or ``None`` for inline unless a case expects a timeout or a crash.
+        tolerance: How far a score may be from the expected one, instead of what the table says.
+
+    Raises:
+        ConfigError: The lane cannot run a case.
+        DataError: The table is wrong; names file, line and key.
+        RewardLoadError: The reference leads nowhere.
+    """
+    pytest = _pytest()
+    if isinstance(table, str | Path):
+        folder = Path(sys._getframe(1).f_globals.get("__file__", "")).parent
+        loaded = read_table(folder / table, tolerance=tolerance)
+    else:
+        loaded = table_of(table, tolerance=tolerance)
+    found = resolve(reward)
+    loaded.check(found)
+    benches = _Benches(lambda: Bench(found, loaded.lane(lane)))
+    loaded.lane(lane)  # a lane that cannot run a case is a mistake of the table's, told before any of it runs
+    return _test_function(pytest, loaded, benches)
+
+
+class _Benches:
+    """The bench of a table, made for its first case in a module and closed after the module's last."""
+
+    def __init__(self, make: Callable[[], Bench]) -> None:
+        self._make = make
+        self._open: Bench | None = None
+
+    def get(self, module: Any) -> Bench:
+        if self._open is None:
+            self._open = self._make()
+            module.addfinalizer(self._close)
+        return self._open
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+def _test_function(pytest: Any, table: Table, benches: _Benches) -> Callable[..., None]:
+    def test(case: Case, request: Any) -> None:
+        """The outcome is the one that the table expects."""
+        verdict = benches.get(request.node.getparent(pytest.Module)).run(case)
+        if not verdict.passed:
+            pytest.fail(verdict.diff(), pytrace=False)
+
+    marked: Callable[..., None] = pytest.mark.parametrize(
+        "case", [pytest.param(case, id=case.id) for case in table.cases]
+    )(test)
+    return marked
+
+
+def _pytest() -> Any:
+    try:
+        import pytest
+    except ImportError as missing:
+        raise ImportError("cases(...) makes tests for pytest: pip install 'rewardkit[testing]'") from missing
+    return pytest

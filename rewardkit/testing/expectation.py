@@ -1,0 +1,124 @@
+"""What a case expects of one outcome: a score, a range of scores, a skip, or a failure with its cause."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rewardkit.types import Cause, Outcome, Status
+
+TOLERANCE = 1e-6
+"""How far a score may be from the expected one, unless a case or its table says otherwise."""
+
+_FORMS = "a score, [lowest, highest], null for skipped, {failed: CAUSE}, or {score: ..., tolerance: ...}"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What one outcome should be.
+
+    Attributes:
+        status: Scored, skipped or failed; the three are never taken for one another.
+        lowest: The least score; ``None`` unless scored.
+        highest: The greatest score; ``None`` unless scored.
+        tolerance: How far outside the score may be.
+        cause: Why it should fail; ``None`` unless failed.
+    """
+
+    status: Status
+    lowest: float | None = None
+    highest: float | None = None
+    tolerance: float = 0.0
+    cause: Cause | None = None
+
+    def holds(self, outcome: Outcome) -> bool:
+        """Whether an outcome is as expected."""
+        if outcome.status is not self.status:
+            return False
+        if self.status is Status.FAILED:
+            return outcome.cause is self.cause
+        if self.lowest is None or self.highest is None or outcome.score is None:
+            return True
+        if not self.tolerance:
+            return self.lowest <= outcome.score <= self.highest
+        return self.lowest - self.tolerance <= outcome.score <= self.highest + self.tolerance
+
+    def __str__(self) -> str:
+        if self.status is Status.FAILED:
+            return f"failed ({self.cause})"
+        if self.status is Status.SKIPPED:
+            return "skipped"
+        if self.lowest != self.highest:
+            return f"scored {self.lowest!r} to {self.highest!r}"
+        return f"scored {self.lowest!r}" + (f" (within {self.tolerance:g})" if self.tolerance else "")
+
+
+def outcome_words(outcome: Outcome) -> str:
+    """Gives an outcome in the words of expectations, with the error where it failed."""
+    if outcome.status is Status.FAILED:
+        return f"failed ({outcome.cause}): {outcome.error}"
+    return "skipped" if outcome.status is Status.SKIPPED else f"scored {outcome.score!r}"
+
+
+def parse_expectation(value: Any, tolerance: float) -> Expectation:
+    """Gives the expectation that a value of a table says.
+
+    Args:
+        value: As in a table: a number, a pair, ``None``, ``{"failed": cause}`` or ``{"score": ..., "tolerance": ...}``.
+        tolerance: How far an exact score may be off, where the value does not say.
+
+    Raises:
+        ValueError: It is none of these; says what was expected.
+    """
+    if value is None:
+        return Expectation(Status.SKIPPED)
+    if isinstance(value, Mapping):
+        return _from_mapping(value, tolerance)
+    if isinstance(value, list | tuple):
+        return _from_range(value)
+    return _exactly(value, tolerance)
+
+
+def parse_tolerance(value: Any) -> float:
+    """Gives a tolerance, or raises :class:`ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise ValueError(f"expected a number, 0 or more, got {value!r}")
+    return float(value)
+
+
+def _exactly(value: Any, tolerance: float) -> Expectation:
+    number = _number(value)
+    return Expectation(Status.SCORED, number, number, tolerance)
+
+
+def _from_range(pair: list[Any] | tuple[Any, ...]) -> Expectation:
+    if len(pair) != 2:
+        raise ValueError(f"expected [lowest, highest], got {len(pair)} values")
+    lowest, highest = (_number(end) for end in pair)
+    if lowest > highest:
+        raise ValueError(f"expected the lowest score first, got [{lowest:g}, {highest:g}]")
+    return Expectation(Status.SCORED, lowest, highest)
+
+
+def _from_mapping(value: Mapping[Any, Any], tolerance: float) -> Expectation:
+    if set(value) == {"failed"}:
+        try:
+            return Expectation(Status.FAILED, cause=Cause(value["failed"]))
+        except ValueError:
+            raise ValueError(f"failed: expected one of {', '.join(Cause)}, got {value['failed']!r}") from None
+    if "score" in value and set(value) <= {"score", "tolerance"}:
+        if "tolerance" in value:
+            try:
+                tolerance = parse_tolerance(value["tolerance"])
+            except ValueError as wrong:
+                raise ValueError(f"tolerance: {wrong}") from None
+        return _exactly(value["score"], tolerance)
+    raise ValueError(f"expected {_FORMS}; got {dict(value)!r}")
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise ValueError(f"expected {_FORMS}; got {value!r}")
+    return float(value)

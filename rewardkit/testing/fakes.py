@@ -1,0 +1,169 @@
+"""Stand-ins for tests: a judge that answers from a script, and rollouts from plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from rewardkit.errors import DataError
+from rewardkit.text import content_text
+from rewardkit.types import Rollout
+
+Reply: TypeAlias = str | float | BaseException | type[BaseException]
+"""What a judge answers: words, a number as words, or an error that is raised."""
+
+_NOT_COLUMNS = ("prompt", "completion", "completions", "completion_ids")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request that a fake judge was sent.
+
+    Attributes:
+        messages: The chat messages.
+        model: The model asked for; ``None`` if none was named.
+        options: Everything else, such as ``temperature``.
+    """
+
+    messages: Sequence[Mapping[str, Any]]
+    model: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The text of all messages, one below another."""
+        return "\n".join(content_text(message.get("content")) for message in self.messages)
+
+
+Script: TypeAlias = Reply | Sequence[Reply] | Mapping[str, Reply] | Callable[[Asked], Reply]
+"""One reply for every request; replies in turn; replies by a text that the request holds; or a function."""
+
+
+class FakeJudge:
+    """A judge without a network, with the shape of an OpenAI client: ``await judge.chat.completions.create(...)``.
+
+    >>> import asyncio
+    >>> judge = FakeJudge(["0.5", TimeoutError("no answer")])
+    >>> reply = asyncio.run(judge.chat.completions.create(model="m", messages=[{"role": "user", "content": "Good?"}]))
+    >>> reply.choices[0].message.content, judge.asked[0].text
+    ('0.5', 'Good?')
+
+    A reward that runs in a worker process takes a copy of the judge along, and what it asks is recorded there;
+    use the lane ``inline`` to see it in ``asked``.
+
+    Args:
+        script: A string, number or error: the reply to every request. A list: one reply a request, in turn. A
+            mapping: the reply of the first key that the request's text holds. A function of :class:`Asked`.
+
+    Attributes:
+        asked: Every request so far, those that an error answered included.
+        chat: Has ``completions.create``.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self._script = list(script) if isinstance(script, list | tuple) else script
+        self.asked: list[Asked] = []
+        self.chat = _Chat(_Completions(self))
+
+    def reply(self, asked: Asked) -> Reply:
+        """Gives the script's reply to a request.
+
+        Raises:
+            DataError: The script has none; says what was asked.
+        """
+        script: Any = self._script
+        if isinstance(script, list):
+            place = len(self.asked) - 1
+            if place >= len(script):
+                raise DataError(f"the fake judge has {len(script)} replies and was asked {place + 1} times")
+            return script[place]  # type: ignore[no-any-return]
+        if isinstance(script, Mapping):
+            for part, reply in script.items():
+                if part in asked.text:
+                    return reply  # type: ignore[no-any-return]
+            raise DataError(f"the fake judge has replies for {', '.join(map(repr, script))}; asked: {asked.text!r}")
+        if callable(script) and not isinstance(script, type):
+            return script(asked)  # type: ignore[no-any-return]
+        return script  # type: ignore[no-any-return]
+
+    def answer(self, asked: Asked) -> SimpleNamespace:
+        """Records a request and gives the response, or raises the error that the script has for it."""
+        self.asked.append(asked)
+        reply = self.reply(asked)
+        if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
+            raise reply
+        return _response(str(reply), asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Completions:
+    judge: FakeJudge
+
+    async def create(
+        self, *, messages: Iterable[Mapping[str, Any]], model: str | None = None, **options: Any
+    ) -> SimpleNamespace:
+        """Gives the next reply as a chat completion."""
+        return self.judge.answer(Asked([dict(message) for message in messages], model, options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chat:
+    completions: _Completions
+
+
+def _response(text: str, asked: Asked) -> SimpleNamespace:
+    """Gives the part of a chat completion that rewards read; words stand in for tokens."""
+    prompt_tokens, completion_tokens = len(asked.text.split()), len(text.split())
+    message = SimpleNamespace(role="assistant", content=text, refusal=None, tool_calls=None)
+    return SimpleNamespace(
+        id="chatcmpl-fake",
+        object="chat.completion",
+        model=asked.model,
+        choices=[SimpleNamespace(index=0, message=message, finish_reason="stop", logprobs=None)],
+        usage=SimpleNamespace(
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            total_tokens=prompt_tokens + completion_tokens,
+        ),
+    )
+
+
+def rollouts_from_rows(rows: str | Path | Iterable[Mapping[str, Any]]) -> list[Rollout]:
+    """Gives the rollouts that rows stand for.
+
+    >>> [rollout.completion for rollout in rollouts_from_rows([{"completions": ["a", "b"], "answer": "a"}])]
+    ['a', 'b']
+
+    Args:
+        rows: A JSON Lines file as ``rewardkit score`` reads it; or dictionaries with ``completion``, or
+            ``completions`` for the rollouts of a group, perhaps ``prompt`` and ``completion_ids``, and columns.
+
+    Raises:
+        DataError: A row has no completion, or one of the wrong type; names the row.
+    """
+    if isinstance(rows, str | Path):
+        from rewardkit.data import read_rollouts
+
+        return read_rollouts(rows)
+    return [rollout for place, row in enumerate(rows) for rollout in _rollouts(place, row)]
+
+
+def _rollouts(place: int, row: Mapping[str, Any]) -> list[Rollout]:
+    if not isinstance(row, Mapping) or ("completion" in row) == ("completions" in row):
+        raise DataError(f"row {place}: expected a dict with 'completion', or 'completions' for a group")
+    group = "completions" in row
+    texts = row["completions"] if group else [row["completion"]]
+    if not isinstance(texts, list | tuple):
+        raise DataError(f"row {place}: 'completions': expected a list, got {type(texts).__name__}")
+    ids = row.get("completion_ids")
+    each = ids if group and ids is not None else [ids] * len(texts)
+    if len(each) != len(texts):
+        raise DataError(f"row {place}: 'completion_ids': expected {len(texts)} lists, one a completion")
+    for text in texts:
+        if not isinstance(text, str | list | tuple):
+            raise DataError(f"row {place}: expected a string or messages as completion, got {type(text).__name__}")
+    example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
+    return [Rollout(row.get("prompt", ""), text, example, own) for text, own in zip(texts, each, strict=True)]

@@ -1,0 +1,55 @@
+"""What the pytest fixtures give: runtimes made as tests ask for them, and closed together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rewardkit.errors import RuntimeClosedError
+from rewardkit.runtime.runtime import Runtime
+
+
+class Runtimes:
+    """Makes runtimes of one lane; equal requests get the same one, so that its workers start once.
+
+    Args:
+        lane: ``"worker"`` or ``"inline"``.
+    """
+
+    def __init__(self, lane: str) -> None:
+        self._lane = lane
+        self._made: list[tuple[tuple[Any, ...], dict[str, Any], Runtime]] = []
+
+    def __call__(self, *rewards: Any, **options: Any) -> Runtime:
+        """Gives a runtime that has been started.
+
+        Args:
+            rewards: One argument that :class:`~rewardkit.Runtime` takes, or several rewards.
+            options: Options of :class:`~rewardkit.Runtime`; ``workers`` is 1 unless given.
+        """
+        asked = tuple(rewards[0]) if len(rewards) == 1 and isinstance(rewards[0], list | tuple) else rewards
+        for held, same, runtime in self._made:
+            if len(held) == len(asked) and all(map(_is, held, asked)) and same == options and _open(runtime):
+                return runtime
+        given = rewards[0] if len(rewards) == 1 else list(rewards)
+        runtime = Runtime(given, **{"workers": 1, "lane": self._lane, **options}).start()
+        self._made.append((asked, options, runtime))
+        return runtime
+
+    def close(self) -> None:
+        """Closes every runtime made."""
+        for _, _, runtime in self._made:
+            runtime.close()
+        self._made.clear()
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _open(runtime: Runtime) -> bool:
+    """Whether a runtime takes rollouts; a test may have closed it."""
+    try:
+        runtime.start()
+    except RuntimeClosedError:
+        return False
+    return True

@@ -1,0 +1,472 @@
+"""Laws: what holds for every reward whatever the completion, tried on generated completions.
+
+Rewards run in a worker process, where a call without an end is ended and a crash is survived; only
+whether a reward changes its input is seen by calling it here, after it has been found to keep its deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import copy
+import io
+import pickle
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, get_args
+
+from rewardkit.compose import Composable
+from rewardkit.decorator import Reward
+from rewardkit.errors import CoercionError, ConfigError, DataError, RewardLoadError, RewardTransportError
+from rewardkit.registry import RewardLike, resolve
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.spec import CallContext, Kind
+from rewardkit.testing.expectation import outcome_words
+from rewardkit.testing.hostile import HOSTILE, LONG, TOKENS, dressed
+from rewardkit.testing.hostile import completions as hostile_completions
+from rewardkit.testing.search import Found, Unit, search, shortest_beginning
+from rewardkit.testing.table import leaves_of
+from rewardkit.testing.words import line, quoted, row_lines
+from rewardkit.text import completion_text
+from rewardkit.transport import dumps
+from rewardkit.types import Cause, Outcome, Rollout, Status, Text
+
+_NOT_COLUMNS = ("prompt", "completion", "completions")
+_MAX_TOKENS, _TOKEN_CHARS = 20, 200
+_GROUP = 4
+_MAX_IDS = 10_000
+
+
+class Law(StrEnum):
+    """What holds for every reward."""
+
+    PICKLABLE = "picklable"
+    """It travels to a worker process."""
+    NEVER_RAISES = "never_raises"
+    """No completion makes it raise or ends its process."""
+    IN_RANGE = "in_range"
+    """It gives finite numbers in its ``score_range``, or ``None``."""
+    IN_TIME = "in_time"
+    """It returns within its ``timeout_s``."""
+    DETERMINISTIC = "deterministic"
+    """The same input gives the same score again."""
+    INDEPENDENT = "independent"
+    """Neither the order of a batch nor its other rows matter; of a group, permuting completions permutes scores."""
+    KEEPS_INPUT = "keeps_input"
+    """It does not change what it is given."""
+
+
+_REMEDIES = {
+    Law.PICKLABLE: "make clients, files and locks inside the function, or at the top of a module that workers import",
+    Law.NEVER_RAISES: "give such a completion a score, or None where the reward does not apply to the row",
+    Law.IN_RANGE: "clip the score, mend the formula, or declare the score_range that is meant",
+    Law.IN_TIME: "look for a regular expression that backtracks or a loop over pairs; "
+    "cut the completion, or declare a longer timeout_s",
+    Law.DETERMINISTIC: "seed what is random with the input, ask no clock, and keep no state between calls",
+    Law.INDEPENDENT: "keep no state between calls: no globals that are written, no counters; "
+    "no ties broken by place, and no hash() of text, which each process has its own of",
+    Law.KEEPS_INPUT: "work on a copy: list(tags), dict(row), sorted(numbers)",
+}
+_PER_CALL = (Law.NEVER_RAISES, Law.IN_RANGE, Law.IN_TIME, Law.DETERMINISTIC)
+
+
+class LawBroken(AssertionError):
+    """A reward broke a law.
+
+    Attributes:
+        law: The law.
+        completions: What was scored when it broke, as small as was found.
+    """
+
+    def __init__(self, words: str, law: Law, completions: Sequence[Text]) -> None:
+        super().__init__(words)
+        self.law = law
+        self.completions = tuple(completions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.law, self.completions)
+
+
+def assert_laws(
+    reward: RewardLike,
+    rows: Iterable[Mapping[str, Any]] | None = None,
+    *,
+    laws: Collection[str] | None = None,
+    max_examples: int = 50,
+    completions: Any = None,
+    lane: str = "worker",
+) -> None:
+    """Tries the laws on a reward with hostile and generated completions, the same ones on every run.
+
+    >>> from rewardkit import reward
+    >>> @reward(score_range=(0, 1))
+    ... def correct(completion: str, answer: str) -> float:
+    ...     return float(completion.strip() == answer)
+    >>> assert_laws(correct, [{"answer": "4"}], max_examples=5)
+
+    Args:
+        reward: A reward, a composition, a function, or a reference such as ``"my_rewards.py:correct"``.
+        rows: Dictionaries of columns, perhaps with ``prompt``. A ``completion`` or ``completions`` in one is tried
+            as well. Columns are part of what completions are put together from. May be left out where the reward
+            needs no columns.
+        laws: Names of the laws to try, of :class:`Law`; by default all.
+        max_examples: Completions, or batches of them, to generate for each kind of law.
+        completions: A hypothesis strategy of completions, strings or lists of messages, instead of the usual one.
+        lane: ``"worker"``, or ``"inline"`` for a debugger; then nothing ends a call that does not return.
+
+    Raises:
+        ConfigError: There is no law of that name.
+        DataError: A row is wrong: it lacks a column, or a column's value does not coerce. The reward is not to blame.
+        InfrastructureError: What the reward depends on cannot be reached.
+        LawBroken: A law does not hold; names it, the completion, what happened and the remedy.
+    """
+    __tracebackhide__ = True
+    _need_hypothesis()
+    chosen = _chosen(laws)
+    subject = _Subject(resolve(reward), rows)
+    found = _first_broken(subject, chosen, max_examples, completions, lane)
+    if found is not None:
+        texts = [text for _, unit in found.units for text in unit]
+        raise LawBroken(_report(subject, found), Law(found.law), texts)
+
+
+def _need_hypothesis() -> None:
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError as missing:
+        raise ImportError("assert_laws(...) needs hypothesis: pip install 'rewardkit[testing]'") from missing
+
+
+def _chosen(laws: Collection[str] | None) -> list[Law]:
+    asked = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
+    known = {str(law) for law in Law}
+    for name in asked:
+        if name not in known:
+            raise ConfigError(f"laws: there is no law {name!r}; the laws are {', '.join(Law)}")
+    return [law for law in Law if law in asked]
+
+
+def _first_broken(
+    subject: _Subject, chosen: Sequence[Law], max_examples: int, completions: Any, lane: str
+) -> Found | None:
+    """Gives the first law that is broken, in an order in which each may rely on those before it."""
+    if Law.PICKLABLE in chosen and (found := _travels(subject)):
+        return found
+    texts = hostile_completions(subject.tokens()) if completions is None else completions
+    units = subject.units(texts)
+    with Runtime([subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
+        trial = _Trial(subject, runtime, [law for law in chosen if law in _PER_CALL])
+        try:
+            trial.outcomes(subject.usual())
+        except (RewardLoadError, RewardTransportError) as refused:
+            if Law.PICKLABLE not in chosen:
+                raise
+            return Found(Law.PICKLABLE, (), str(refused))
+        if trial.laws:
+            found = trial.unit(subject.usual()) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
+            if found := found or search(units, trial.unit, max_examples):
+                return _shortened(subject, found, trial.unit)
+        if Law.INDEPENDENT in chosen:
+            found = search(subject.batches(units), trial.batch, max_examples) or trial.elsewhere(lane)
+            if found is not None:
+                return found
+    if Law.KEEPS_INPUT not in chosen:
+        return None
+    found = _on_the_list(subject, subject.changed, HOSTILE) or search(units, subject.changed, max_examples)
+    return None if found is None else _shortened(subject, found, subject.changed)
+
+
+def _travels(subject: _Subject) -> Found | None:
+    for leaf in subject.leaves:
+        try:
+            pickle.loads(dumps(leaf, leaf))  # noqa: S301 - it was written just now
+        except Exception as refused:
+            return Found(Law.PICKLABLE, (), str(refused))
+    return None
+
+
+def _on_the_list(subject: _Subject, check: Callable[[Unit], Found | None], texts: Sequence[str]) -> Found | None:
+    """Gives what a row's own completions or a listed one breaks."""
+    units = (*subject.given(), *(subject.unit(text) for text in texts))
+    return next(filter(None, map(check, units)), None)
+
+
+def _shortened(subject: _Subject, found: Found, check: Callable[[Unit], Found | None]) -> Found:
+    """Gives what is found with a beginning of the completion, where that is alone and breaks the same law."""
+    place, texts = found.units[0]
+    if found.slow or len(texts) > 1 or not isinstance(texts[0], str):
+        return found
+    shorter = shortest_beginning(texts[0], lambda part: check((place, (part,))))
+    return shorter if shorter is not None and shorter.law == found.law else found
+
+
+class _Subject:
+    """A reward with the rows that it is tried on."""
+
+    def __init__(self, reward: Composable, rows: Iterable[Mapping[str, Any]] | None) -> None:
+        self.reward = reward
+        self.leaves = leaves_of(reward)
+        self.group = any(leaf.spec.kind is Kind.GROUP for leaf in self.leaves)
+        self.timeout_s = min(leaf.options.timeout_s for leaf in self.leaves)
+        self.rows = self._checked(rows)
+        self._messages = any(map(_wants_messages, self.leaves))
+        self._ids = any(leaf.spec.wants_completion_ids for leaf in self.leaves)
+
+    def _checked(self, rows: Iterable[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+        needed = dict.fromkeys(column for leaf in self.leaves for column in leaf.spec.required_columns)
+        listed = [{}] if rows is None else list(rows)
+        if not listed:
+            raise DataError("rows: expected at least one row")
+        for place, row in enumerate(listed):
+            if not isinstance(row, Mapping):
+                raise DataError(f"rows[{place}]: expected a dict of columns, got {type(row).__name__}")
+            for column in needed:
+                if column not in row and rows is None:
+                    raise DataError(
+                        f"reward {self.reward.name!r} needs column {column!r}; "
+                        f"give assert_laws rows that have it: rows=[{{{column!r}: ...}}]"
+                    )
+                if column not in row:
+                    raise DataError(f"rows[{place}]: reward {self.reward.name!r} needs column {column!r}")
+        return listed
+
+    def tokens(self) -> list[str]:
+        """Gives the columns' values as text: completions that hold the right answer take other paths."""
+        values = (value for row in self.rows for key, value in row.items() if key not in _NOT_COLUMNS)
+        texts = dict.fromkeys(value if isinstance(value, str) else str(value) for value in values)
+        return [text[:_TOKEN_CHARS] for text in texts if text][:_MAX_TOKENS]
+
+    def unit(self, text: str) -> Unit:
+        """Gives a listed completion with the first row; in a group it has others beside it."""
+        return (0, (text, "a", text[::-1])) if self.group else (0, (text,))
+
+    def usual(self) -> Unit:
+        """Gives a unit with nothing odd about it."""
+        return self.unit("")
+
+    def given(self) -> list[Unit]:
+        """Gives the completions that rows came with, and those that give a column's value as the answer."""
+        units: list[Unit] = []
+        for place, row in enumerate(self.rows):
+            own = list(row.get("completions", ())) + ([row["completion"]] if "completion" in row else [])
+            units += ([(place, tuple(own))] if own else []) if self.group else [(place, (text,)) for text in own]
+        return units + [self.unit(text) for value in self.tokens() for text in dressed(value)]
+
+    def units(self, texts: Any) -> Any:
+        """Gives the strategy of units with texts of another."""
+        from hypothesis import strategies
+
+        group = strategies.lists(texts, min_size=1, max_size=_GROUP).map(tuple)
+        some = group if self.group else strategies.tuples(texts)
+        return strategies.tuples(strategies.integers(0, len(self.rows) - 1), some)
+
+    def batches(self, units: Any) -> Any:
+        """Gives the strategy of batches: some units, and the order to put them and their completions in."""
+        from hypothesis import strategies
+
+        lists = strategies.lists(units, min_size=1 if self.group else 2, max_size=3)
+        return strategies.tuples(lists, strategies.randoms(use_true_random=False))
+
+    def rollouts(self, unit: Unit) -> list[Rollout]:
+        """Gives the rollouts of a unit."""
+        place, texts = unit
+        row = self.rows[place]
+        example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
+        return [Rollout(row.get("prompt", ""), self._text(t), example, self._token_ids(t)) for t in texts]
+
+    def _text(self, text: Text) -> Text:
+        if isinstance(text, str) and self._messages:
+            return [{"role": "assistant", "content": text}]
+        return text
+
+    def _token_ids(self, text: Text) -> list[int] | None:
+        return [ord(one) % 32_000 for one in completion_text(text)[:_MAX_IDS]] if self._ids else None
+
+    def blame_row(self, unit: Unit, error: str) -> DataError:
+        """Gives the error that says that a row is wrong."""
+        return DataError(
+            f"rows[{unit[0]}]: {error.replace(' of example 0', '')}; "
+            f"it is the row that is wrong, not reward {self.reward.name!r}"
+        )
+
+    def changed(self, unit: Unit) -> Found | None:
+        """Gives the argument that a reward changed, calling it as a plain function."""
+        for leaf in self.leaves:
+            try:
+                given = leaf.spec.bind(self.rollouts(unit), CallContext(), tuple(range(len(unit[1]))))
+            except CoercionError as wrong:
+                raise self.blame_row(unit, str(wrong)) from None
+            supplied = {parameter.name for parameter in leaf.spec.parameters if parameter.supplied}
+            before = {name: copy.deepcopy(value) for name, value in given.items() if name not in supplied}
+            _call(leaf, given)
+            for name, value in before.items():
+                if not _same(value, given[name]):
+                    was, left = quoted(value, 80), quoted(given[name], 80)
+                    return Found(Law.KEEPS_INPUT, (unit,), f"{leaf.name}() was given {name} = {was} and left {left}")
+        return None
+
+
+class _Trial:
+    """A subject scored in a runtime."""
+
+    def __init__(self, subject: _Subject, runtime: Runtime, laws: Sequence[Law]) -> None:
+        self._subject = subject
+        self._runtime = runtime
+        self.laws = laws
+
+    def outcomes(self, *units: Unit) -> list[list[Outcome]]:
+        """Gives the outcomes of units scored in one batch, by unit."""
+        subject = self._subject
+        rollouts = [subject.rollouts(unit) for unit in units]
+        scored = iter(self._runtime.score([one for part in rollouts for one in part])[subject.reward.name])
+        found = [[next(scored) for _ in part] for part in rollouts]
+        for unit, part in zip(units, found, strict=True):
+            for outcome in part:
+                if outcome.cause is Cause.COERCION:
+                    raise subject.blame_row(unit, outcome.error or "")
+        return found
+
+    def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:
+        """Gives the outcomes of units of one row; one batch of groups would be one group."""
+        if self._subject.group:
+            return [self.outcomes(unit)[0] for unit in units]
+        return self.outcomes(*units)
+
+    def unit(self, unit: Unit) -> Found | None:
+        """Gives what scoring a unit breaks."""
+        (outcomes,) = self.outcomes(unit)
+        if found := self._in_itself(unit, outcomes):
+            return found
+        return self._again(unit, outcomes, self.outcomes(unit)[0]) if Law.DETERMINISTIC in self.laws else None
+
+    def tokens(self) -> Found | None:
+        """Gives what the short completions on the list break, tried all at once."""
+        units = [self._subject.unit(text) for text in ("", *TOKENS)]
+        scored = self.many(units)
+        for unit, outcomes in zip(units, scored, strict=True):
+            if found := self._in_itself(unit, outcomes):
+                return found
+        again = self.many(units) if Law.DETERMINISTIC in self.laws else scored
+        return next(filter(None, map(self._again, units, scored, again)), None)
+
+    def _in_itself(self, unit: Unit, outcomes: Sequence[Outcome]) -> Found | None:
+        for outcome in outcomes:
+            for law in self.laws:
+                if _breaks(law, outcome, self._subject.timeout_s):
+                    slow = law is Law.IN_TIME
+                    took = f", after {outcome.duration_s:.3g} s" if slow and outcome.cause is None else ""
+                    return Found(law, (unit,), f"{outcome_words(outcome)}{took}", outcome.traceback, slow)
+        return None
+
+    def _again(self, unit: Unit, outcomes: Sequence[Outcome], again: Sequence[Outcome]) -> Found | None:
+        for first, second in zip(outcomes, again, strict=True):
+            if _essence(first) != _essence(second):
+                return Found(Law.DETERMINISTIC, (unit,), _both("first", first, "then", second))
+        return None
+
+    def batch(self, drawn: tuple[list[Unit], Any]) -> Found | None:
+        """Gives how the score of a unit depends on the others of its batch, or on an order."""
+        units, random = drawn
+        units = [unit for place, unit in enumerate(units) if not self._subject.group or _alone(units, place)]
+        alone = [self.outcomes(unit)[0] for unit in units]
+        order = list(range(len(units)))
+        random.shuffle(order)
+        if order == sorted(order):
+            order.reverse()
+        together = self.outcomes(*(units[place] for place in order))
+        for place, outcomes in zip(order, together, strict=True):
+            for apart, beside in zip(alone[place], outcomes, strict=True):
+                if _essence(apart) != _essence(beside):
+                    said = _both("alone", apart, f"in a batch in the order {order}", beside)
+                    return Found(Law.INDEPENDENT, tuple(units), f"completions of place {place}: {said}")
+        return self._permuted(units[0], alone[0], random) if self._subject.group else None
+
+    def elsewhere(self, lane: str) -> Found | None:
+        """Gives a completion that scores otherwise in a process that has met others before it."""
+        units = [self._subject.unit(text) for text in TOKENS]
+        here = self.many(units)
+        with Runtime([self._subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
+            fresh = _Trial(self._subject, runtime, self.laws)
+            there = fresh.many(units[::-1])
+        for unit, one, other in zip(units, here, reversed(there), strict=True):
+            for first, second in zip(one, other, strict=True):
+                if _essence(first) != _essence(second):
+                    said = _both("in one process", first, "in another that had met other completions", second)
+                    return Found(Law.INDEPENDENT, (unit,), said)
+        return None
+
+    def _permuted(self, unit: Unit, outcomes: Sequence[Outcome], random: Any) -> Found | None:
+        order = list(range(len(unit[1])))
+        random.shuffle(order)
+        if order == sorted(order):
+            order.reverse()
+        (permuted,) = self.outcomes((unit[0], tuple(unit[1][place] for place in order)))
+        for place, outcome in zip(order, permuted, strict=True):
+            if _essence(outcomes[place]) != _essence(outcome):
+                said = _both("in this order", outcomes[place], f"in the order {order}", outcome)
+                return Found(Law.INDEPENDENT, (unit,), f"completion {place}: {said}")
+        return None
+
+
+def _alone(units: Sequence[Unit], place: int) -> bool:
+    """Whether no earlier unit has the same row: their completions would be of one group."""
+    return all(other[0] != units[place][0] for other in units[:place])
+
+
+def _breaks(law: Law, outcome: Outcome, timeout_s: float) -> bool:
+    if law is Law.NEVER_RAISES:
+        return outcome.cause in (Cause.EXCEPTION, Cause.CRASHED)
+    if law is Law.IN_RANGE:
+        return outcome.cause is Cause.BAD_RETURN
+    return law is Law.IN_TIME and (outcome.cause is Cause.TIMEOUT or outcome.duration_s > timeout_s)
+
+
+def _essence(outcome: Outcome) -> tuple[Status, float | None, Cause | None]:
+    """Gives what should be the same again: a reason may name a time."""
+    return outcome.status, outcome.score, outcome.cause
+
+
+def _both(one: str, first: Outcome, other: str, second: Outcome) -> str:
+    return f"{one} {outcome_words(first)}, {other} {outcome_words(second)}"
+
+
+def _wants_messages(leaf: Reward[..., Any]) -> bool:
+    """Whether a reward takes completions as lists of messages and not as text."""
+    if leaf.spec.kind is Kind.SINGLE:
+        return any(one.name == "completion" and not one.text for one in leaf.spec.parameters)
+    inner = get_args(leaf.spec.hints.get("completions", Any))
+    return bool(inner) and inner[0] not in (str, Any)
+
+
+def _call(leaf: Reward[..., Any], given: dict[str, Any]) -> None:
+    """Calls the plain function, on a thread where it is to be awaited; that it raises is another law's concern."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
+        if leaf.spec.is_async:
+            with concurrent.futures.ThreadPoolExecutor(1) as thread:
+                thread.submit(lambda: asyncio.run(leaf.spec.function(**given))).result()
+        else:
+            leaf.spec.function(**given)
+
+
+def _same(before: Any, after: Any) -> bool:
+    try:
+        equal = before == after
+        if isinstance(equal, bool):
+            return equal
+        return pickle.dumps(before) == pickle.dumps(after)  # an array compares element by element
+    except Exception:
+        return True  # it can be neither compared nor written out, so nothing is known of it
+
+
+def _report(subject: _Subject, found: Found) -> str:
+    said = [f"law {found.law!s} does not hold for reward {subject.reward.name!r}"]
+    for number, (place, texts) in enumerate(found.units):
+        if not number or place != found.units[number - 1][0]:
+            row = subject.rows[place]
+            said += row_lines(row.get("prompt"), {k: v for k, v in row.items() if k not in _NOT_COLUMNS})
+        said += [line("completion", quoted(text)) for text in texts]
+    said.append(line("happened", found.happened))
+    said += [line("", frame) for frame in (found.trace or "").splitlines()]
+    said.append(line("remedy", _REMEDIES[Law(found.law)]))
+    return "\n".join(said)

@@ -1,0 +1,291 @@
+"""Case files as text: their values, with the line of each key and the place of each expectation in the text.
+
+A YAML file is a list of cases, or a mapping with ``cases`` and settings. A JSON Lines file has a case a line; its
+first line may hold the settings. Places are kept so that an expectation can be changed and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from rewardkit.errors import DataError
+
+SUFFIXES = (".jsonl", ".yaml", ".yml")
+"""Endings of files that may hold cases."""
+
+Steps = tuple[str | int, ...]
+"""The way into a value: keys and places, outermost first."""
+
+
+class Span(NamedTuple):
+    """A part of a file's text: the characters from ``start`` to before ``end``."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One case or the settings, as written.
+
+    Attributes:
+        where: What to call its place in errors: file and line, or the place in a Python list.
+        values: Its keys and values.
+        lines: The line of each key, where they differ from the first.
+        span: Gives the place in the text of the value of a key, or of something in it; ``None`` where it has none
+            of its own, as a value that a YAML alias or merge brings in.
+    """
+
+    where: str
+    values: dict[str, Any]
+    lines: Mapping[str, str] = field(default_factory=dict)
+    span: Callable[[Steps], Span | None] = lambda steps: None
+
+    def refuse(self, key: str | None, what: str) -> NoReturn:
+        """Raise :class:`DataError` naming file, line and key."""
+        if key is None:
+            raise DataError(f"{self.where}: {what}") from None
+        raise DataError(f"{self.lines.get(key, self.where)}: {key!r}: {what}") from None
+
+
+class Source(NamedTuple):
+    """A file's cases and settings.
+
+    Attributes:
+        settings: The settings, an entry without values where there are none.
+        entries: The cases.
+    """
+
+    settings: Entry
+    entries: Sequence[Entry]
+
+
+def read_text(path: Path) -> str:
+    """Gives a file's text with its line ends as they are.
+
+    Raises:
+        DataError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise DataError(f"{path}: not UTF-8: {wrong.reason} at byte {wrong.start}") from None
+    except OSError as reason:
+        raise DataError(f"{path}: {reason.strerror or reason}") from reason
+
+
+def parse(path: Path, text: str) -> Source:
+    """Gives the cases and settings in a file's text.
+
+    Raises:
+        DataError: It is not what its ending says, or no table of cases; names file and line.
+    """
+    if path.suffix not in SUFFIXES:
+        raise DataError(f"{path}: expected a table of cases, a file that ends with {', '.join(SUFFIXES)}")
+    try:
+        return _from_jsonl(path, text) if path.suffix == ".jsonl" else _from_yaml(path, text)
+    except RecursionError:
+        raise DataError(f"{path}: nested too deeply") from None
+
+
+# JSON Lines
+
+
+def _from_jsonl(path: Path, text: str) -> Source:
+    entries: list[Entry] = []
+    start = 1 if text.startswith("\ufeff") else 0
+    for number, line in enumerate(text[start:].split("\n"), 1):
+        if line.strip():
+            entries.append(_json_entry(f"{path}:{number}", line, start))
+        start += len(line) + 1
+    if entries and "reward" in entries[0].values and not {"completion", "completions"} & entries[0].values.keys():
+        return Source(entries[0], entries[1:])
+    return Source(Entry(str(path), {}), entries)
+
+
+def _json_entry(where: str, line: str, offset: int) -> Entry:
+    try:
+        values = _DECODER.decode(line)
+    except ValueError as wrong:
+        said = f"{wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
+        raise DataError(f"{where}: not JSON: {said}") from None
+    if not isinstance(values, dict):
+        raise DataError(f"{where}: expected a JSON object, got a {type(values).__name__}")
+    return Entry(where, values, span=functools.partial(_json_span, line, offset))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number; write null")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_unique)
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _json_span(line: str, offset: int, steps: Steps) -> Span | None:
+    span = Span(_after_space(line, 0), len(line.rstrip()))
+    for step in steps:
+        found = next((span for key, span in _json_members(line, span.start) if key == step), None)
+        if found is None:
+            return None
+        span = found
+    return Span(offset + span.start, offset + span.end)
+
+
+def _json_members(line: str, start: int) -> Iterator[tuple[str | int, Span]]:
+    """Gives the members of the object or list that begins at a place, which is known to be right JSON."""
+    opening, at, place = line[start], start + 1, 0
+    while opening in "{[" and line[at := _after_space(line, at)] not in "}]":
+        key: str | int = place
+        if opening == "{":
+            key, at = _DECODER.raw_decode(line, at)
+            at = _after_space(line, _after_space(line, at) + 1)  # past the colon
+        _, end = _DECODER.raw_decode(line, at)
+        yield key, Span(at, end)
+        place += 1
+        at = _after_space(line, end)
+        at += line[at] == ","
+
+
+def _after_space(line: str, at: int) -> int:
+    found = _SPACE.match(line, at)
+    return found.end() if found else at
+
+
+# YAML
+
+_SCALARS = (
+    ("null", r"~|null|Null|NULL|", "~nN\0"),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+|[-+]?\.inf|\.nan",
+        "-+.0123456789",
+    ),
+    ("merge", r"<<", "<"),
+)
+_TEXTS = ("prompt", "completion", "completions")
+
+
+@functools.cache
+def _loader() -> Any:
+    """Gives a safe loader that reads what YAML 1.2 calls a number or a truth value as that, and the rest as text.
+
+    YAML 1.1 would make an answer ``no`` false, ``12:30`` 750 and ``010`` 8.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML has it
+
+    for name, pattern, first in _SCALARS:
+        letters = ["" if letter == "\0" else letter for letter in first]
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(rf"^(?:{pattern})$"), letters)
+    return Loader
+
+
+def _from_yaml(path: Path, text: str) -> Source:
+    import yaml
+
+    try:
+        loader = _loader()(text)
+        root = loader.get_single_node()
+        if isinstance(root, yaml.MappingNode):
+            return _table(path, loader, root)
+        if isinstance(root, yaml.SequenceNode):
+            return Source(Entry(str(path), {}), _cases(path, loader, root))
+    except (yaml.YAMLError, ValueError) as wrong:
+        raise DataError(f"{path}: not YAML: {' '.join(str(wrong).split())}") from None
+    raise DataError(f"{path}: expected a list of cases, or a mapping with 'cases'")
+
+
+def _table(path: Path, loader: Any, root: Any) -> Source:
+    cases = _own(path, root).get("cases")
+    root.value = [pair for pair in root.value if pair[0].value != "cases"]
+    settings = _yaml_entry(path, loader, root)
+    if cases is None or cases.id != "sequence":
+        settings.refuse("cases", "expected a list of cases")
+    return Source(settings, _cases(path, loader, cases))
+
+
+def _cases(path: Path, loader: Any, listed: Any) -> list[Entry]:
+    expectations: list[Any] = []
+    entries = []
+    for node in listed.value:
+        if node.id != "mapping":
+            raise DataError(f"{path}:{_line(node)}: expected a case, a mapping with 'completion' and 'expect'")
+        expectations.append(_own(path, node).get("expect"))
+        entries.append(_yaml_entry(path, loader, node))
+    shared = [one for one in expectations if one is not None and sum(one is other for other in expectations) > 1]
+    return [
+        Entry(entry.where, entry.values, entry.lines) if any(node is one for one in shared) else entry
+        for entry, node in zip(entries, expectations, strict=True)
+    ]
+
+
+def _yaml_entry(path: Path, loader: Any, node: Any) -> Entry:
+    own = _own(path, node)
+    lines = {key.value: f"{path}:{_line(key)}" for key, _ in node.value}
+    texts = {key: text for key in _TEXTS if key in own and (text := _as_written(own[key])) is not None}
+    values = loader.construct_document(node)
+    return Entry(f"{path}:{_line(node)}", {**values, **texts}, lines, functools.partial(_yaml_span, own))
+
+
+def _own(path: Path, node: Any) -> dict[str, Any]:
+    """Gives the nodes of a mapping's own keys, without those that a merge brings."""
+    own: dict[str, Any] = {}
+    for key, value in node.value:
+        if key.id != "scalar":
+            raise DataError(f"{path}:{_line(key)}: expected a key that is a word")
+        if key.value in own:
+            raise DataError(f"{path}:{_line(key)}: {key.value!r}: the case has this key twice")
+        own[key.value] = value
+    return own
+
+
+def _as_written(node: Any) -> Any:
+    """Gives the text of a prompt or completion: ``completion: 4`` is the text 4. ``None`` for other than text."""
+    if node.id == "scalar":
+        return node.value
+    if node.id == "sequence" and all(one.id == "scalar" for one in node.value):
+        return [one.value for one in node.value]
+    return None
+
+
+def _line(node: Any) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _yaml_span(own: Mapping[str, Any], steps: Steps) -> Span | None:
+    node: Any = own.get(str(steps[0]))
+    for step in steps[1:]:
+        if node is None:
+            return None
+        if node.id == "sequence" and isinstance(step, int):
+            node = node.value[step]
+        else:
+            node = next((value for key, value in node.value if key.value == step), None)
+    return None if node is None else Span(int(node.start_mark.index), _end(node))
+
+
+def _end(node: Any) -> int:
+    """Gives where a value ends; of a block that is the end of its last part, not the next line that is not its own."""
+    if node.id == "scalar" or node.flow_style or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _end(last[1] if isinstance(last, tuple) else last)

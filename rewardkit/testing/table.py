@@ -1,0 +1,287 @@
+"""Tables of cases: what a reward should make of given completions, from a file or a Python list."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewardkit.compose import Composable, Composite
+from rewardkit.decorator import Reward
+from rewardkit.errors import ConfigError, DataError, MissingColumnError
+from rewardkit.runtime.plan import check_rollouts
+from rewardkit.testing.expectation import TOLERANCE, Expectation, parse_expectation, parse_tolerance
+from rewardkit.testing.source import Entry, Source, parse, read_text
+from rewardkit.testing.words import on_one_line
+from rewardkit.types import Cause, Rollout, Text
+
+SETTINGS = ("reward", "tolerance", "cases")
+"""Keys of a table's own."""
+_KEYS = ("id", "prompt", "completion", "completions", "completion_ids", "example", "step", "epoch", "expect")
+_ID_CHARS = 40
+_KILLED = (Cause.TIMEOUT, Cause.CRASHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of a table.
+
+    Attributes:
+        id: What reports call it: its own ``id``, or its completion, shortened. Unlike every other in the table.
+        entry: The case as written.
+        rollouts: What is scored: one rollout, or with ``completions`` the rollouts of a group.
+        expected: What is expected of each rollout.
+        group: Whether it was given as ``completions``.
+        step: Optimizer steps done, for rewards that ask.
+        epoch: Passes over the data done, for rewards that ask.
+    """
+
+    id: str
+    entry: Entry
+    rollouts: tuple[Rollout, ...]
+    expected: tuple[Expectation, ...]
+    group: bool = False
+    step: int | None = None
+    epoch: float | None = None
+
+    @property
+    def where(self) -> str:
+        """File and line, or the place in a Python list."""
+        return self.entry.where
+
+    @property
+    def needs_worker(self) -> bool:
+        """Whether it expects what only a worker process survives to tell."""
+        return any(one.cause in _KILLED for one in self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cases, and the reward that they are for.
+
+    Attributes:
+        name: The file, or words for a Python list.
+        cases: The cases, at least one.
+        reward: A reference to the reward, relative to the file's folder made absolute; ``None`` if not named.
+        path: The file; ``None`` for a Python list.
+        text: The file's text.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    reward: str | None = None
+    path: Path | None = None
+    text: str = ""
+
+    def check(self, reward: Composable) -> None:
+        """Refuse a table that a reward cannot score.
+
+        Raises:
+            DataError: A case lacks a column that the reward needs; names file and line.
+        """
+        leaves = leaves_of(reward)
+        for case in self.cases:
+            try:
+                check_rollouts(leaves, case.rollouts)
+            except MissingColumnError as missing:
+                said = str(missing).replace("which example 0 lacks", "which the case lacks")
+                raise MissingColumnError(f"{case.where}: {said}") from None
+
+    def lane(self, asked: str | None) -> str:
+        """Gives the lane to run in: the one asked for, or ``inline`` unless a case needs a worker process.
+
+        Raises:
+            ConfigError: The lane asked for cannot run a case.
+        """
+        needy = next((case for case in self.cases if case.needs_worker), None)
+        if asked == "inline" and needy is not None:
+            causes = " or ".join(map(repr, map(str, _KILLED)))
+            raise ConfigError(f"{needy.where}: 'expect': a case that fails with {causes} needs the lane 'worker'")
+        return asked or ("inline" if needy is None else "worker")
+
+
+def leaves_of(reward: Composable) -> tuple[Reward[..., Any], ...]:
+    """Gives the plain rewards in a reward or composition."""
+    if isinstance(reward, Composite):
+        return reward.leaves
+    assert isinstance(reward, Reward)
+    return (reward,)
+
+
+def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
+    """Gives the table of cases in a YAML or JSON Lines file.
+
+    Args:
+        path: The file, in UTF-8.
+        tolerance: How far a score may be from the expected one, instead of what the file says.
+
+    Raises:
+        DataError: It is no table of cases; names file, line and key.
+    """
+    path = Path(path)
+    text = read_text(path)
+    source = parse(path, text)
+    settings = source.settings
+    unknown = [key for key in settings.values if key not in SETTINGS]
+    if unknown:
+        settings.refuse(unknown[0], f"no such setting; a table has {', '.join(SETTINGS)}{_near(unknown[0], SETTINGS)}")
+    reward = settings.values.get("reward")
+    if not isinstance(reward, str | None):
+        settings.refuse("reward", f"expected a reference such as my_rewards.py:correct, got {reward!r}")
+    cases = _cases(str(path), source, _tolerance(settings, tolerance))
+    return Table(str(path), cases, None if reward is None else _beside(path, reward), path, text)
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], *, tolerance: float | None = None) -> Table:
+    """Gives the table that a Python list of cases makes.
+
+    Raises:
+        DataError: A row is no case; names its place and key.
+    """
+    rows = list(rows)
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(f"cases[{place}]: expected a dict, got {type(row).__name__}")
+    entries = [Entry(f"cases[{place}]", dict(row)) for place, row in enumerate(rows)]
+    settings = Entry("cases", {})
+    return Table("cases", _cases("cases", Source(settings, entries), _tolerance(settings, tolerance)))
+
+
+def _tolerance(settings: Entry, asked: float | None) -> float:
+    try:
+        return parse_tolerance(settings.values.get("tolerance", TOLERANCE) if asked is None else asked)
+    except ValueError as wrong:
+        if asked is not None:
+            raise ConfigError(f"tolerance: {wrong}") from None
+        settings.refuse("tolerance", str(wrong))
+
+
+def _beside(path: Path, reference: str) -> str:
+    """Gives a reference whose file is looked for from the table's folder."""
+    place, colon, name = reference.partition(":")
+    if place.endswith(".py") and not Path(place).is_absolute():
+        return f"{path.resolve().parent / place}{colon}{name}"
+    return reference
+
+
+def _cases(name: str, source: Source, tolerance: float) -> tuple[Case, ...]:
+    if not source.entries:
+        raise DataError(f"{name}: no cases in it")
+    ids = _ids(source.entries)
+    return tuple(_case(entry, label, tolerance) for entry, label in zip(source.entries, ids, strict=True))
+
+
+def _ids(entries: Sequence[Entry]) -> list[str]:
+    """Gives an id for each case; completions that look alike when shortened get a number."""
+    given: dict[str, Entry] = {}
+    for entry in entries:
+        if "id" not in entry.values:
+            continue
+        label = on_one_line(str(entry.values["id"]), 4 * _ID_CHARS)
+        if not label:
+            entry.refuse("id", "expected some text")
+        if label in given:
+            entry.refuse("id", f"{label!r} is the id of {given[label].where} too")
+        given[label] = entry
+    taken = Counter(given)
+    found = []
+    for entry in entries:
+        label = on_one_line(str(entry.values["id"]), 4 * _ID_CHARS) if "id" in entry.values else ""
+        if not label:
+            label = plain_label = _shown(entry.values)
+            while taken[label]:
+                taken[plain_label] += 1
+                label = f"{plain_label} #{taken[plain_label]}"
+            taken[label] += 1
+        found.append(label)
+    return found
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    completion = values.get("completion", values.get("completions", ""))
+    if isinstance(completion, str) and not completion.strip():
+        return "empty" if not completion else f"whitespace {completion[:8]!a}"
+    return on_one_line(completion if isinstance(completion, str) else str(completion), _ID_CHARS)
+
+
+def _case(entry: Entry, label: str, tolerance: float) -> Case:
+    values = entry.values
+    if "messages" in values:
+        entry.refuse("messages", "made of prompt and completion; give these, as strings or lists of messages")
+    if ("completion" in values) == ("completions" in values):
+        entry.refuse(None, f"expected 'completion', or 'completions' for a group; it has {_names(values)}")
+    group = "completions" in values
+    texts = values["completions"] if group else [values["completion"]]
+    if not isinstance(texts, list | tuple) or not texts:
+        entry.refuse("completions", f"expected a list of completions, got {texts!r}")
+    prompt = _text(entry, "prompt", values.get("prompt", ""))
+    example = _example(entry)
+    ids = _completion_ids(entry, len(texts), group=group)
+    key = "completions" if group else "completion"
+    return Case(
+        label,
+        entry,
+        tuple(Rollout(prompt, _text(entry, key, text), example, own) for text, own in zip(texts, ids, strict=True)),
+        _expected(entry, len(texts), tolerance, group=group),
+        group,
+        values.get("step"),
+        values.get("epoch"),
+    )
+
+
+def _text(entry: Entry, key: str, value: Any) -> Text:
+    if isinstance(value, str):
+        return value
+    messages = isinstance(value, list | tuple) and bool(value)
+    if not messages or not all(isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value):
+        entry.refuse(key, f"expected a string or a list of messages with 'role', got {on_one_line(repr(value), 60)}")
+    return list(value)
+
+
+def _example(entry: Entry) -> dict[str, Any]:
+    """Gives the columns: every key that has no other meaning, and what stands under ``example``."""
+    flat = {key: value for key, value in entry.values.items() if key not in _KEYS}
+    nested = entry.values.get("example", {})
+    if not isinstance(nested, Mapping):
+        entry.refuse("example", f"expected a mapping of columns, got {nested!r}")
+    twice = [key for key in nested if key in flat]
+    if twice:
+        entry.refuse(twice[0], "stands beside 'example' and in it; a column has one value")
+    return {**flat, **nested}
+
+
+def _completion_ids(entry: Entry, completions: int, *, group: bool) -> list[list[int] | None]:
+    value = entry.values.get("completion_ids")
+    if value is None:
+        return [None] * completions
+    ids = value if group else [value]
+    lists = isinstance(ids, list) and len(ids) == completions
+    if not lists or not all(isinstance(one, list) and all(type(x) is int for x in one) for one in ids):
+        entry.refuse("completion_ids", f"expected a list of whole numbers{' a completion' if group else ''}")
+    return list(ids)
+
+
+def _expected(entry: Entry, completions: int, tolerance: float, *, group: bool) -> tuple[Expectation, ...]:
+    if "expect" not in entry.values:
+        near = [key for key in entry.values if key in ("expected", "score", "scores", "reward")]
+        hint = f"; {near[0]!r} would be a column" if near else ""
+        entry.refuse(None, f"'expect' is missing; it has {_names(entry.values)}{hint}")
+    value = entry.values["expect"]
+    if group and (not isinstance(value, list | tuple) or len(value) != completions):
+        entry.refuse("expect", f"expected a list of {completions}, one a completion, got {value!r}")
+    try:
+        return tuple(parse_expectation(one, tolerance) for one in (value if group else [value]))
+    except ValueError as wrong:
+        entry.refuse("expect", str(wrong))
+
+
+def _names(values: Mapping[str, Any]) -> str:
+    return ", ".join(repr(key) for key in values) or "nothing"
+
+
+def _near(word: str, words: Sequence[str]) -> str:
+    near = difflib.get_close_matches(str(word), words, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

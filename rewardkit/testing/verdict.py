@@ -1,0 +1,97 @@
+"""Running cases: through the runtime, as in training, each case on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+
+from rewardkit.compose import Composable
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.testing.expectation import Expectation, outcome_words
+from rewardkit.testing.table import Case
+from rewardkit.testing.words import line, log_lines, quoted, row_lines
+from rewardkit.types import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a case.
+
+    Attributes:
+        reward: The reward's name.
+        case: The case.
+        outcomes: The outcome of each of its rollouts.
+    """
+
+    reward: str
+    case: Case
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every outcome is as expected."""
+        return not any(True for _ in self.differences())
+
+    def differences(self) -> Iterator[tuple[int, Expectation, Outcome]]:
+        """Gives the places whose outcome is not as expected, with both."""
+        for place, (expected, outcome) in enumerate(zip(self.case.expected, self.outcomes, strict=True)):
+            if not expected.holds(outcome):
+                yield place, expected, outcome
+
+    def diff(self) -> str:
+        """Gives the report of a case that failed: what was scored, expected and got, the reason, the logs."""
+        wrong = {place for place, _, _ in self.differences()}
+        first = self.case.rollouts[0]
+        said = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]
+        said += row_lines(first.prompt, first.example)
+        for place, outcome in enumerate(self.outcomes):
+            label = f"completion {place}" if self.case.group else "completion"
+            if self.case.group and place not in wrong:
+                shown = quoted(self.case.rollouts[place].completion, 60)
+                said.append(line(label, f"{shown}: {outcome_words(outcome)}, as expected"))
+                continue
+            said.append(line(label, quoted(self.case.rollouts[place].completion)))
+            said += _compared(self.case.expected[place], outcome)
+        said += log_lines(list(dict.fromkeys(outcome.logs for outcome in self.outcomes)))
+        return "\n".join(said)
+
+
+def _compared(expected: Expectation, outcome: Outcome) -> Iterator[str]:
+    yield line("expected", str(expected), "-")
+    yield line("got", outcome_words(outcome), "+")
+    if outcome.reason is not None:
+        yield line("reason", outcome.reason)
+    for trace in (outcome.traceback or "").splitlines():
+        yield line("", trace)
+
+
+class Bench:
+    """A reward ready to be tested; use it in a ``with`` statement, or call :meth:`close`.
+
+    Args:
+        reward: The reward or composition.
+        lane: ``"inline"`` or ``"worker"``, as :class:`~rewardkit.Runtime` has them.
+    """
+
+    def __init__(self, reward: Composable, lane: str) -> None:
+        # calls lost to infrastructure are outcomes here, for a case may expect them
+        self._runtime = Runtime([reward], workers=1, lane=lane, max_infrastructure_rate=1.0)
+        self.reward = self._runtime.names[0]
+
+    def run(self, case: Case) -> Verdict:
+        """Scores a case alone and gives what became of it."""
+        batch = self._runtime.score(case.rollouts, step=case.step, epoch=case.epoch)
+        return Verdict(self.reward, case, tuple(batch[self.reward]))
+
+    def close(self) -> None:
+        """Ends the worker, if there is one."""
+        self._runtime.close()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,58 @@
+"""How completions and outcomes are shown in the reports of failed cases and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_COLUMN_CHARS = 200
+_TEXT_CHARS = 600
+_LOG_LINES = 10
+_LABEL = 14
+_UNIT_CHARS = 20
+
+
+def on_one_line(text: str, chars: int) -> str:
+    """Gives the text on one line of at most so many characters, with what does not print written out."""
+    text = " ".join(text[: 8 * chars].split())
+    text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+def quoted(text: Any, chars: int = _TEXT_CHARS) -> str:
+    """Gives a value as Python writes it, of at most about so many characters, with the length where that is more."""
+    if isinstance(text, str) and len(text) > chars:
+        unit = _repeated(text)
+        if unit is not None:
+            return f"{unit!r} * {len(text) // len(unit):,}"
+        return f"{text[:chars]!r}… ({len(text):,} characters)"
+    shown = repr(text)
+    return shown if len(shown) <= 2 * chars else f"{shown[:chars]}… ({len(shown):,} characters)"
+
+
+def _repeated(text: str) -> str | None:
+    """Gives the text that this one repeats, if it is a short one."""
+    for size in range(1, _UNIT_CHARS + 1):
+        if len(text) % size == 0 and text == text[:size] * (len(text) // size):
+            return text[:size]
+    return None
+
+
+def line(label: str, text: str, mark: str = " ") -> str:
+    """Gives a line of a report: a mark as in a diff, a label, and the text."""
+    return f"{mark} {label:<{_LABEL}}{text}".rstrip()
+
+
+def row_lines(prompt: Any, example: Mapping[str, Any]) -> Iterator[str]:
+    """Gives the lines that show a row: its prompt, where it has one, and its columns."""
+    if prompt:
+        yield line("prompt", quoted(prompt, _COLUMN_CHARS))
+    for column, value in example.items():
+        yield line("column", f"{column} = {quoted(value, _COLUMN_CHARS)}")
+
+
+def log_lines(logs: Sequence[str]) -> Iterator[str]:
+    """Gives the lines that show what calls printed, the last of them where there are many."""
+    lines = [one for text in logs for one in text.splitlines() if one.strip()]
+    for one in lines[-_LOG_LINES:]:
+        yield line("logs", f"│ {on_one_line(one, _COLUMN_CHARS)}")

@@ -1,0 +1,89 @@
+"""Prints the microseconds that one call of each built-in reward takes on a completion of 2 kB.
+
+    python tests/benchmarks/bench_builtins.py [NAME ...]
+
+The rows are those of ``docs/examples/rewards``, their completions made longer by a text before them. Columns are
+coerced beforehand (see bench_coerce.py), and the first call, which loads what a reward needs, does not count.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rewardkit.registry import entry_points, resolve
+from rewardkit.spec import Kind, coerce_column
+from sandbox import Sandbox
+
+ROWS = Path(__file__).parents[2] / "docs" / "examples" / "rewards"
+SIZE = 2048
+AIM_US = 50
+NO_TEXT_REWARDS = ("code_compiles", "code_runs", "code_tests", "sql_result")
+"""What they cost is running code or queries."""
+SECONDS_EACH = 0.3
+_FILLER = (
+    "Let us go through this step by step, with care for what was asked and what was not. First the given "
+    "facts are put in order; then each is used once, and what follows from it is written down beside it. "
+)
+
+
+def lengthened(completion: str) -> str:
+    """Gives a completion of about :data:`SIZE` characters that ends as it did."""
+    missing = SIZE - len(completion)
+    return (_FILLER * (missing // len(_FILLER) + 1))[: max(0, missing)].strip() + "\n\n" + completion
+
+
+def call(made: Any, row: dict[str, Any]) -> Any:
+    """Gives a function that scores the row once."""
+    columns = {parameter.name for parameter in made.spec.parameters}
+    text = lengthened(row["completion"])
+    given = {name: value for name, value in row.items() if name in columns}
+    if "sandbox" in columns:
+        given["sandbox"] = Sandbox(workers=1).start()
+    if made.spec.kind is Kind.GROUP:
+        given |= {"completions": [text + str(number) for number in range(8)]}
+        given |= {"completion_ids": [list(range(500))] * 8} if "completion_ids" in columns else {}
+    else:
+        given |= {"completion": text} if "completion" in columns else {}
+        given |= {"completion_ids": list(range(500))} if "completion_ids" in columns else {}
+    plan = {parameter.name: parameter.coercer for parameter in made.spec.parameters}
+    for name, value in given.items():
+        coercer = plan[name]
+        given[name] = value if coercer is None else coerce_column(coercer, name, value, None)
+    return lambda: made.function(**given)
+
+
+def measured(act: Any) -> float:
+    """Gives the median microseconds of a call."""
+    act()
+    taken: list[float] = []
+    until = time.perf_counter() + SECONDS_EACH
+    while time.perf_counter() < until or len(taken) < 5:
+        began = time.perf_counter()
+        act()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken) * 1e6
+
+
+def main() -> None:
+    """Measure and print one table."""
+    table = Table(title=f"one call on {SIZE} characters, Python {sys.version.split()[0]}")
+    for column, side in (("reward", "left"), ("µs", "right"), ("aim", "right")):
+        table.add_column(column, justify=side)  # type: ignore[arg-type]
+    for name in sys.argv[1:] or sorted(entry_points()):
+        made = resolve(name)
+        first = (ROWS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[0]
+        aim = "" if name in NO_TEXT_REWARDS else f"<= {AIM_US}"
+        table.add_row(name, f"{measured(call(made, json.loads(first))):,.0f}", aim)
+    Console(width=80).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,620 @@
+"""Rewards that compare text: what is the same, contained, chosen, alike or listed, and what only looks so."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import string
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from builtin_rewards import folding
+from builtin_rewards.folding import fold, normalise
+from builtin_rewards.matching import (
+    contains_all,
+    contains_any,
+    contains_none,
+    edit_similarity,
+    exact_match,
+    fuzzy_match,
+    multiple_choice,
+    normalized_match,
+    numeric_list,
+    set_f1,
+    token_f1,
+)
+from rewardkit import Rollout, Runtime
+
+EVERY = (
+    exact_match,
+    normalized_match,
+    contains_all,
+    contains_any,
+    contains_none,
+    multiple_choice,
+    fuzzy_match,
+    edit_similarity,
+    token_f1,
+    numeric_list,
+    set_f1,
+)
+GOLDS = {"multiple_choice": "B", "numeric_list": "[1, 2]"}
+HOSTILE = {
+    "empty": "",
+    "blank": " \n\t ",
+    "nul": "\0" * 1000,
+    "surrogate": "\ud800 \udfff",
+    "zero-width": "\u200b\u200c\ufeff",
+    "rtl": "\u202e\u202d",
+    "tags": "<answer></answer><answer>" * 1000,
+    "deep": "[" * 10_000 + "]" * 10_000,
+    "boxes": "\\boxed{" * 10_000,
+    "letters": "a" * 1_000_000,
+    "digits": "9" * 1_000_000,
+    "commas": "1,000," * 50_000,
+    "blanks": "not" + " " * 1_000_000,
+    "brackets": "]" * 500_000 + "[" * 500_000,
+    "wide": "\uff21\ufe0f" * 200_000,
+}
+
+
+def value(made: Any, completion: str, **columns: Any) -> float | None:
+    score = made(completion=completion, **columns).value
+    return None if score is None else float(score)
+
+
+@pytest.mark.parametrize("completion", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("made", EVERY, ids=lambda made: made.name)
+def test_hostile_completions_earn_nothing(made: Any, completion: str) -> None:
+    """No completion crashes a reward, and none without the answer is paid."""
+    scored = made(completion=completion, answer=GOLDS.get(made.name, "Paris, France"))
+    if made is contains_none and fold(completion).strip():
+        assert scored.value == 1.0
+    else:
+        assert scored.value is not None
+        assert scored.value <= 0.2
+        assert scored.reason
+
+
+@pytest.mark.parametrize("made", EVERY, ids=lambda made: made.name)
+@pytest.mark.parametrize("answer", ["", None, "null", "  "], ids=["empty", "none", "null", "blank"])
+def test_rows_without_an_answer_are_skipped(made: Any, answer: str | None) -> None:
+    """A missing gold is not the completion's fault."""
+    assert made(completion="anything", answer=answer).value is None
+
+
+@pytest.mark.parametrize("made", EVERY, ids=lambda made: made.name)
+def test_they_travel(made: Any) -> None:
+    """Plain rewards pickle by name."""
+    assert pickle.loads(pickle.dumps(made)).name == made.name
+
+
+@pytest.mark.parametrize(
+    ("made", "completion", "columns"),
+    [
+        (contains_all("cat"), "a cat", {}),
+        (contains_none(["cat"]), "a dog", {}),
+        (contains_any(terms=("cat", "dog"), words=False), "dogs", {}),
+        (multiple_choice(letters="WXYZ"), "W", {"answer": "w"}),
+        (fuzzy_match(0.5), "Pariss", {"answer": "Paris"}),
+        (numeric_list(ordered=True, rel=0.1), "[1, 2]", {"answer": "[1, 2.1]"}),
+    ],
+    ids=lambda entry: getattr(entry, "name", None),
+)
+def test_adjusted_rewards_travel(made: Any, completion: str, columns: dict[str, Any]) -> None:
+    """Settings go along."""
+    travelled = pickle.loads(pickle.dumps(made))
+    assert value(travelled, completion, **columns) == value(made, completion, **columns)
+    assert value(made, completion, **columns) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: contains_all([]), "terms"),
+        (lambda: contains_any(" "), "terms"),
+        (lambda: contains_none(()), "terms"),
+        (lambda: multiple_choice(letters="AA"), "letters"),
+        (lambda: multiple_choice(letters="A1"), "letters"),
+        (lambda: multiple_choice(first_index=-1), "first_index"),
+        (lambda: fuzzy_match(1.5), "threshold"),
+        (lambda: numeric_list(rel=-1.0), "rel"),
+        (lambda: numeric_list(abs=float("inf")), "abs"),
+    ],
+)
+def test_senseless_settings_are_named(make: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_importing_loads_no_library() -> None:
+    """The extra's libraries come at the first use."""
+    modules = "builtin_rewards.matching, builtin_rewards.overlap, builtin_rewards.manners, builtin_rewards.groups"
+    extras = "{'rapidfuzz', 'sacrebleu', 'rouge_score', 'nltk', 'langdetect', 'numpy', 'pydantic'}"
+    code = f"import {modules}, sys; assert not {extras} & set(sys.modules), {extras} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("\uff34\uff48\uff45  \uff35\uff33\uff01", "us"),
+        ("Don\u2019t", "dont"),
+        ("4\u200b2", "42"),
+        ("\u22125", "-5"),
+        ("5\u00b2", "5^2"),
+        ("2\u00bd", "2 1/2"),
+        ("H\u2082O", "h2o"),
+        ("Cafe\u0301", "caf\u00e9"),
+        ("\u00ab Paris \u00bb", "paris"),
+        ("STRASSE", "strasse"),
+        ("Stra\u00dfe", "strasse"),
+        ("-5", "-5"),
+        ("(-.5)", "-.5"),
+        ("1,234,567.", "1234567"),
+        ("1,23", "1,23"),
+        ("3.5%", "3.5%"),
+        ("10:30 / 1/2", "10:30 1/2"),
+        ("C++ & C#", "c++ c#"),
+        ("well-known", "wellknown"),
+        ("$42", "42"),
+        ("**The answer**", "answer"),
+        ("A", "a"),
+        ("the", "the"),
+        ("?!", "?!"),
+        ("", ""),
+    ],
+)
+def test_normalising(text: str, plain: str) -> None:
+    """Typography and case go; what makes another number or name stays."""
+    assert normalise(text) == plain
+
+
+def test_both_ways_of_normalising_agree() -> None:
+    """The quick way for ASCII takes out what the way for all text does, and looking at the head is looking at all."""
+    drawn = random.Random(1)
+    for _ in range(3000):
+        text = "".join(drawn.choices(" ab9012.,+-%#/:'$\n", k=drawn.randrange(14)))
+        slow = folding._unmarked(text + " \u4e00")
+        assert folding._unmarked(text).split() == slow.split()[:-1], text
+    long = "The " + "word a " * 400
+    assert folding.is_normally(long, normalise(long))
+    assert not folding.is_normally(long + "x", normalise(long))
+    assert folding.is_normally("!" * 5000 + " Paris", "paris")
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "exact", "normal"),
+    [
+        ("Paris", "Paris", 1.0, 1.0),
+        ("\n Paris \t", "Paris", 1.0, 1.0),
+        ("paris.", "Paris", 0.0, 1.0),
+        ("The Eiffel  Tower", "eiffel tower", 0.0, 1.0),
+        ("**Paris**", "Paris", 0.0, 1.0),
+        ("\uff30\uff41\uff52\uff49\uff53", "Paris", 0.0, 1.0),
+        ("Pa\u200bris", "Paris", 0.0, 1.0),
+        ("P\u0430ris", "Paris", 0.0, 0.0),
+        ("not Paris", "Paris", 0.0, 0.0),
+        ("Paris Paris", "Paris", 0.0, 0.0),
+        ("Paris or Rome", "Paris", 0.0, 0.0),
+        ("It is Paris", "Paris", 0.0, 0.0),
+        ("42", "-42", 0.0, 0.0),
+        ("42", "4.2", 0.0, 0.0),
+        ("52", "5\u00b2", 0.0, 0.0),
+        ("12", "1/2", 0.0, 0.0),
+        ("5", "5%", 0.0, 0.0),
+        ("C", "C++", 0.0, 0.0),
+        ("1,000", "1000", 0.0, 1.0),
+        ("a", "A", 0.0, 1.0),
+        ("the", "A", 0.0, 0.0),
+        ("", "A", 0.0, 0.0),
+        ("4", 4, 1.0, 1.0),
+    ],
+)
+def test_matches(completion: str, answer: Any, exact: float, normal: float) -> None:
+    assert value(exact_match, completion, answer=answer) == exact
+    assert value(normalized_match, completion, answer=answer) == normal
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "share"),
+    [
+        ("cats and a dog", ["cat", "dog"], 0.5),
+        ("Cat, DOG", '["cat", "dog"]', 1.0),
+        ("the cat", "cat", 1.0),
+        ("concatenate", "cat", 0.0),
+        ("c\u200bat", "cat", 1.0),
+        ("new\nyork", "New York", 1.0),
+        ("newyork", "New York", 0.0),
+        ("cat cat cat", ["cat", "cat", "dog"], 0.5),
+        ("it is not Paris", "Paris", 0.0),
+        ("it isn't **Paris**", "Paris", 0.0),
+        ("neither Rome nor Paris", ["Rome", "Paris"], 0.0),
+        ("not equal to 42", "42", 0.0),
+        ("No, Paris", "Paris", 1.0),
+        ("not only Paris", "Paris", 1.0),
+        ("not Rome but Paris", "Paris", 1.0),
+        ("not Paris. Well, Paris", "Paris", 1.0),
+        ("3.42", "42", 0.0),
+        ("42.5", "42", 0.0),
+        ("1,042", "42", 0.0),
+        ("-42", "42", 0.0),
+        ("42%", "42", 0.0),
+        ("142", "42", 0.0),
+        ("(42)", "42", 1.0),
+        ("It is 42.", "42", 1.0),
+        ("x=42", "42", 1.0),
+        ("2020-42", "42", 1.0),
+        ("C++ is", "C++", 1.0),
+        ("\u7b54\u6848\u662f\u5df4\u9ece\u3002", "\u5df4\u9ece", 1.0),
+        ("P\u0430ris", "Paris", 0.0),
+    ],
+)
+def test_containing(completion: str, answer: Any, share: float) -> None:
+    """Terms stand alone and are not negated."""
+    assert value(contains_all, completion, answer=answer) == share
+    assert value(contains_any, completion, answer=answer) == float(share > 0)
+
+
+def test_containing_by_settings() -> None:
+    assert value(contains_all(["not"]), "it is not so") == 1.0
+    assert value(contains_all("cat", words=False), "concatenate") == 1.0
+    assert value(contains_all("Cat", ignore_case=False), "cat") == 0.0
+    assert value(contains_all("Paris", negated=True), "not Paris") == 1.0
+    assert value(contains_all, "x", answer=[]) is None
+    assert value(contains_all, "x") is None
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [
+        ("a dog", 1.0),
+        ("a cat", 0.0),
+        ("not a CAT", 0.0),
+        ("c\u200bat", 0.0),
+        ("concatenate", 1.0),
+        ("", 0.0),
+        (" ", 0.0),
+    ],
+)
+def test_containing_none(completion: str, score: float) -> None:
+    assert value(contains_none, completion, answer=["cat", "cow"]) == score
+
+
+CITIES = ["Rome", "Paris", "London", "A city in Spain"]
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "B",
+        "b",
+        " B \n",
+        "(b)",
+        "(B)",
+        "[B]",
+        "B.",
+        "B)",
+        "B:",
+        "**B**",
+        "**B.**",
+        "__B__",
+        "`B`",
+        '"B"',
+        "\uff22",
+        "\u24b7",
+        "\uff08\uff22\uff09",
+        "Answer: B",
+        "Answer: (B)",
+        "**Answer:** B",
+        "**Answer: B**",
+        "Answer\uff1aB",
+        "ANSWER: b",
+        "Answer B",
+        "Final answer: B.",
+        "the answer is (B)",
+        "The answer is B",
+        "The answer is B.",
+        "The answer is: **B**",
+        "The correct answer is option B.",
+        "The best choice is (B), because it is",
+        "So the answer is therefore B",
+        "The answer to this question is B",
+        "the answer is b because rivers",
+        "The answer is B, since A is wrong.",
+        "The answer is B and A is not",
+        "My answer would be B",
+        "\\boxed{B}",
+        "$\\boxed{B}$",
+        "\\boxed{\\text{B}}",
+        "\\boxed{\\textbf{(B)}}",
+        "\\boxed{\\mathrm{B}}",
+        "\\boxed{\\text{(B) Paris}}",
+        "\\boxed {B}",
+        "option B",
+        "Option B is correct.",
+        "(B) is the right answer",
+        "B is the best",
+        "I choose B",
+        "I would pick option B.",
+        "I'd go with B",
+        "#### B",
+        "<answer>B</answer>",
+        "<answer> (B) </answer>",
+        "<answer>The answer is B</answer>",
+        "<ANSWER>b</ANSWER>",
+        "<think>The answer is A. No: C?</think>\n<answer>B</answer>",
+        "<think>A or C</think> B",
+        "B. Paris",
+        "B) Paris",
+        "(B) Paris",
+        "B: Paris",
+        "B - Paris",
+        "**B) Paris**",
+        "B\nParis is the capital of France.",
+        "Let us see. A is a city.\nB",
+        "Options: A. Rome\nB. Paris\nC. London\n\nAnswer: B",
+        "Paris",
+        "paris.",
+        "The answer is Paris.",
+        "<answer>Paris</answer>",
+        "\\boxed{\\text{Paris}}",
+        "It follows that the box \\boxed{42} is none. The answer is B.",
+        "The wrong answer is A. The right answer is B.",
+        "It is not A. The answer is B.",
+        "\u7b54\u6848\u662fB",
+        "\u7b54\u6848\uff1aB\u3002",
+        "\u9009B",
+        "Therefore, B.",
+        "I think it's B",
+        "It's (B).",
+    ],
+)
+def test_every_way_of_choosing(completion: str) -> None:
+    """Honest writings of one letter all score 1.0, and 0.0 where another letter is right."""
+    assert value(multiple_choice, completion, answer="B", choices=CITIES) == 1.0
+    assert value(multiple_choice, completion, answer="C", choices=CITIES) == 0.0
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "",
+        "A cat sat on the mat",
+        "A",
+        "ABCD",
+        "A B C D",
+        "A, B, C, D",
+        "A or B",
+        "A\nB\nC\nD",
+        "B\nC",
+        "\\boxed{A} \\boxed{B}",
+        "\\boxed{A, B}",
+        "\\boxed{A}, no, \\boxed{B}",
+        "<answer>A</answer><answer>B</answer>",
+        "<answer>B</answer> \\boxed{C}",
+        "<answer>A or B</answer>",
+        "The answer is A. The answer is B.",
+        "The answer is A or B",
+        "The answer is (B) or (C)",
+        "Answer: A, B",
+        "The answer is A/B",
+        "B) London",
+        "The answer is B. London",
+        "\\boxed{B) Rome}",
+        "The answer is not B",
+        "The answer isn't B",
+        "not B",
+        "The wrong answer is B",
+        "B is not correct",
+        "B is wrong",
+        "I would not choose B",
+        "\u0412",
+        "The answer is \u0412",
+        "\u0392",
+        "The answer is blue",
+        "The answer is B12",
+        "The answer is B-52",
+        "The answer is E",
+        "Z",
+        "\\boxed{B",
+        "<think>The answer is B</think>",
+        "the answer is a thing",
+        "Plan B",
+        "Paris or Rome",
+        "Rome, Paris, London",
+        "Choose A, B, C or D.",
+        "Vitamin B is good for you, I guess.",
+        "Answer: A. Rome\nAnswer: B. Paris",
+        "*" * 1000 + "B" * 1000,
+        "answer is " * 1000,
+    ],
+)
+def test_what_is_no_choice(completion: str) -> None:
+    """No letter, another letter, several letters, a denied letter and a look-alike score 0.0."""
+    assert value(multiple_choice, completion, answer="B", choices=CITIES) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "choices", "completion", "score"),
+    [
+        ("B", None, "B", 1.0),
+        ("(b)", None, "B", 1.0),
+        ("B.", None, "B", 1.0),
+        ("1", CITIES, "B", 1.0),
+        (1, CITIES, "B", 1.0),
+        ("1", None, "B", 1.0),
+        ("Paris", CITIES, "B", 1.0),
+        ("J", None, "J", 1.0),
+        ("Z", None, "Z", None),
+        ("E", CITIES, "E", None),
+        ("9", CITIES, "B", None),
+        ("Berlin", CITIES, "B", None),
+        ("A, B", CITIES, "A", None),
+        ("1", ["1", "2"], "A", None),
+        ("0", ["0", "2"], "A", 1.0),
+        ("7", ["5", "7"], "B", 1.0),
+        ("A", ["B", "A"], "A", None),
+        ("A", '["x", "y"]', "A", 1.0),
+        ("same", ["same", "same"], "A", None),
+        ("A", [str(place) for place in range(20)], "A", 1.0),
+    ],
+)
+def test_what_the_answer_column_may_hold(answer: Any, choices: Any, completion: str, score: float | None) -> None:
+    """A letter, an index or a text; a row where that is none or two choices is skipped."""
+    assert value(multiple_choice, completion, answer=answer, choices=choices) == score
+    assert value(multiple_choice(first_index=1), "A", answer="1") == 1.0
+
+
+@pytest.mark.parametrize("article", ["A", "I"])
+def test_words_are_no_letters(article: str) -> None:
+    """The English article and pronoun do not choose; as a bare letter they do."""
+    for text in (f"{article} think so", f"The answer is {article} thing", f"Choose {article} way"):
+        assert value(multiple_choice, text, answer=article) == 0.0
+    for text in (
+        article,
+        f"The answer is {article}.",
+        f"The answer is ({article})",
+        f"The answer is {article} because",
+    ):
+        assert value(multiple_choice, text, answer=article) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "least", "most"),
+    [
+        ("Paris, France", "paris france", 1.0, 1.0),
+        ("Pariss", "Paris", 0.9, 0.92),
+        ("Rome", "Paris", 0.0, 0.0),
+        ("born in 1943", "born in 1942", 0.0, 0.0),
+        ("it was not the case in Rome", "it was the case in Rome", 0.0, 0.0),
+        ("it wasn't the case in Rome", "it was the case in Rome", 0.0, 0.0),
+        ("Paris " * 20, "Paris", 0.0, 0.0),
+        ("Tchaikovsky", "Tchaikovski", 0.85, 0.99),
+    ],
+)
+def test_fuzzy(completion: str, answer: str, least: float, most: float) -> None:
+    """Slips are forgiven, other numbers and negations are not."""
+    assert least <= (value(fuzzy_match, completion, answer=answer) or 0.0) <= most
+
+
+def test_fuzzy_skips_an_answer_without_letters() -> None:
+    assert value(fuzzy_match, "x", answer="?!") is None
+
+
+def test_edits() -> None:
+    """One edit in five characters leaves four fifths."""
+    assert value(edit_similarity, "Paris", answer=" Paris") == 1.0
+    assert value(edit_similarity, "Parix", answer="Paris") == pytest.approx(0.8)
+    assert value(edit_similarity, "", answer="Paris") == 0.0
+
+
+def _squad_f1(completion: str, answer: str) -> float:
+    """The formula as the SQuAD paper has it."""
+    plain = str.maketrans("", "", string.punctuation)
+    said, gold = (
+        [word for word in text.lower().translate(plain).split() if word not in ("a", "an", "the")]
+        for text in (completion, answer)
+    )
+    shared = (Counter(said) & Counter(gold)).total()
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(said), shared / len(gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("the Eiffel Tower", "Eiffel Tower"),
+        ("It is the Eiffel Tower, in Paris.", "Eiffel Tower"),
+        ("tower tower tower", "Eiffel Tower"),
+        ("Rome", "Eiffel Tower"),
+        ("A man, a plan, a canal", "the man's canal"),
+        ("", "Eiffel"),
+    ],
+)
+def test_token_f1_is_squads(completion: str, answer: str) -> None:
+    assert value(token_f1, completion, answer=answer) == pytest.approx(_squad_f1(completion, answer))
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "score"),
+    [
+        ("[1, 2, 3]", [1, 2, 3], 1.0),
+        ("[3, 1, 2]", "[1, 2, 3]", 1.0),
+        ("1, 2 and 3", "1, 2, 3", 1.0),
+        ("The roots are\n- 1\n- 2\n- 3", [1, 2, 3], 1.0),
+        ("1. 10\n2. 20\n3. 30", [10, 20, 30], 1.0),
+        ("first [9], then [1, 2, 3].", [1, 2, 3], 1.0),
+        ("\\{1, 2, 3\\}", [1, 2, 3], 1.0),
+        ("<think>[7]</think> [1, 2, 3]", [1, 2, 3], 1.0),
+        ("[1, 2]", [1, 2, 3], 0.8),
+        ("[1, 1, 1]", [1, 2, 3], 1 / 3),
+        ("[1, 1, 2]", [1, 1, 2], 1.0),
+        ("[1, 2, 3, 4, 5, 6, 7, 8, 9]", [1, 2, 3], 0.5),
+        ("[-1]", [1], 0.0),
+        ("\u22121", [-1], 1.0),
+        ("1/2", [0.5], 1.0),
+        ("1,000", [1000], 1.0),
+        ("[1,000]", [1000], 0.0),
+        ("1e3", [1000], 1.0),
+        ("not 42", [42], 0.0),
+        ("42", 42, 1.0),
+        ("[[1, 2], [3]]", [1, 2, 3], 1.0),
+        ("none", [1], 0.0),
+        ("1/0", [1], 0.0),
+        ("1", "no number", None),
+        ("1", [], None),
+        ("1", "1/0", None),
+    ],
+)
+def test_numbers_listed(completion: str, answer: Any, score: float | None) -> None:
+    """Order does not count, repetition and invention do."""
+    got = value(numeric_list, completion, answer=answer)
+    assert got == (None if score is None else pytest.approx(score))
+
+
+def test_numbers_in_order_and_within_tolerance() -> None:
+    assert value(numeric_list(ordered=True), "[1, 3, 2]", answer=[1, 2, 3]) == pytest.approx(1 / 3)
+    assert value(numeric_list(abs=0.1), "[1.05]", answer=[1]) == 1.0
+    assert value(numeric_list, "[1.05]", answer=[1]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer", "score"),
+    [
+        ("red, green, blue", ["red", "green", "blue"], 1.0),
+        ("The colours are: Red, green and the blue.", ["red", "green", "blue"], 1.0),
+        ("- red\n- green\n- blue", ["red", "green", "blue"], 1.0),
+        ("1. Red\n2) Green\n3. Blue", "red; green; blue", 1.0),
+        ('["red", "green", "blue"]', ["red", "green", "blue"], 1.0),
+        ("<think>white</think>red, green, blue", '["red", "green", "blue"]', 1.0),
+        ("red, red, red", ["red", "green"], 2 / 3),
+        ("red", ["red", "green", "green"], 2 / 3),
+        ("red, a, b, c, d, e, f, g", ["red"], 2 / 9),
+        ("not red", ["red"], 0.0),
+        ("", ["red"], 0.0),
+        ("red", [], None),
+        ("red", ["  "], None),
+    ],
+)
+def test_items_listed(completion: str, answer: Any, score: float | None) -> None:
+    got = value(set_f1, completion, answer=answer)
+    assert got == (None if score is None else pytest.approx(score))
+
+
+def test_in_the_runtime_columns_are_texts() -> None:
+    """Workers find plain and adjusted rewards and read string columns."""
+    rewards: Sequence[Any] = [multiple_choice, contains_any, numeric_list(abs=0.5).with_options(name="near")]
+    row = {"answer": "1", "choices": '["x", "y"]'}
+    with Runtime(rewards, workers=1) as runtime:
+        batch = runtime.score([Rollout("?", "The answer is B", row), Rollout("?", "1.4", row)])
+    assert batch.scores["multiple_choice"] == [1.0, 0.0]
+    assert batch.scores["contains_any"] == [0.0, 0.0]
+    assert batch.scores["near"] == [0.0, 1.0]

@@ -1,0 +1,455 @@
+"""The mathematics rewards: what equals what, what is refused, and what is never evaluated."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from builtin_rewards.formulas import too_large
+from builtin_rewards.math import math_answer, numeric_close
+from rewardkit import Rollout, Runtime
+
+HONEST = [
+    ("42", "42"),
+    ("42", "\\boxed{42}"),
+    ("42", "\\boxed 42"),
+    ("42", "\\fbox{42}"),
+    ("42", "$\\boxed{\\boxed{42}}$"),
+    ("42", "\\boxed{42.0}"),
+    ("42", "\\boxed{x = 42}"),
+    ("42", "\\boxed{6 \\cdot 7 = 42}"),
+    ("42", "\\boxed{42 \\text{ apples}}"),
+    ("42", "<answer>42</answer>"),
+    ("42", "<think>\\boxed{41}? no</think>\n<answer> 42 </answer>"),
+    ("42", "<answer>\\boxed{42}</answer>"),
+    ("42", "<answer>She has 42 apples left.</answer>"),
+    ("42", "<answer>The answer is 42.</answer>"),
+    ("42", "The answer is 42."),
+    ("42", "The answer is: **42**"),
+    ("42", "**Final Answer:** 42"),
+    ("42", "**Final Answer**\n\n42"),
+    ("42", "The final answer is $42$ apples, because 40 + 2 = 42."),
+    ("42", "Answer: 42"),
+    ("42", "A: 42"),
+    ("42", "40 + 2 = <<40+2=42>>42\n#### 42"),
+    ("42", "The answer to the question is therefore 42!"),
+    ("42", "The answer is\n\\[\n42\n\\]"),
+    ("42", "She had 40 and bought 2, so she has 42 apples in total."),
+    ("42", "So $x = 42$."),
+    ("42", "It is not 41, but 42."),
+    ("42", "The answer is \uff14\uff12"),
+    ("42", "\\boxed{\u200b42}"),
+    ("-5", "\\boxed{\u22125}"),
+    ("1234567", "\\boxed{1,234,567}"),
+    ("1,234", "The answer is $1234."),
+    ("10{,}000", "\\boxed{10000}"),
+    ("10,\\!080", "\\boxed{10\\,080}"),
+    ("18", "The answer is $18.00 per day."),
+    ("\\$18.90", "\\boxed{18.90}"),
+    ("$18", "<answer>18 dollars</answer>"),
+    ("$18", "<answer>1800 cents</answer>"),
+    ("60", "\\boxed{60\\%}"),
+    ("60%", "\\boxed{0.6}"),
+    ("60\\%", "60 percent"),
+    ("0.5", "\\boxed{\\frac{1}{2}}"),
+    ("\\frac{1}{2}", "1/2"),
+    ("\\frac12", "\\boxed{0.5}"),
+    ("\\frac{1}{3}", "0.333333333"),
+    ("\\frac{7}{4}", "\\boxed{1\\frac{3}{4}}"),
+    ("1 3/4", "\\boxed{1.75}"),
+    ("6.72e-5", "\\boxed{6.72 \\times 10^{-5}}"),
+    ("5 meters", "\\boxed{5}"),
+    ("5 meters", "\\boxed{5\\text{ m}}"),
+    ("5 m", "\\boxed{500 \\text{ cm}}"),
+    ("5 miles per hour", "The answer is 5 mph."),
+    ("864 \\mbox{ inches}^2", "\\boxed{864 \\text{ square inches}}"),
+    ("30^\\circ", "\\boxed{30}"),
+    ("30^\\circ", "30 degrees"),
+    ("1 hour", "<answer>60 minutes</answer>"),
+    ("5 apples", "<answer>5 green apples</answer>"),
+    ("52_8", "\\boxed{52_{8}}"),
+    ("\\text{east}", "\\boxed{\\text{East}}"),
+    ("Evelyn", "The answer is Evelyn."),
+    ("\\text{(C)}", "\\boxed{C}"),
+    ("C", "\\boxed{(C) 1.2}"),
+    ("C", "The answer is (C)."),
+    ("2k+2", "\\boxed{2(k+1)}"),
+    ("x=5", "\\boxed{5}"),
+    ("\\sqrt{12}", "\\boxed{2\\sqrt{3}}"),
+    ("7\\pi", "\\boxed{7π}"),
+    ("3\\sqrt{13}", "The answer is $3\\sqrt{13}$."),
+    ("3\\sqrt{2} \\text{ cm}", "\\boxed{3\\sqrt{2}}"),
+    ("6+9i", "\\boxed{9i + 6}"),
+    ("3, 5, 7", "\\boxed{3, 7, 5}"),
+    ("3, 5, 7", "\\boxed{3}, \\boxed{5} and \\boxed{7}"),
+    ("1,-2", "The answer is x = 1 or x = -2."),
+    ("1,-2", "\\boxed{1 \\text{ or } -2}"),
+    ("\\{1, 2\\}", "\\boxed{2, 1}"),
+    ("(3, \\frac{\\pi}{2})", "\\boxed{\\left( 3, \\frac{\\pi}{2} \\right)}"),
+    ("(3,4]", "\\boxed{(3, 4]}"),
+    ("(-\\infty, 2) \\cup (3, \\infty)", "\\boxed{(-\\infty,2)\\cup(3,\\infty)}"),
+    ("x \\in [-2,7]", "\\boxed{[-2, 7]}"),
+    ("[-2,7]", "\\boxed{-2 \\le x \\le 7}"),
+    (
+        "\\begin{pmatrix} -1/3 \\\\ 2/3 \\end{pmatrix}",
+        "\\boxed{\\begin{pmatrix} -\\frac{1}{3} \\\\ \\frac{2}{3} \\end{pmatrix}}",
+    ),
+    ("y = 2x + 3", "\\boxed{y = 3 + 2x}"),
+    ("40 + 2 = 42\n#### 42", "\\boxed{42}"),
+    ("So it is $\\boxed{\\frac{1}{2}}$.", "\\boxed{0.5}"),
+]
+
+
+@pytest.mark.parametrize(("gold", "completion"), HONEST, ids=[f"{gold}|{text[:40]}" for gold, text in HONEST])
+def test_honest_ways_of_writing_are_accepted(gold: str, completion: str) -> None:
+    score = math_answer(completion=completion, answer=gold)
+    assert 1.0 == score.value, score.reason
+
+
+HOSTILE = [
+    ("42", ""),
+    ("42", " \n\t"),
+    ("42", "\0" * 100),
+    ("42", "\ud800"),
+    ("42", "\\boxed{}"),
+    ("42", "\\boxed{41} \\boxed{42}"),
+    ("42", "\\boxed{42} \\boxed{41}"),
+    ("42", "\\boxed{41 \\text{ or } 42}"),
+    ("42", "\\boxed{41, 42}"),
+    ("42", "\\boxed{41; 42}"),
+    ("42", "\\boxed{41 42}"),
+    ("42", "\\boxed{\\{41, 42\\}}"),
+    ("42", "\\boxed{42 (41)}"),
+    ("42", "\\boxed{42"),
+    ("42", "\\boxed{41}\n<answer>42</answer>"),
+    ("42", "<answer>41</answer>\\boxed{42}"),
+    ("42", "The answer is 41. \\boxed{42}"),
+    ("42", "<answer>41 42 43</answer>"),
+    ("42", "<answer>41\n42\n43</answer>"),
+    ("42", "<answer>41, 42 or 43</answer>"),
+    ("42", "<answer>[41, 42]</answer>"),
+    ("42", "<answer>either 41 or 42</answer>"),
+    ("42", "<answer>41</answer><answer>42</answer>"),
+    ("42", "<answer>42 or maybe 41</answer>"),
+    ("42", "The answer is 41 or 42."),
+    ("42", "The answer is 42, or 41."),
+    ("42", "The answer is 42, alternatively it could be 43."),
+    ("42", "The answer is 41. The answer is 42."),
+    ("42", "#### 41\n#### 42"),
+    ("42", "A: 41\nA: 42"),
+    ("42", "It is 40, 41 or 42"),
+    ("42", "41\n42"),
+    ("42", "- 40\n- 41\n- 42"),
+    ("42", "42 43"),
+    ("42", "\\boxed{\\text{not } 42}"),
+    ("42", "\\boxed{\\neq 42}"),
+    ("42", "\\boxed{x \\neq 42}"),
+    ("42", "The answer is not \\boxed{42}."),
+    ("42", "\\boxed{42} is wrong."),
+    ("42", "\\boxed{42} is not the answer"),
+    ("42", "<answer>not 42</answer>"),
+    ("42", "<answer>It isn't 42</answer>"),
+    ("42", "The answer is not 42"),
+    ("42", "The answer isn't 42"),
+    ("42", "It is definitely not 42"),
+    ("42", "It can never be 42."),
+    ("42", "not 42"),
+    ("42", "\u2260 42"),
+    ("42", "\\boxed{> 42}"),
+    ("42", "\\boxed{x > 42}"),
+    ("42", "\\boxed{-42}"),
+    ("42", "\\boxed{420}"),
+    ("42", "\\boxed{4.2}"),
+    ("42", "\\boxed{42.0000001}"),
+    ("42", "\\boxed{42!}"),
+    ("42", "\\boxed{42x}"),
+    ("42", "\\boxed{42 + x}"),
+    ("42", "\\boxed{42_5}"),
+    ("42", "\\boxed{41 = 42}"),
+    ("42", "\\boxed{2x = 42}"),
+    ("42", "42. The answer is 41."),
+    ("42", "42 is tempting; \\boxed{41}"),
+    ("42", "<think>42</think> \\boxed{41}"),
+    ("5", "y = 2x + 5"),
+    ("5", "x^5"),
+    ("8", "So the probability is $\\frac{3}{8}$."),
+    ("8", "So the probability is 3/8."),
+    ("2", "\\boxed{\\frac{1}{2}"),
+    ("42", "\\boxed{4\u200b2}"),
+    ("42", "The answer is 4\u200d2"),
+    ("42", "\\boxed{\u202e42\u202c1}"),
+    ("42", "\\boxed{\u0664\u0662}"),
+    ("east", "\\boxed{e\u0430st}"),
+    ("5 meters", "\\boxed{5 \\text{ feet}}"),
+    ("5 meters", "5 cm"),
+    ("5 meters", "The answer is 5 square meters."),
+    ("5 meters", "The answer is 5 meters per second."),
+    ("5 meters", "\\boxed{5 \\text{ apples}}"),
+    ("5 apples", "\\boxed{5 \\text{ oranges}}"),
+    ("5 feet", "5 feet 3 inches"),
+    ("$18", "The answer is 18 cents."),
+    ("$18", "\u00a318"),
+    ("$18", "The answer is 18 cents per day."),
+    ("30^\\circ", "30 radians"),
+    ("30^\\circ", "\\boxed{30 \\text{ cm}}"),
+    ("3\\sqrt{2} \\text{ cm}", "\\boxed{3\\sqrt{2} \\text{ feet}}"),
+    ("0.5", "\\boxed{0.5\\%}"),
+    ("0.5%", "\\boxed{0.5}"),
+    ("5", "\\boxed{500\\%}"),
+    ("\\frac{1}{3}", "0.33"),
+    (".0000672", "\\boxed{0.0000674}"),
+    ("10^{-20}", "\\boxed{10^{-30}}"),
+    ("52_8", "\\boxed{52_7}"),
+    ("\\text{east}", "\\boxed{\\text{seat}}"),
+    ("\\text{east}", "\\boxed{\\text{not east}}"),
+    ("\\text{east}", "\\boxed{\\text{east or west}}"),
+    ("C", "\\boxed{A, B, C, D}"),
+    ("C", "The answer is A or C."),
+    ("C", "\\boxed{A} \\boxed{B} \\boxed{C}"),
+    ("(2, 4)", "\\boxed{[2, 4]}"),
+    ("(2, 4)", "\\boxed{\\{2, 4\\}}"),
+    ("(2, 4)", "\\boxed{(4, 2)}"),
+    ("(3,4]", "\\boxed{(3,4)}"),
+    ("3, 5, 7", "\\boxed{3, 5, 7, 9}"),
+    ("3, 5, 7", "\\boxed{3, 5}"),
+    ("3, 5, 7", "\\boxed{7}"),
+    ("y = 2x + 3", "\\boxed{y = 2x - 3}"),
+    ("0", "\\boxed{x^2 - 5x + 6 = 0}"),
+    ("42", ":"),
+    ("42", "Thought process:"),
+    ("42", "Let's solve this problem step by step."),
+]
+
+
+@pytest.mark.parametrize(("gold", "completion"), HOSTILE, ids=[f"{gold}|{text[:40]!a}" for gold, text in HOSTILE])
+def test_hostile_and_wrong_completions_are_refused(gold: str, completion: str) -> None:
+    score = math_answer(completion=completion, answer=gold)
+    assert 0.0 == score.value, score.reason
+    assert score.reason
+
+
+BOMBS = [
+    "9**9**9**9",
+    "9^{9^{9^9}}",
+    "10^(10^10)",
+    "10^{10^{10}}",
+    "2^{9999999999}",
+    "(((2^{3000})^{3000})^{3000})",
+    "99999999!",
+    "((3!)!)!",
+    "5!!!!!",
+    "\\binom{1000000}{500000}",
+    "1e999999999",
+    "1.5e-999999999",
+    "9" * 1_000_000,
+    "{" * 10_000 + "43" + "}" * 10_000,
+    "(" * 10_000 + "43" + ")" * 10_000,
+    "\\sqrt{" * 10_000,
+    "\\frac{1}{" * 5_000 + "2" + "}" * 5_000,
+    "\\sum_{n=1}^{1000000000} n",
+    "\\int_0^1 x^x dx",
+    "(a+b+c+d+e)^{2000}",
+    "x+" * 500_000 + "1",
+    "\\sin" * 50 + "x",
+    "\\text{" * 100_000,
+    "1," * 400_000,
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bomb", BOMBS, ids=[bomb[:24] for bomb in BOMBS])
+@pytest.mark.parametrize("gold", ["42", "x^2+1"])
+def test_formula_bombs_are_never_evaluated(bomb: str, gold: str) -> None:
+    """They score 0 for their form, wherever they stand."""
+    for completion in (bomb, f"\\boxed{{{bomb}}}", f"<answer>{bomb}</answer>", f"The answer is ${bomb}$."):
+        score = math_answer(completion=completion, answer=gold)
+        assert 0.0 == score.value
+        assert score.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "a " * 500_000,
+        "\0" * 1_000_000,
+        "the answer is " * 70_000,
+        "<answer>" * 100_000,
+        "<" + " " * 1_000_000,
+        "\\boxed{" * 100_000,
+        "\\boxed{1}" * 100_000,
+        "\\boxed" + " " * 1_000_000,
+        "$" * 1_000_000,
+        "#### " * 200_000,
+        "A:\n" * 300_000,
+        "not " * 250_000 + "42x",
+        "1 or " * 200_000 + "43",
+        "[" * 1_000_000,
+        "\ud800" * 1_000_000,
+        "\uff11" * 1_000_000,
+    ],
+    ids=lambda text: text[:12].encode("ascii", "backslashreplace").decode(),
+)
+def test_long_completions_are_read_in_linear_time(completion: str) -> None:
+    for made in (math_answer, numeric_close):
+        assert 0.0 == made(completion=completion, answer="42").value
+
+
+@pytest.mark.parametrize(
+    ("gold", "words"),
+    [
+        (None, "no gold"),
+        ("", "no gold"),
+        (" \n", "no gold"),
+        ("$$", "empty"),
+        ("...", "empty"),
+        ("\\frac{1}{", "braces"),
+        ("9^{9^{9^9}}", "power"),
+        ("\\sqrt{" * 30 + "2" + "}" * 30, "nested"),
+        ("x+" * 500, "longer"),
+        ("\\foo{&}{&}^", "cannot be read"),
+        ("So #### ", "empty"),
+    ],
+)
+def test_golds_that_cannot_be_read_are_skipped(gold: str | None, words: str) -> None:
+    """It is not the completion's fault, so it is no 0."""
+    score = math_answer(completion="\\boxed{42}", answer=gold)
+    assert score.value is None
+    assert words in (score.reason or "")
+    assert numeric_close(completion="\\boxed{42}", answer=gold).value is None
+
+
+def test_a_row_without_the_column_is_skipped() -> None:
+    assert math_answer(completion="42").value is None
+    assert numeric_close(completion="42").value is None
+
+
+def test_the_reason_says_what_was_compared() -> None:
+    right = math_answer(completion="\\boxed{42}", answer="42")
+    wrong = math_answer(completion="The answer is 41.", answer="42")
+    stuffed = math_answer(completion="\\boxed{41}\\boxed{42}", answer="42")
+    assert "'42' (boxed) equals '42'" == right.reason
+    assert "'41' (phrase): not the gold '42'" == wrong.reason
+    assert "answer stuffing: 2 distinct final answers (boxed), the last are '41', '42'" == stuffed.reason
+    assert "unit" in (math_answer(completion="5 feet", answer="5 meters").reason or "")
+    assert "power" in (math_answer(completion="\\boxed{9**9**9**9}", answer="42").reason or "")
+
+
+@pytest.mark.parametrize(
+    ("formula", "allowed"),
+    [
+        ("x^{2023}", True),
+        ("10^{100}", True),
+        ("e^{x^2}", True),
+        ("2^{2^3}", True),
+        ("(x+1)^{20}", True),
+        ("(1.05)^{100}", True),
+        ("20!", True),
+        ("\\binom{10}{3}", True),
+        ("2^{2^{20}}", False),
+        ("9^9^9", False),
+        ("(x+1)^{2000}", False),
+        ("\\{1", False),
+        ("}{", False),
+    ],
+)
+def test_the_bounds_on_formulas(formula: str, allowed: bool) -> None:
+    if formula == "\\{1":
+        formula = "{1"
+    assert allowed == (too_large(formula) is None)
+
+
+def test_plain_numbers_load_no_sympy() -> None:
+    program = (
+        "import sys\n"
+        "from builtin_rewards.math import math_answer, numeric_close\n"
+        "for text in ['18', '$18.00', '18 dollars', '36/2', '#### 18', '\\\\boxed{\\\\frac{36}{2}}', '1,8', '17%']:\n"
+        "    math_answer(completion=text, answer='18'); numeric_close(completion=text, answer='18')\n"
+        "print([name for name in ('sympy', 'math_verify') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert "[]" == done.stdout.strip()
+
+
+def test_formulas_are_compared_off_the_main_thread() -> None:
+    """math-verify's own timeouts would fail there."""
+    found: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: found.append(math_answer(completion="\\boxed{2\\sqrt{3}}", answer="\\sqrt{12}").value)
+    )
+    thread.start()
+    thread.join()
+    assert [1.0] == found
+
+
+def test_in_the_runtime() -> None:
+    """Bombs cost themselves alone, and the column may be a number."""
+    completions = {"\\boxed{42}": 1.0, "\\boxed{9**9**9**9}": 0.0, "\\boxed{\\sqrt{1764}}": 1.0, "": 0.0}
+    rollouts = [Rollout("?", completion, {"answer": 42}) for completion in completions]
+    with Runtime([math_answer, numeric_close], workers=1) as runtime:
+        batch = runtime.score(rollouts)
+    assert list(completions.values()) == batch.scores["math_answer"]
+    assert list(completions.values()) == batch.scores["numeric_close"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "gold", "completion", "expected"),
+    [
+        ({}, "3.14159", "The answer is 3.1416.", 1.0),
+        ({}, "3.14159", "The answer is 3.2.", 0.0),
+        ({"rel": 0.1}, "3.14159", "The answer is 3.2.", 1.0),
+        ({"rel": 0.0}, "42", "\\boxed{42.0}", 1.0),
+        ({"rel": 0.0}, "42", "\\boxed{42.0001}", 0.0),
+        ({"rel": 0.0, "abs": 0.5}, "0", "\\boxed{-0.5}", 1.0),
+        ({}, "0", "\\boxed{0.0001}", 0.0),
+        ({}, "\\sqrt{2}", "\\boxed{1.4142}", 1.0),
+        ({}, "1.4142", "\\boxed{\\sqrt{2}}", 1.0),
+        ({}, "\\pi", "\\boxed{\\frac{22}{7}}", 1.0),
+        ({}, "5 m", "\\boxed{500.1\\text{ cm}}", 1.0),
+        ({}, "5 m", "\\boxed{5 \\text{ feet}}", 0.0),
+        ({}, "60", "\\boxed{60.01\\%}", 1.0),
+        ({}, "60%", "\\boxed{0.6}", 1.0),
+        ({}, "60%", "\\boxed{60}", 1.0),
+        ({}, "42", "\\boxed{41.99} \\boxed{42}", 0.0),
+        ({"rel": 10.0}, "42", "41 or 42", 0.0),
+        ({}, "42", "not 42", 0.0),
+        ({}, "42", "\\boxed{nan}", 0.0),
+        ({}, "42", "\\boxed{\\infty}", 0.0),
+        ({}, "42", "\\boxed{42x}", 0.0),
+        ({}, "42", "\\boxed{10^{400}}", 0.0),
+        ({}, "42", "\\boxed{1e400}", 0.0),
+        ({}, "42", "\\boxed{9**9**9**9}", 0.0),
+        ({}, "42", "\\boxed{\\frac{1}{0}}", 0.0),
+        ({}, "42", "", 0.0),
+        ({}, "x+1", "\\boxed{42}", None),
+        ({}, "east", "\\boxed{42}", None),
+        ({}, "1, 2", "\\boxed{42}", None),
+    ],
+)
+def test_numeric_close(settings: dict[str, float], gold: str, completion: str, expected: float | None) -> None:
+    made = numeric_close(**settings) if settings else numeric_close
+    score = made(completion=completion, answer=gold)
+    assert expected == score.value, score.reason
+    assert score.reason
+
+
+@pytest.mark.parametrize(
+    "settings", [{"rel": -1.0}, {"abs": -0.1}, {"rel": float("nan")}, {"abs": float("inf")}], ids=str
+)
+def test_settings_that_make_no_sense(settings: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=rf"numeric_close: {next(iter(settings))}"):
+        numeric_close(**settings)
+
+
+def test_rewards_travel() -> None:
+    for made in (math_answer, numeric_close, numeric_close(rel=0.5)):
+        again = pickle.loads(pickle.dumps(made))
+        assert made.name == again.name
+        scores = [each(completion="\\boxed{30}", answer="42").value for each in (made, again)]
+        assert scores[0] == scores[1]
+    assert 1.0 == pickle.loads(pickle.dumps(numeric_close(rel=0.5)))(completion="\\boxed{30}", answer="42").value

@@ -1,0 +1,234 @@
+"""The audit finds each planted flaw, and calls no sound reward bad."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardkit.audit import lint
+from rewardkit.audit.families import RULES, Family
+from rewardkit.audit.judge import Judge
+from rewardkit.audit.report import as_json
+from rewardkit.audit.rows import load
+from rewardkit.audit.run import run
+from rewardkit.audit.settings import Settings
+from rewardkit.audit.verdict import Audit, passed
+from rewardkit.errors import DataError, RewardDefinitionError
+from rewardkit.registry import resolve
+
+HERE = Path(__file__).parent
+LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}
+NUMBERS = (42, 17, 128, 1250, 365)
+
+
+def _work(number: int) -> str:
+    steps = [f"First there are {number - 3}.", "Then 3 are bought.", f"Both together are {number}."]
+    return "\n".join([*steps, f"The answer is {number}"])
+
+
+DATA: dict[str, list[dict[str, Any]]] = {
+    "numbers": [
+        {"prompt": f"Ann has {n - 3} apples and buys 3. How many has she?", "answer": str(n), "correct": "no"}
+        for n in NUMBERS
+    ],
+    "work": [
+        {"prompt": f"Ann has {n - 3} apples and buys 3.", "answer": str(n), "reference": _work(n)} for n in NUMBERS
+    ],
+    "units": [{"prompt": f"How long are {n} steps?", "answer": f"{n} meters"} for n in NUMBERS],
+    "letters": [
+        {"prompt": f"Question {n}. (A) red (B) blue (C) green (D) grey", "answer": "ABCD"[n % 4]} for n in NUMBERS
+    ],
+    "people": [{"prompt": "A person as JSON.", "answer": json.dumps({"name": "Ann", "age": n})} for n in NUMBERS],
+    "code": [
+        {
+            "prompt": f"Write add_{n}(a).",
+            "tests": f"assert add_{n}(1) == {n + 1}\nassert add_{n}(2) == {n + 2}",
+            "reference": f"def add_{n}(a):\n    return a + {n}",
+        }
+        for n in NUMBERS
+    ],
+}
+
+Auditor = Callable[..., Audit]
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Auditor:
+    """Gives what audits a reward of a file with rows."""
+
+    def audited(reference: str, rows: list[dict[str, Any]], **changes: Any) -> Audit:
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        reward = resolve(str(reference if ":" in reference and "/" in reference else HERE / reference))
+        settings = Settings(**{"workers": 1, "heavy_rows": 1, "repeated_rows": 2, **changes})
+        named = [p.name for p in reward.spec.parameters if p.column]  # type: ignore[attr-defined]
+        chosen = load(path, count=3, seed=0, gold=None, named=named)
+        trials = run(reward, chosen, settings, lambda done, known: None)
+        return Judge(reward, chosen, trials, settings).audit(lint.lint(reward), [])  # type: ignore[arg-type]
+
+    return audited
+
+
+def _evidence(audit: Audit) -> set[str]:
+    """Gives everything that speaks against a reward, as words."""
+    found = {f"paid {family}" for family, one in audit.families.items() if one.accepted}
+    found |= {f"slow {family}" for family, one in audit.families.items() if one.slow}
+    found |= {f"crashed {family}" for family, one in audit.families.items() if one.crashed}
+    return found | {one.name for one in audit.findings} | {f"lint {one.rule}" for one in audit.lint}
+
+
+BAD = {
+    "substring": {"paid stuffing", "paid misplaced", "paid negated", "paid neighbour", "lint substring_answer"},
+    "reversed_substring": {"paid empty", "paid neighbour", "lint substring_answer"},
+    "unanchored_format": {"paid format", "lint unanchored_format"},
+    "last_number": {"paid misplaced", "paid negated"},
+    "accepts_echo": {"paid echo"},
+    "any_box": {"paid stuffing", "paid misplaced", "lint substring_answer"},
+    "empty_accepted": {"paid empty"},
+    "nan_compare": {"paid bomb"},
+    "truthy": {"paid other_gold", "paid echo", "ignores_gold", "lint bool_of_column"},
+    "runs_eval": {"slow bomb", "crashed bomb", "paid bomb", "lint eval", "lint silent_except"},
+    "folds_everything": {"paid lookalike"},
+    "master_key": {"paid judge"},
+    "obedient_judge": {"paid judge"},
+    "always_one": {"constant", "ignores_gold", "paid empty", "paid other_gold"},
+    "always_one_without_gold": {"constant"},
+    "from_the_prompt": {"paid echo"},
+    "regex_bomb": {"slow bomb"},
+    "random_noise": {"unsteady", "lint randomness"},
+    "stateful": {"unsteady", "lint global_state"},
+    "bool_column": {"lint bool_of_column"},
+    "ignores_gold": {"ignores_gold", "paid other_gold", "paid neighbour"},
+    "negation_blind": {"paid negated"},
+    "raises_on_odd_text": {"crashed empty", "crashed judge"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "expected"), BAD.items(), ids=BAD)
+def test_every_planted_flaw_is_found(audit: Auditor, name: str, expected: set[str]) -> None:
+    """Each bad reward is convicted of the very flaw that it has."""
+    found = audit(f"bad_rewards.py:{name}", DATA["numbers"])
+    assert set() == expected - _evidence(found)
+    assert found.lint or not passed(found, LIMITS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("ignores_units", "units", {"paid neighbour"}),
+        ("any_work", "work", {"paid work"}),
+        ("code_in_process", "code", {"paid code", "crashed code", "lint eval"}),
+    ],
+)
+def test_flaws_that_need_rows_of_their_kind_are_found(audit: Auditor, name: str, data: str, expected: set[str]) -> None:
+    """Units, worked references and tests in the rows bring out what is blind to them."""
+    found = audit(f"bad_rewards.py:{name}", DATA[data])
+    assert set() == expected - _evidence(found)
+
+
+SOUND = {
+    "exact": "numbers",
+    "boxed_number": "numbers",
+    "person": "people",
+    "choice": "letters",
+    "tags": "numbers",
+    "length": "numbers",
+    "graded": "numbers",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "data"), SOUND.items(), ids=SOUND)
+def test_no_sound_reward_is_called_bad(audit: Auditor, name: str, data: str) -> None:
+    """A reward that does what it says passes, and its source is not found fault with."""
+    found = audit(f"sound_rewards.py:{name}", DATA[data])
+    assert set() == _evidence(found)
+    assert 3 == found.audited
+    assert passed(found, LIMITS)
+
+
+def test_a_row_on_which_nothing_honest_is_paid_is_not_passed_over(audit: Auditor) -> None:
+    """Rows without a usable gold are listed with the reason, and an audit without any other row does not pass."""
+    found = audit("sound_rewards.py:boxed_number", [{"prompt": "What is it?", "answer": "a tree"}])
+    assert {1: "the reward skips the row: the gold is no number"} == found.unaudited
+    assert not passed(found, LIMITS)
+
+
+def test_what_does_not_read_the_gold_is_not_judged_by_it(audit: Auditor) -> None:
+    """Families of answers do not apply to a reward of length, and the audit says why."""
+    found = audit("sound_rewards.py:length", DATA["numbers"][:2])
+    reason = "it does not read the gold column 'answer'"
+    assert reason == found.families[Family.OTHER_GOLD].not_applicable
+    assert reason == found.families[Family.FORMS].not_applicable
+    assert 0 == found.families[Family.OTHER_GOLD].judged < found.families[Family.OTHER_GOLD].tried
+
+
+def test_refused_honest_forms_are_counted(audit: Auditor) -> None:
+    """An exact match refuses most ways of writing; that is shown, and a fault only where a limit is given."""
+    found = audit("sound_rewards.py:exact", DATA["numbers"][:1])
+    assert (1, 1) == found.paid_forms["bare"]
+    assert (0, 1) == found.paid_forms["\\boxed"]
+    assert 0.5 < found.false_reject_share < 1.0
+    assert not passed(found, {**LIMITS, "false_reject": 0.5})
+
+
+def test_an_audit_is_ready_for_json(audit: Auditor) -> None:
+    """The JSON has each family with rule and counts, and shortens long completions."""
+    found = as_json(audit("bad_rewards.py:always_one", DATA["numbers"][:1]), LIMITS)
+    told = json.loads(json.dumps(found))
+    assert list(map(str, RULES)) == list(told["families"])
+    assert told["families"]["long"]["accepted"] > 0
+    assert all(len(one["completion"]) < 2_100 for one in told["families"]["long"]["examples"]["accepted"])
+
+
+def test_conversational_rows_are_answered_by_messages(audit: Auditor, tmp_path: Path) -> None:
+    """Where the prompt is a list of messages, so is the completion."""
+    file = tmp_path / "talk.py"
+    file.write_text(
+        "from rewardkit import reward\n\n@reward\n"
+        "def talk(completion: list, answer: str) -> float:\n"
+        '    return float(completion[0]["role"] == "assistant" and completion[0]["content"].strip() == answer)\n'
+    )
+    rows = [{"prompt": [{"role": "user", "content": f"Say {n}."}], "answer": str(n)} for n in NUMBERS]
+    found = audit(f"{file}:talk", rows)
+    assert set() == _evidence(found)
+    assert 3 == found.audited
+
+
+def test_the_author_leaves_out_a_family_with_a_reason(audit: Auditor, tmp_path: Path) -> None:
+    """A comment in the reward's source leaves a family out; the reason is in the report."""
+    file = tmp_path / "similar.py"
+    file.write_text(
+        "import difflib\nfrom rewardkit import reward\n\n@reward\n"
+        "def similar(completion: str, answer: str) -> float:\n"
+        "    # audit: skip negated likeness knows no negation\n"
+        "    return difflib.SequenceMatcher(None, completion[:200], answer).ratio()\n"
+    )
+    assert {Family.NEGATED: "likeness knows no negation"} == lint.left_out(resolve(f"{file}:similar"))  # type: ignore[arg-type]
+    file.write_text(file.read_text().replace("negated likeness", "nonsense likeness"))
+
+
+@pytest.mark.parametrize(("comment", "said"), [("nonsense why", "no family 'nonsense'"), ("echo", "give the reason")])
+def test_a_comment_that_leaves_out_nothing_known_is_refused(tmp_path: Path, comment: str, said: str) -> None:
+    """A family that there is not, or no reason, is the author's mistake."""
+    file = tmp_path / f"odd_{len(comment)}.py"
+    file.write_text(
+        "from rewardkit import reward\n\n@reward\ndef odd(completion: str) -> float:\n"
+        f"    return 1.0  # audit: skip {comment}\n"
+    )
+    with pytest.raises(RewardDefinitionError, match=said):
+        lint.left_out(resolve(f"{file}:odd"))  # type: ignore[arg-type]
+
+
+def test_a_gold_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """--gold names a column of the data."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "a", "answer": "b"}\n')
+    with pytest.raises(DataError, match="no column 'gold'"):
+        load(path, count=1, seed=0, gold="gold", named=[])

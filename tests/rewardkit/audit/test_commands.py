@@ -1,0 +1,137 @@
+"""``rewardkit audit`` and ``rewardkit check``: what they print and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rewardkit.cli.program import app
+
+REWARDS = """\
+from typing import Literal
+from rewardkit import reward
+
+@reward(timeout_s=5)
+def correct(completion: str, answer: int) -> float:
+    return float(completion.strip() == str(answer))
+
+@reward
+def loose(completion: str, answer: str) -> float:
+    return float(answer in completion)
+
+@reward
+def kind_of(completion: str, kind: Literal["easy", "hard"], note: str = "") -> float:
+    return 1.0
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with rewards and data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "mine.py").write_text(REWARDS)
+    rows = [{"prompt": f"{n}+1=", "answer": str(n + 1), "kind": "easy"} for n in (41, 16, 127)]
+    _write(tmp_path / "rows.jsonl", rows)
+    _write(tmp_path / "bad.jsonl", [*rows[:2], {"prompt": "6+1=", "answer": "seven", "kind": "odd"}])
+    return tmp_path
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _run(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, list(arguments), prog_name="rewardkit")
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_audit_passes_a_sound_reward(work: Path) -> None:
+    """Exit code 0, a table with a line a family, and the verdict."""
+    code, out, _ = _run("audit", "mine.py:correct", "--data", "rows.jsonl", "--workers", "1")
+    assert 0 == code
+    assert "3 of 3 rows audited" in out
+    assert ["stuffing"] == [line.split()[0] for line in out.splitlines() if line.startswith("stuffing")]
+    assert "passed: 0 wrongly paid" in out
+    assert "always paid  bare" in out
+
+
+def test_audit_shows_what_is_wrongly_paid_and_the_lint(work: Path) -> None:
+    """Exit code 1; an example has the completion and what it earns, the lint file and line."""
+    code, out, _ = _run("audit", "mine.py:loose", "--data", "rows.jsonl", "--workers", "1")
+    assert 1 == code
+    assert "“The answer is not 42.” earns 1, a right answer 1" in out
+    assert "lint substring_answer  mine.py:10: return float(answer in completion)" in out
+    assert "NOT passed" in out
+
+
+def test_the_limits_of_an_audit_decide_its_exit_code(work: Path) -> None:
+    """--max-false-accept, --max-false-reject and --fail-on-lint move the border between 0 and 1."""
+    data = ("--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    assert 0 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000")[0]
+    assert 1 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000", "--fail-on-lint")[0]
+    assert 1 == _run("audit", "mine.py:correct", *data, "--max-false-reject", "0.1")[0]
+
+
+def test_audit_speaks_json(work: Path) -> None:
+    """One object a reward, with counts, examples and lint."""
+    code, out, _ = _run("audit", "mine.py:loose", "--data", "rows.jsonl", "--json", "--skip", "bomb", "--workers", "1")
+    told = json.loads(out)
+    assert 1 == code
+    assert ["loose"] == [one["reward"] for one in told]
+    assert "left out: with --skip" == told[0]["families"]["bomb"]["not_applicable"]
+    assert told[0]["families"]["negated"]["accepted"] > 0
+    assert "substring_answer" == told[0]["lint"][0]["rule"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--gold", "truth"), "no column 'truth'"),
+        (("--skip", "nonsense"), "no family 'nonsense'"),
+        (("--accept-share", "2"), "--accept-share 2: expected a share"),
+    ],
+    ids=["gold", "skip", "share"],
+)
+def test_audit_refuses_options_without_sense(work: Path, options: tuple[str, ...], said: str) -> None:
+    """The error names the option's value; nothing is scored."""
+    code, _, err = _run("audit", "mine.py:correct", "--data", "rows.jsonl", *options)
+    assert 2 == code
+    assert said in err
+
+
+def test_check_passes_data_that_suits(work: Path) -> None:
+    """Exit code 0; the gold itself is scored, and the call's time stands beside the timeout."""
+    code, out, _ = _run("check", "mine.py:correct", "--data", "rows.jsonl", "--workers", "1")
+    cells = next(line.split() for line in out.splitlines() if line.startswith("correct"))
+    assert 0 == code
+    assert ["correct", "3", "-", "3", "1.0000", "-"] == cells[:6]
+    assert ["5", "s"] == cells[-2:]
+
+
+def test_check_lists_each_row_and_column_that_fails(work: Path) -> None:
+    """Exit code 1; every failing column of every reward is listed, in the JSON as well."""
+    code, out, _ = _run("check", "mine.py", "--data", "bad.jsonl", "--workers", "1")
+    assert 1 == code
+    assert "correct line 3: column 'answer': expected int, got 'seven'" in out
+    assert "kind_of line 3: column 'kind': expected Literal['easy', 'hard'], got 'odd'" in out
+    code, out, _ = _run("check", "mine.py", "--data", "bad.jsonl", "--rows", "0", "--json")
+    told = {one["reward"]: one for one in json.loads(out)}
+    assert 1 == code
+    assert [(3, "answer")] == [(one["line"], one["column"]) for one in told["correct"]["misfits"]]
+    assert told["loose"]["ok"]
+
+
+def test_check_tells_a_missing_column(work: Path) -> None:
+    """A column that a reward needs and no row has is a failure of every row, a default's is none."""
+    _write(work / "few.jsonl", [{"prompt": "1+1=", "answer": "2"}])
+    code, out, _ = _run("check", "mine.py:kind_of", "--data", "few.jsonl", "--workers", "1")
+    assert 1 == code
+    assert "kind_of line 1: column 'kind' is missing" in out
+    assert "note" not in out
