@@ -34,10 +34,13 @@ test: $(READY) ## run the tests, the slow ones in a short form
 test-all: $(READY) ## run the tests in full: real training, soak
 	$(BIN)/python -m pytest --full
 
-test-core: ## run the core's tests without torch: make test-core PYTHON=python3.13
+test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-core PYTHON=python3.13
+	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not slow"
+
+$(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
 	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[rewards,testing]' psutil
-	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not slow"
+	@touch $@
 
 lint: $(READY) ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .

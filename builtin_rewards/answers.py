@@ -95,6 +95,8 @@ _HEDGE = re.compile(
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:not|never|cannot|neither|nor|isnt)|n['\u2019]t)"
     r"(?:\s+(?:be|equal|to|the|a|an|answer|is|just|simply|really|actually|value|result|exactly|correct))*[\s:$(\[\\*_\"'{]*$"
+    r"|\b(?:(?:any|every)(?:thing| \w+)?|all)\s+(?:but|except(?:\s+for)?)[\s:$(\[\\*_\"'{]*$"
+    r"|\b(?:other than|except(?: for)?)[\s:$(\[\\*_\"'{]*$"
     r"|(?:\\neq?|\\not|(?<![\w)])!=|\u2260)\s*=?[\s$(\\\[]*$",
     re.IGNORECASE,
 )
@@ -104,8 +106,15 @@ _DENIED_AFTER = re.compile(
     r"(?:\s+(?:the\s+)?(?:correct|right|answer|true|it)|[.!\s$]*$|\s*[.!\n])",
     re.IGNORECASE,
 )
-_DENIALS = ("not", "n't", "n\u2019t", "never", "neither", "nor", "\\ne", "!=", "\u2260", "wrong", "incorrect", "false")
-_DENIAL = re.compile(r"\b(?:not|never|cannot|neither|nor)\b|n['\u2019]t\b|\\neq?\b|(?<![\w)])!=|\u2260", re.IGNORECASE)
+_DENIALS = (
+    *("not", "n't", "n\u2019t", "never", "neither", "nor", "\\ne", "!=", "\u2260", "wrong", "incorrect", "false"),
+    *("but", "except", "other than"),
+)
+_DENIAL = re.compile(
+    r"\b(?:not|never|cannot|neither|nor|anything but|everything but|except|other than)\b"
+    r"|n['\u2019]t\b|\\neq?\b|(?<![\w)])!=|\u2260",
+    re.IGNORECASE,
+)
 _ALTERNATIVE = re.compile(
     r"\s*(?:,|;|\|)?\s*(?:\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b)\s*(?:maybe|perhaps|possibly)?\s*"
 )
@@ -131,6 +140,8 @@ def extract_answer(completion: str) -> Extraction:
         completion: The model's text. Full-width letters, digits and signs are read as the ASCII ones.
     """
     text = completion[completion.rfind("</think>") + 8 :] if "</think>" in completion else completion
+    if not text.isascii() and ("\u202e" in text or "\u202d" in text):
+        return Extraction(None, Rule.LAST_NUMBER, (), "marks of direction show the text otherwise than it is read")
     if not text.isascii() and _FULL_WIDTH.search(text):
         text = fold(text)
     marked = "nswer" in text or "NSWER" in text or "####" in text or "A:" in text

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from builtin_rewards.folding import after_thinking, fold, normalise
 
+_READ_CHARS = 50_000
+"""Characters, the last ones, in which a choice is looked for."""
 _WINDOW_CHARS = 160
 """Characters after a cue in which its letter must stand."""
 _BARE_CHARS = 60
@@ -70,7 +72,8 @@ _LED = re.compile(
 def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None) -> set[str]:
     """Gives the letters that a completion names as its answer; empty for none, several for a stuffed answer.
 
-    What follows the last ``</think>`` counts. The first of these that names a letter decides:
+    What follows the last ``</think>`` counts, of it the last 50,000 characters. The first of these that names a
+    letter decides:
 
     1. ``<answer>...</answer>`` and ``\\boxed{...}``, all of them together.
     2. Statements: ``the answer is (B)``, ``Answer: B``, ``I choose B``, ``B is correct``, ``#### B``.
@@ -83,7 +86,7 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
         letters: The letters that may be chosen, in upper case.
         choices: The choices' own texts, in the order of the letters.
     """
-    text = fold(after_thinking(completion))
+    text = fold(after_thinking(completion)[-_READ_CHARS:])
     reader = _Reader(letters, choices)
     decided = reader.all_of(_marked(text)) or reader.stated(text)
     if decided:

@@ -22,6 +22,10 @@ _MINUS = "\u2212"
 _RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]+")
 _MAYBE_MEANT = re.compile(r"[!-/:-@\[-`{-~](?:(?=[0-9.])|(?<=[%+#]))")
 _HEAD_CHARS = 256
+_BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
+"""Characters that NFKC makes combining marks of."""
+_MOST_MARKS = 30
+"""Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
 
 
 def fold(text: str) -> str:
@@ -29,12 +33,24 @@ def fold(text: str) -> str:
 
     Full-width letters and digits become ordinary ones; zero-width characters, direction marks and soft hyphens
     go. A raised exponent becomes ``^2``, a fraction sign ``1/2``, so that 5 squared is not 52. Letters of other
-    alphabets that look Latin stay what they are.
+    alphabets that look Latin stay what they are. Of a run of combining marks the first 30 stay; no language has
+    more, and putting them in order takes quadratic time.
     """
     if text.isascii():
         return text
     text = _RAISED.sub(lambda run: "^" + run.group(), text)
-    return unicodedata.normalize("NFKC", text.translate({ord(char): _plain(char) for char in set(text)}))
+    chars = set(text)
+    text = text.translate({ord(char): _plain(char) for char in chars})
+    marks = "".join(sorted(char for char in chars if unicodedata.combining(char) or char in _BECOME_MARKS))
+    if marks and len(text) > _MOST_MARKS:
+        text = _long_runs(marks).sub(lambda run: run.group()[:_MOST_MARKS], text)
+    return unicodedata.normalize("NFKC", text)
+
+
+@functools.lru_cache(maxsize=256)
+def _long_runs(marks: str) -> re.Pattern[str]:
+    """Gives the pattern of more marks in a row than are kept."""
+    return re.compile(f"[{marks}]{{{_MOST_MARKS + 1},}}")
 
 
 @functools.lru_cache(maxsize=8192)

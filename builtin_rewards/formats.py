@@ -72,6 +72,7 @@ def format_tags(
 
         It reads form alone: pair it with a reward for the content. Never ``None``.
         """
+        # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         return _tags_score(lead + completion, names, nonempty)
 
     return format_tags
@@ -262,6 +263,7 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         with it every entity bomb and external entity. The names of elements are checked against nothing but the
         setting ``root``. Never ``None``.
         """
+        # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         whole = completion.lstrip()
         begins = whole.startswith("<") and not whole.startswith("<think>")
         source = extract_code(completion if begins else after_reasoning(completion), "xml")

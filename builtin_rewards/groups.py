@@ -12,6 +12,8 @@ from builtin_rewards.length import check_unit, measured
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
 
+_COMPARED_CHARS = 20_000
+"""Characters of a completion that count as its beginning."""
 _ALONE = "a group of one: nothing to compare with"
 
 
@@ -34,8 +36,9 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
 
         Formula: 1 - the mean Jaccard similarity |A & B| / |A | B| of its set of word n-grams with each other
         completion's; a shorter completion is one n-gram. 0.0 for an empty completion, which the others do not count
-        either. Order in the group makes no difference. It rewards being different, not being right or readable:
-        add it with a small weight. No columns. ``None`` in a group of one, or where all others are empty.
+        either. The first 20,000 characters of each completion count. Order in the group makes no difference. It
+        rewards being different, not being right or readable: add it with a small weight. No columns. ``None`` in a
+        group of one, or where all others are empty.
         """
         numbers: dict[tuple[str, ...], int] = {}
         sets = [{numbers.setdefault(gram, len(numbers)) for gram in _grams(text, n)} for text in completions]
@@ -51,7 +54,7 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
 
 
 def _grams(text: str, n: int) -> list[tuple[str, ...]]:
-    words = units(text)
+    words = units(text[:_COMPARED_CHARS])
     return list(grams(words, n)) or ([tuple(words)] if words else [])
 
 
@@ -100,7 +103,8 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
         if any(length is None for length in lengths):
             return [Score(None, reason="the caller gave no completion_ids for some of the group")] * len(completions)
         known = [
-            length if length and fold(text).strip() else 0 for length, text in zip(lengths, completions, strict=True)
+            length if length and (unit != "tokens" or fold(text).strip()) else 0
+            for length, text in zip(lengths, completions, strict=True)
         ]
         return _ranked(known, longest_first=longest_first, unit=unit)
 

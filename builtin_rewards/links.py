@@ -211,10 +211,12 @@ def _with_scheme(text: str) -> Iterator[tuple[int, str]]:
     """Gives what begins with a scheme and a slash; looked for from the slash, for colons are rarer than letters."""
     done = 0
     for slash in _SLASHES.finditer(text):
+        if slash.start() < done:
+            continue
         first = max(done, slash.start() - _MAX_SCHEME_CHARS)
         scheme = _SCHEME_BEFORE.search(text[first : slash.start()])
-        tail = _TAIL.match(text, slash.start())
-        if scheme is not None and tail is not None and slash.start() >= done:
+        tail = _TAIL.match(text, slash.start()) if scheme is not None else None
+        if scheme is not None and tail is not None:
             yield first + scheme.start(), scheme[0] + tail[0]
             done = tail.end()
 

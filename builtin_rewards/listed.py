@@ -1,12 +1,29 @@
-"""Lists in free text: which numbers and which items a completion names as its list."""
+"""Lists in free text: which numbers and which items a completion names as its list, and what speaks against it.
+
+The rule: what follows the last ``</think>`` counts. In it ``<answer>...</answer>`` and ``\\boxed{...}`` decide alone,
+where there are any that hold something; else the whole text. In what decides the list is the one in brackets, else
+the text itself. Two boxes, or two bracketed lists, that differ are a stuffed answer. A list is denied by a word such
+as ``not``, ``never`` or ``anything but``, or a sign such as an unequal sign, before it in its sentence, by ``is wrong``
+or ``is not`` right behind it, and by characters that are struck out. A text of over 100,000
+characters is not read, so that everything takes a bounded time.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from builtin_rewards.folding import after_thinking, fold, normalise
+
+_T = TypeVar("_T", float, str)
+_Lists = Callable[[str], tuple[list[_T], str]]
+_Span = tuple[int, int]
+
+SEVERAL = "several different lists"
+DENIED = "the list is denied"
+TOO_LONG = "too long a text to be read as a list"
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<negated>not\s+)?(?<![\w.])(?P<number>[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{1,4})?)"
@@ -17,22 +34,216 @@ _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 _MARKER = re.compile(r"^[ \t]*(?:(\d{1,4})[.)]|[-*+\u2022])[ \t]+", re.MULTILINE)
 _LONGEST_NUMBER = 400
 """Characters of a number that is read; no float that is finite needs more before its point."""
+_LONGEST_TEXT = 100_000
+"""Characters of the longest text, without its thoughts, that is read."""
+
+_TAGS = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\[{}]|[{}]")
+_BRACKETS = {"[]": re.compile(r"[\[\]]"), "{}": re.compile(r"[{}]")}
+_FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
+_LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
+
+_NO = (
+    r"(?:\bnot\b|n't\b|\bcannot\b|\bnever\b|\bneither\b|\bnor\b|\banything\s{1,3}(?:but|except)\b"
+    r"|\beverything\s{1,3}(?:but|except)\b|\bwrong\b|\bwrongly\b|\bincorrect(?:ly)?\b|\bfalse(?:ly)?\b"
+    r"|\\neq?(?![a-z])|\\neg(?![a-z])|\\lnot(?![a-z])|!=|=/=|[\u2260\u00ac\u2262\u2209])"
+)
+_BEFORE = re.compile(_NO)
+_HANGING = re.compile(_NO + r"[\s*_`$(\"':]{1,20}$")
+_HINTS = (
+    "not",
+    "n't",
+    "nor",
+    "never",
+    "neither",
+    "neg",
+    "\\ne",
+    "wrong",
+    "incorrect",
+    "false",
+    "but",
+    "except",
+    "=",
+    "\u2260",
+    "\u00ac",
+    "\u2262",
+    "\u2209",
+)
+"""Texts of which every denial holds one."""
+_HANGING_CHARS = 60
+"""Characters before a list in which a denial at the end of the sentence before is looked for."""
+_BEHIND = re.compile(
+    r"[\s*_`$)}\]\"',]{0,8}(?:</answer>\s{0,4})?(?:which |that |this |it )?"
+    r"(?:(?:is|are|was|were|would be|must be|seems?)(?: [a-z]{1,12}){0,2}? (?:not|never|wrong|incorrect|false)\b"
+    r"|(?:is|are|was|were|would|ca|could|does|do)n't\b|cannot be\b|\(?(?:wrong|incorrect|false)\b)",
+    re.IGNORECASE,
+)
+_ITEM_DENIES = re.compile(
+    r"\b(?:not|never|neither|cannot|(?:is|are|was|were|do|does|would|could|ca)nt|(?:any|every)thing (?:but|except)"
+    r"|(?:is|are|was|were) (?:wrong|incorrect|false))\b|[\u2260\u00ac\u2262\u2209]"
+)
+_SIGN_FIRST = re.compile(r"[\s*_`$(]{0,9}(?:\\neq?(?![a-z])|\\neg(?![a-z])|\\lnot(?![a-z])|!=|=/=)")
+_PARTED = re.compile(r"[,;]|\band\b|\bor\b|&")
+_SENTENCE_ENDS = (". ", "! ", "? ", "\n", ">")
+_SENTENCE_CHARS = 300
+"""Characters before a list in which its sentence is looked for."""
+_STRUCK = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
 
 
-def numbers_listed(text: str) -> list[float]:
-    """Gives the numbers that a text lists, in order.
+def numbers_listed(text: str) -> tuple[list[float], str]:
+    """Gives the numbers that a text lists, in order, and what speaks against the list, ``""`` for nothing.
 
-    The rule: what follows the last ``</think>`` counts; in it the last bracketed list (``[...]``, else ``{...}``)
-    that holds a number, or, without one, every number. Markers that count lines (``1.``, ``2.``) are no numbers of
-    the list. ``1/2`` is one half; ``1,000`` outside brackets is a thousand. ``not 42`` lists something else than
-    42, and so does a number past all bounds: both count as NaN, which equals nothing.
+    The list is that of the module's rule: the last one in square brackets, else in braces, that holds a number; or,
+    without one, every number. Markers that count lines (``1.``, ``2.``) are no numbers of the list. ``1/2`` is one
+    half; ``1,000`` outside brackets is a thousand. ``not 42`` lists something else than 42, and so does a number past
+    all bounds: both count as NaN, which equals nothing. Lists of the same numbers in another order do not differ.
     """
-    text = fold(after_thinking(text))
-    for brackets in ("[]", "{}"):
-        inside = _last_bracketed(text, brackets)
-        if inside is not None and (found := _numbers(inside)):
-            return found
-    return _numbers(_THOUSANDS.sub(lambda number: number.group().replace(",", ""), _without_markers(text)))
+    return _listed(text, _number_lists, _same_numbers)
+
+
+def items_listed(text: str, known: Collection[str] = ()) -> tuple[list[str], str]:
+    """Gives the items that a text lists, each once and normalised, and what speaks against the list.
+
+    The list is that of the module's rule: the last one in square brackets, else the lines with list markers, else
+    all lines, each without what stands before a colon. Commas, semicolons, line ends and, outside brackets, the words
+    ``and`` and ``or`` part the items. Outside brackets a denial in the first or the last item denies the list.
+
+    Args:
+        text: The completion.
+        known: Normalised items that are no denials whatever words they hold, such as ``never say never``.
+    """
+
+    def lists(inside: str) -> tuple[list[str], str]:
+        return _item_lists(inside, known)
+
+    return _listed(text, lists, frozenset)
+
+
+def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
+    """Gives what the text's boxes and answer tags list, all alike, or the whole text where there are none."""
+    text = after_thinking(text)
+    if len(text) > _LONGEST_TEXT:
+        return [], TOO_LONG
+    text = fold(text)
+    frames = _frames(text)
+    if not frames:
+        return lists(text)
+    insides = list(dict.fromkeys(text[start:end] for start, end in frames))
+    start, end = frames[-1]
+    found, fault = lists(text[start:end])
+    if not fault and any(key(lists(inside)[0]) != key(found) for inside in insides):
+        fault = SEVERAL
+    return found, fault or (DENIED if _is_denied(text, start, end, in_frame=True) else "")
+
+
+def _frames(text: str) -> list[_Span]:
+    """Gives the insides of boxes, and of answer tags without a box in them, that are not blank, in order."""
+    boxes = _boxes(text) if "\\boxed" in text or "\\fbox" in text else []
+    tags: list[_Span] = []
+    if "</" in text:
+        opened, place = -1, 0
+        for tag in _TAGS.finditer(text):
+            if not tag[1]:
+                opened = tag.end()
+            elif opened >= 0:
+                while place < len(boxes) and boxes[place][0] < opened:
+                    place += 1
+                if place == len(boxes) or boxes[place][0] > tag.start():
+                    tags.append((opened, tag.start()))
+                opened = -1
+    return sorted(span for span in boxes + tags if text[span[0] : span[1]].strip())
+
+
+def _boxes(text: str) -> list[_Span]:
+    """Gives the insides of the outermost boxes that are closed."""
+    opened: list[int] = []
+    found: list[_Span] = []
+    for match in _BRACES.finditer(text):
+        if match[0].startswith(("\\boxed", "\\fbox")):
+            opened.append(match.end())
+        elif match[0] == "{":
+            opened.append(-1)
+        elif match[0] == "}" and opened and (start := opened.pop()) >= 0:
+            _add_outer(found, (start, match.start()))
+    return found
+
+
+def _add_outer(found: list[_Span], span: _Span) -> None:
+    """Adds a span in place of those inside it."""
+    while found and found[-1][0] > span[0]:
+        found.pop()
+    found.append(span)
+
+
+def _bracketed(text: str, brackets: str) -> list[_Span]:
+    """Gives the insides of the outermost pairs of brackets."""
+    first, last = text.find(brackets[0]), text.rfind(brackets[1])
+    if not 0 <= first < last:
+        return []
+    opened: list[int] = []
+    found: list[_Span] = []
+    for match in _BRACKETS[brackets].finditer(text, first, last + 1):
+        if match[0] == brackets[0]:
+            opened.append(match.end())
+        elif opened:
+            _add_outer(found, (opened.pop(), match.start()))
+    return found
+
+
+def _last_of(
+    text: str, brackets: str, read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
+) -> tuple[list[_T], str] | None:
+    """Gives the last bracketed list that is not empty, and what speaks against it."""
+    last: tuple[list[_T], str] | None = None
+    seen: set[str] = set()
+    for start, end in reversed(_bracketed(text, brackets)):
+        inside = text[start:end]
+        if inside in seen:
+            continue
+        seen.add(inside)
+        found = read(inside)
+        if found and last is not None and key(found) != key(last[0]):
+            return last[0], SEVERAL
+        if found and last is None:
+            last = found, DENIED if _is_denied(text, start - 1, end + 1) else ""
+    return last
+
+
+def _is_denied(text: str, start: int, end: int, *, in_frame: bool = False) -> bool:
+    """Whether words or signs around a list deny it, or it is struck out or part of a longer word."""
+    before = text[max(0, start - _SENTENCE_CHARS) : start].lower()
+    if in_frame:
+        before = before[: max(before.rfind("\\"), before.rfind("<"), 0)]
+        end += len("}")
+        if text.startswith("answer>", end + 1):
+            end += len("/answer>")
+    sentence, last = before[max(map(before.rfind, _SENTENCE_ENDS)) + 1 :], before[-_HANGING_CHARS:]
+    return bool(
+        (any(map(sentence.__contains__, _HINTS)) and _BEFORE.search(sentence))
+        or (any(map(last.__contains__, _HINTS)) and _HANGING.search(last))
+        or _BEHIND.match(text, end)
+        or (not text.isascii() and _STRUCK.search(text, start, end))
+        or (before[-1:].isalpha() and text[end : end + 1].isalpha())
+    )
+
+
+def _number_lists(text: str) -> tuple[list[float], str]:
+    if "frac{" in text:
+        text = _FRACTION.sub(r"\1/\2", text)
+    for brackets in _BRACKETS:
+        bracketed = _last_of(text, brackets, _numbers, _same_numbers)
+        if bracketed is not None:
+            return bracketed
+    text = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), _without_markers(text))
+    matches = list(_NUMBER.finditer(text))
+    if not matches:
+        return [], ""
+    denied = _is_denied(text, matches[0].start(), matches[-1].end())
+    return [_value(match) for match in matches], DENIED if denied else ""
+
+
+def _same_numbers(numbers: list[float]) -> tuple[str, ...]:
+    return tuple(sorted(map(repr, numbers)))
 
 
 def _numbers(text: str) -> list[float]:
@@ -47,28 +258,6 @@ def _value(match: re.Match[str]) -> float:
         below = float(match["below"])
         value = value / below if below else math.nan
     return value if math.isfinite(value) and not match["negated"] else math.nan
-
-
-def _last_bracketed(text: str, brackets: str) -> str | None:
-    """Gives what the last closing bracket closes, outermost."""
-    opening, closing = brackets[0], brackets[1]
-    last = text.rfind(closing)
-    if last < 0:
-        return None
-    start = text.rfind(opening, 0, last)
-    if start < 0 or text.find(closing, start) == last:
-        return text[start + 1 : last] if start >= 0 else None
-    places = [match.start() for match in re.finditer(f"[{re.escape(brackets)}]", text)]
-    depth, end = 0, -1
-    for place in reversed(places):
-        if text[place] == closing:
-            end = place if end < 0 else end
-            depth += 1
-        elif end >= 0:
-            depth -= 1
-            if not depth:
-                return text[place + 1 : end]
-    return None
 
 
 def _without_markers(text: str) -> str:
@@ -92,24 +281,29 @@ def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, a
     return pairs
 
 
-def items_listed(text: str) -> set[str]:
-    """Gives the items that a text lists, each normalised (see :func:`~builtin_rewards.folding.normalise`).
+def _item_lists(text: str, known: Collection[str]) -> tuple[list[str], str]:
+    bracketed = _last_of(text, "[]", lambda inside: _items(re.split(r"[,;\n]", inside)), frozenset)
+    if bracketed is not None:
+        return bracketed
+    found = _items(_parts(text))
+    ends = [item for item in (*found[:1], *found[-1:]) if item not in known]
+    denied = any(_ITEM_DENIES.search(item) for item in ends) or _SIGN_FIRST.match(text) or _STRUCK.search(text)
+    return found, DENIED if denied else ""
 
-    The rule: what follows the last ``</think>`` counts; in it the last list in square brackets, else the lines
-    with list markers, else all lines, each without what stands before a colon. Commas, semicolons, line ends and,
-    outside brackets, the words ``and`` and ``or`` part the items.
-    """
-    text = fold(after_thinking(text))
-    inside = _last_bracketed(text, "[]")
-    if inside is not None:
-        return _items(re.split(r"[,;\n]", inside))
+
+def _parts(text: str) -> Iterator[str]:
+    """Gives the items of a text without brackets."""
     lines = text.splitlines()
     marked = [line[match.end() :] for line in lines if (match := _MARKER.match(line))]
     if marked:
-        return _items(part for line in marked for part in line.split(";"))
-    said = [line.partition(":")[2] if ":" in line else line for line in lines]
-    return _items(part for line in said for part in re.split(r"[,;]|\band\b|\bor\b|&", line))
+        yield from (part for line in marked for part in line.split(";"))
+        return
+    for line in lines:
+        said = line.partition(":")[2] if ":" in line else line
+        yield from _PARTED.split(said)
 
 
-def _items(parts: Iterable[str]) -> set[str]:
-    return {item for part in parts if (item := normalise(part.strip(" \t\"'")))}
+def _items(parts: Iterable[str]) -> list[str]:
+    """Gives the parts normalised, each once and none empty."""
+    plain = dict.fromkeys(_LATEX.sub(" ", part).strip(" \t\r\"'") for part in parts)
+    return list(dict.fromkeys(item for part in plain if part and (item := normalise(part))))

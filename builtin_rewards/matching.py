@@ -21,6 +21,8 @@ from rewardkit import Reward, Score, reward
 _NO_GOLD = Score(None, reason="the row has no answer")
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NEGATION = re.compile(r"\b(?:not|no|never|nor|neither|cannot|without|\w{2,6}nt)\b")
+_DENYING = "\u2260\u00ac\u2262\u2209"
+"""Signs that say what ``not`` says."""
 _DIGITS = re.compile(r"[-+]?\d[\d.,/:]*")
 _SHOWN_CHARS = 60
 
@@ -125,6 +127,10 @@ def contains_all(
         full-width letters and zero-width characters make no difference. Columns: ``answer``, a text or a list of
         texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
+        # audit: skip stuffing it looks for terms, and says nothing of what else the completion says
+        # audit: skip misplaced it looks for terms, and says nothing of what else the completion says
+        # audit: skip negated it looks for terms, and says nothing of what else the completion says
+        # audit: skip lookalike it looks for terms, and says nothing of what else the completion says
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
@@ -160,6 +166,10 @@ def contains_any(
         the right one too: where there is one right answer, compare whole answers instead. Columns: ``answer``, a
         text or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
+        # audit: skip stuffing it looks for terms, and says nothing of what else the completion says
+        # audit: skip misplaced it looks for terms, and says nothing of what else the completion says
+        # audit: skip negated it looks for terms, and says nothing of what else the completion says
+        # audit: skip lookalike it looks for terms, and says nothing of what else the completion says
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
@@ -176,7 +186,7 @@ def contains_none(
     """Settings of ``contains_none``.
 
     Args:
-        terms: What must not be there, the same for every row; ``None`` for the column ``answer``.
+        terms: What must not be there, the same for every row; ``None`` for the column ``forbidden``.
         words: Only a term that stands as a word of its own counts: ``ass`` is not in ``class``.
         ignore_case: Upper and lower case are the same.
 
@@ -186,14 +196,14 @@ def contains_none(
     fixed = _set_terms(terms)
 
     @reward(score_range=(0, 1))
-    def contains_none(completion: str, answer: list[str] | str | None = None) -> Score:
+    def contains_none(completion: str, forbidden: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains none of the terms, otherwise 0.0.
 
         A negated term is used all the same. Zero-width characters inside a term do not hide it. A completion of
-        blanks scores 0.0: it says nothing. Columns: ``answer``, a text or a list of texts, unless the setting
+        blanks scores 0.0: it says nothing. Columns: ``forbidden``, a text or a list of texts, unless the setting
         ``terms`` is given. ``None`` where there are no terms.
         """
-        sought = fixed if fixed is not None else _terms(answer)
+        sought = fixed if fixed is not None else _terms(forbidden)
         if not sought:
             return _NO_TERMS
         if not fold(completion).strip():
@@ -225,12 +235,13 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
     def multiple_choice(completion: str, answer: str | None, choices: list[str] | None = None) -> Score:
         """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
 
-        What counts as chosen, after the last ``</think>``: the letters in ``<answer>`` tags and ``\\boxed{}``; if
-        none, statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``B is correct``); if none, lines
-        that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); if none, the first and last
-        line where they begin with ``B)``, ``B.`` or ``(B)``; if none, a choice's own text as the whole answer or
-        the last line. More than one letter at the place that decides is a stuffed answer: 0.0. So is a letter with
-        another choice's text. ``A`` and ``I`` as words are no letters, and Cyrillic or Greek look-alikes are none.
+        What counts as chosen, after the last ``</think>`` and in the last 50,000 characters: the letters in
+        ``<answer>`` tags and ``\\boxed{}``; if none, statements (``the answer is (B)``, ``Answer: B``, ``I choose B``,
+        ``B is correct``); if none, lines that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``);
+        if none, the first and last line where they begin with ``B)``, ``B.`` or ``(B)``; if none, a choice's own text
+        as the whole answer or the last line. More than one letter at the place that decides is a stuffed answer: 0.0.
+        So is a letter with another choice's text. ``A`` and ``I`` as words are no letters, and Cyrillic or Greek
+        look-alikes are none.
 
         Columns: ``answer``, a letter, the index of a choice (see the setting ``first_index``) or a choice's own
         text; ``choices``, their texts in order, if the row has them. ``None`` where the row has no answer, or one
@@ -275,9 +286,11 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
 
         Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
         sum of their lengths, after NFKC, in lower case, all but letters and digits blank. It forgives slips, not facts:
-        0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``) than the other.
+        0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``, an unequal or
+        not sign) than the other.
         Columns: ``answer``, the text. ``None`` where the row has no answer.
         """
+        # audit: skip misplaced a word more or less is a slip that it forgives
         gold = _letters_only(answer) if answer else ""
         if not gold:
             return _NO_GOLD if not answer or not answer.strip() else Score(None, reason=f"{_shown(answer)}: no letter")
@@ -302,9 +315,15 @@ def _unless_denied(completion: str, answer: str, alike: float) -> Score:
     said, gold = normalise(completion), normalise(answer)
     if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
         return Score(0.0, reason="its numbers are not the answer's")
-    if len(_NEGATION.findall(said)) != len(_NEGATION.findall(gold)):
+    if _negations(completion, said) != _negations(answer, gold):
         return Score(0.0, reason="one of the two is negated")
     return Score(alike, reason=f"{alike:.2f} alike")
+
+
+def _negations(text: str, plain: str) -> int:
+    """Gives how often a text, ``plain`` when it is normalised, says not, in words or signs."""
+    signs = 0 if text.isascii() else sum(map(fold(text).count, _DENYING))
+    return signs + len(_NEGATION.findall(plain))
 
 
 @reward(score_range=(0, 1))
@@ -315,6 +334,9 @@ def edit_similarity(completion: str, answer: str | None) -> Score:
     and without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is
     alike too. Columns: ``answer``, the text. ``None`` where the row has no answer.
     """
+    # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
+    # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
+    # audit: skip lookalike a measure of likeness: it pays for what the two texts share, whatever stands around it
     gold = fold(answer).strip() if answer else ""
     if not gold:
         return _NO_GOLD
@@ -339,6 +361,8 @@ def token_f1(completion: str, answer: str | None) -> Score:
     completion has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count,
     longer answers cost precision. Columns: ``answer``, the text. ``None`` where the row has no answer.
     """
+    # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
+    # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
     gold = Counter(normal_words(answer)) if answer else Counter()
     if not gold:
         return _NO_GOLD
@@ -379,14 +403,19 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
 
         Formula: F1 = 2 m / (n + g), with m the numbers that pair off within the tolerance, each used once, n the
         completion's numbers and g the answer's: a number repeated or made up costs, and never helps. The
-        completion's list is, after the last ``</think>``, the last list in brackets that holds a number, else all
-        its numbers, line counters (``1.``, ``2.``) apart; a number after ``not`` does not match. Columns: ``answer``,
-        a list of numbers, or text that holds one. ``None`` where the row's answer has no number.
+        completion's list stands, after the last ``</think>``, in ``<answer>`` tags or ``\\boxed{}`` where there are
+        any, else anywhere; it is the list in brackets that holds a number, else all numbers there, line counters
+        (``1.``, ``2.``) apart. 0.0 for a stuffed answer (boxes or bracketed lists that differ), for a list that its
+        sentence denies (``not``, ``never``, ``anything but``, an unequal sign before it, ``is wrong`` behind it), and
+        for a text of over 100,000 characters; a number after ``not`` does not match. Columns: ``answer``, a list of
+        numbers, or text that holds one. ``None`` where the row's answer has no number.
         """
         gold = _gold_numbers(answer)
         if not gold:
             return Score(None, reason="the row's answer has no numbers")
-        said = numbers_listed(completion)
+        said, fault = numbers_listed(completion)
+        if fault:
+            return Score(0.0, reason=fault)
         if ordered:
             pairs = sum(matched_numbers([a], [b], rel, absolute) for a, b in zip(said, gold, strict=False))
         else:
@@ -401,7 +430,7 @@ def _gold_numbers(answer: list[float | str] | float | str | None) -> list[float]
     parts = answer if isinstance(answer, list) else [answer]
     numbers: list[float] = []
     for part in parts:
-        read = numbers_listed(part) if isinstance(part, str) else [] if part is None else [float(part)]
+        read = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]
         if not read or any(number != number for number in read):
             return []
         numbers += read
@@ -413,13 +442,20 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     """How far the completion's items and the answer's are the same set, 0 to 1.
 
     Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as
-    in ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's items are, after the
-    last ``</think>``, those of its last list in square brackets, else its lines with list markers, else its lines,
-    each without what stands before a colon, parted at commas, semicolons, ``and`` and ``or``. Columns: ``answer``,
-    a list of texts, or a text that lists them. ``None`` where the row's answer has no item.
+    in ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's list stands, after the
+    last ``</think>``, in ``<answer>`` tags or ``\\boxed{}`` where there are any, else anywhere; its items are those of
+    the list in square brackets, else of the lines with list markers, else of the lines, each without what stands
+    before a colon, parted at commas, semicolons, ``and`` and ``or``. 0.0 for a stuffed answer (boxes or bracketed
+    lists that differ), for a list that is denied (``not``, ``never``, ``anything but``, an unequal sign before it,
+    ``is wrong`` behind it), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or a text
+    that lists them. ``None`` where the row's answer has no item.
     """
-    gold = {normalise(item) for item in answer} - {""} if isinstance(answer, list) else items_listed(answer or "")
+    items = map(normalise, answer) if isinstance(answer, list) else items_listed(answer or "")[0]
+    gold = set(items) - {""}
     if not gold:
         return Score(None, reason="the row's answer has no items")
-    said = items_listed(completion)
+    listed, fault = items_listed(completion, gold)
+    if fault:
+        return Score(0.0, reason=fault)
+    said = set(listed)
     return _f1(len(said & gold), len(said), len(gold), "items")

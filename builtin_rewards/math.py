@@ -29,6 +29,7 @@ from builtin_rewards.quantities import (
 )
 from rewardkit import Reward, Score, reward
 
+_QUESTION_CHARS = 12
 DEADLINE_S = 30.0
 """Seconds that one call may take; a formula needs milliseconds, and the first call loads sympy."""
 
@@ -84,7 +85,7 @@ def _is_label(text: str) -> bool:
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def math_answer(completion: str, answer: str | None = None) -> Score:
+def math_answer(completion: str, answer: str | None = None, prompt: str = "") -> Score:
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
     Column ``answer``: a number, fraction, percentage, amount with a unit, word, choice letter, or anything that
@@ -103,6 +104,7 @@ def math_answer(completion: str, answer: str | None = None) -> Score:
     - Formulas are compared by math-verify, with the stricter rules of
       :func:`builtin_rewards.formulas.same_formula`. One beyond its bounds (length, depth, exponents such as
       ``9**9**9``, factorials) scores 0.0 and is never evaluated.
+    - A verbatim copy of the prompt in the completion is not read.
     - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of
       other scripts and letters that only look alike.
 
@@ -112,7 +114,7 @@ def math_answer(completion: str, answer: str | None = None) -> Score:
     gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
     if isinstance(gold, str):
         return Score(None, reason=gold)
-    found = extract_answer(completion)
+    found = extract_answer(_without_prompt(completion, prompt))
     if found.answer is None or found.problem:
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
@@ -121,6 +123,12 @@ def math_answer(completion: str, answer: str | None = None) -> Score:
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
+
+
+def _without_prompt(completion: str, prompt: str) -> str:
+    """Takes copies of the question out of a completion: who repeats it has not answered it."""
+    asked = prompt.strip()
+    return completion.replace(asked, " ") if len(asked) >= _QUESTION_CHARS and " " in asked else completion
 
 
 def _no_answer(found: Extraction) -> str:
@@ -200,6 +208,7 @@ def _number_text(text: str) -> str:
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _UNREADABLE_PROSE = re.compile(
     r"\b(?:not|never|cannot|neither|nor|or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|"
+    r"but|except|other than|"
     r"(?:more|less|fewer|greater|larger|smaller|higher|lower) than)\b|n't\b|[\\^_<>|]|[-+*/]\s*$|\w[-+*/^(]$",
     re.IGNORECASE,
 )
@@ -251,7 +260,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
             raise ValueError(f"numeric_close: {name} is a finite number of at least 0, not {bound!r}")
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-    def numeric_close(completion: str, answer: str | None = None) -> Score:
+    def numeric_close(completion: str, answer: str | None = None, prompt: str = "") -> Score:
         """1.0 if the completion's final number is within a tolerance of the gold one, otherwise 0.0.
 
         Formula: ``|given - gold| <= max(rel * |gold|, abs)``, as in Python's ``math.isclose`` with the gold as the
@@ -267,7 +276,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         wanted = _value(gold.text, gold.unit)
         if wanted is None:
             return Score(None, reason=f"the gold is no number: {_shown(gold.text)}")
-        found = extract_answer(completion)
+        found = extract_answer(_without_prompt(completion, prompt))
         if found.answer is None or found.problem:
             return Score(0.0, reason=_no_answer(found))
         if found.stuffed:

@@ -73,6 +73,9 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
         empty completion, and unread for one over 20,000 characters that is 50 times as long as its reference.
         Columns: ``answer``, a reference or a list of them. ``None`` where the row has none.
         """
+        # audit: skip echo a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
         references = _references(answer)
         if not references:
             return _NO_GOLD
@@ -112,6 +115,10 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
         that is 50 times as long as its reference. Columns: ``answer``, a reference or a list of them. ``None`` where
         the row has none.
         """
+        # audit: skip echo a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip stuffing a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
         references = _references(answer)
         if not references:
             return _NO_GOLD
@@ -169,6 +176,9 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
         that is 50 times as long as its reference. Columns: ``answer``, a reference or a list of them. ``None`` where
         the row has none, or none with a Latin letter or a digit.
         """
+        # audit: skip echo a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
         references = _references(answer)
         if not references:
             return _NO_GOLD

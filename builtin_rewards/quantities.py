@@ -344,7 +344,7 @@ def _harmless(rest: str) -> bool:
 
 
 _UNSURE_TEXT = """
-or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps
+or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps but except
 """
 _UNSURE = frozenset(_UNSURE_TEXT.split())
 

@@ -90,3 +90,9 @@ def test_in_the_runtime_groups_come_whole() -> None:
         batch = runtime.score(rollouts)
     assert batch.scores["diversity"] == [0.5, 0.5, 1.0]
     assert batch.scores["rank_by_length"] == [0.75, 0.75, 0.0]
+
+
+def test_diversity_reads_the_beginning() -> None:
+    """What stands behind the first 20,000 characters makes no difference."""
+    same = "a b c d " * 2500
+    assert values(diversity, [same + "x y z", same + "u v w"]) == [0.0, 0.0]

@@ -63,6 +63,10 @@ HOSTILE = {
 }
 
 
+def column(made: Any) -> str:
+    return "forbidden" if made is contains_none else "answer"
+
+
 def value(made: Any, completion: str, **columns: Any) -> float | None:
     score = made(completion=completion, **columns).value
     return None if score is None else float(score)
@@ -72,7 +76,7 @@ def value(made: Any, completion: str, **columns: Any) -> float | None:
 @pytest.mark.parametrize("made", EVERY, ids=lambda made: made.name)
 def test_hostile_completions_earn_nothing(made: Any, completion: str) -> None:
     """No completion crashes a reward, and none without the answer is paid."""
-    scored = made(completion=completion, answer=GOLDS.get(made.name, "Paris, France"))
+    scored = made(completion=completion, **{column(made): GOLDS.get(made.name, "Paris, France")})
     if made is contains_none and fold(completion).strip():
         assert scored.value == 1.0
     else:
@@ -85,7 +89,7 @@ def test_hostile_completions_earn_nothing(made: Any, completion: str) -> None:
 @pytest.mark.parametrize("answer", ["", None, "null", "  "], ids=["empty", "none", "null", "blank"])
 def test_rows_without_an_answer_are_skipped(made: Any, answer: str | None) -> None:
     """A missing gold is not the completion's fault."""
-    assert made(completion="anything", answer=answer).value is None
+    assert made(completion="anything", **{column(made): answer}).value is None
 
 
 @pytest.mark.parametrize("made", EVERY, ids=lambda made: made.name)
@@ -283,7 +287,7 @@ def test_containing_by_settings() -> None:
     ],
 )
 def test_containing_none(completion: str, score: float) -> None:
-    assert value(contains_none, completion, answer=["cat", "cow"]) == score
+    assert value(contains_none, completion, forbidden=["cat", "cow"]) == score
 
 
 CITIES = ["Rome", "Paris", "London", "A city in Spain"]
@@ -551,7 +555,8 @@ def test_token_f1_is_squads(completion: str, answer: str) -> None:
         ("1, 2 and 3", "1, 2, 3", 1.0),
         ("The roots are\n- 1\n- 2\n- 3", [1, 2, 3], 1.0),
         ("1. 10\n2. 20\n3. 30", [10, 20, 30], 1.0),
-        ("first [9], then [1, 2, 3].", [1, 2, 3], 1.0),
+        ("first [9], then [1, 2, 3].", [1, 2, 3], 0.0),
+        ("first [3, 2, 1], then [1, 2, 3].", [1, 2, 3], 1.0),
         ("\\{1, 2, 3\\}", [1, 2, 3], 1.0),
         ("<think>[7]</think> [1, 2, 3]", [1, 2, 3], 1.0),
         ("[1, 2]", [1, 2, 3], 0.8),
@@ -569,6 +574,28 @@ def test_token_f1_is_squads(completion: str, answer: str) -> None:
         ("[[1, 2], [3]]", [1, 2, 3], 1.0),
         ("none", [1], 0.0),
         ("1/0", [1], 0.0),
+        ("<answer>[1, 2]</answer>", [1, 2], 1.0),
+        ("It is $\\boxed{\\{1, 2\\}}$.", [1, 2], 1.0),
+        ("<answer>\\boxed{[1, 2]}</answer>", [1, 2], 1.0),
+        ("\\boxed{[1, 2]}, that is \\boxed{1, 2}", [1, 2], 1.0),
+        ("I am not sure. The answer is [1, 2].", [1, 2], 1.0),
+        ("There is nothing wrong here:\n\n[1, 2]", [1, 2], 1.0),
+        ("\\boxed{\\frac{1}{2}, 3}", [0.5, 3], 1.0),
+        ("\\boxed{[3]} [1, 2]", [1, 2], 0.0),
+        ("\\boxed{[3]} \\boxed{[1, 2]}", [1, 2], 0.0),
+        ("<answer>[3], [1, 2]</answer>", [1, 2], 0.0),
+        ("<answer>none</answer> [1, 2]", [1, 2], 0.0),
+        ("The answer is not [1, 2].", [1, 2], 0.0),
+        ("The answer is not\n[1, 2].", [1, 2], 0.0),
+        ("The answer isn\u2019t \\boxed{[1, 2]}", [1, 2], 0.0),
+        ("Anything but 1, 2", [1, 2], 0.0),
+        ("[1, 2] is wrong.", [1, 2], 0.0),
+        ("\\boxed{[1, 2]} is not the answer", [1, 2], 0.0),
+        ("\u2260[1, 2]", [1, 2], 0.0),
+        ("\\boxed{\\neq [1, 2]}", [1, 2], 0.0),
+        ("[1\u0336, 2\u0336]", [1, 2], 0.0),
+        ("un[1, 2]ish", [1, 2], 0.0),
+        ("[1, 2]" + " " * 100_000, [1, 2], 0.0),
         ("1", "no number", None),
         ("1", [], None),
         ("1", "1/0", None),
@@ -599,6 +626,16 @@ def test_numbers_in_order_and_within_tolerance() -> None:
         ("red", ["red", "green", "green"], 2 / 3),
         ("red, a, b, c, d, e, f, g", ["red"], 2 / 9),
         ("not red", ["red"], 0.0),
+        ("\\boxed{\\text{red, green}}", ["red", "green"], 1.0),
+        ("<answer>red, green</answer>", ["red", "green"], 1.0),
+        ("not red, green", ["not red", "green"], 1.0),
+        ("not red, green", ["red", "green"], 0.0),
+        ("red, green is wrong", ["red", "green"], 0.0),
+        ("anything but [red, green]", ["red", "green"], 0.0),
+        ("[blue], [red, green]", ["red", "green"], 0.0),
+        ("[red, green], [green, red]", ["red", "green"], 1.0),
+        ("\\boxed{blue} [red, green]", ["red", "green"], 0.0),
+        ("\u2260red, green", ["red", "green"], 0.0),
         ("", ["red"], 0.0),
         ("red", [], None),
         ("red", ["  "], None),
@@ -618,3 +655,23 @@ def test_in_the_runtime_columns_are_texts() -> None:
     assert batch.scores["multiple_choice"] == [1.0, 0.0]
     assert batch.scores["contains_any"] == [0.0, 0.0]
     assert batch.scores["near"] == [0.0, 1.0]
+
+
+def test_long_runs_of_combining_marks_are_cut() -> None:
+    """Thirty marks in a row stay; what becomes a mark counts as one."""
+    assert len(fold("q" + "\u0315\u0300" * 20_000)) == 31
+    assert len(fold("q" + "\uff9e\u0315" * 20_000)) == 31
+    assert fold("e\u0301") == "\u00e9"
+
+
+@pytest.mark.parametrize("sign", ["\u2260", "\u00ac", "=\u0338"])
+def test_signs_deny_what_they_stand_before(sign: str) -> None:
+    """An unequal sign says not; where the answer has it too, it is the same."""
+    assert value(fuzzy_match, f"{sign}Paris", answer="Paris") == 0.0
+    assert value(fuzzy_match, f"{sign}Paris", answer=f"{sign} Paris") == 1.0
+
+
+def test_choices_stand_in_the_last_characters() -> None:
+    """A choice far before the end of a long text does not count."""
+    assert value(multiple_choice, "Answer: A\n" + "no\n" * 20_000 + "Answer: B", answer="B") == 1.0
+    assert value(multiple_choice, "Answer: B\n" + "no\n" * 20_000, answer="B") == 0.0
