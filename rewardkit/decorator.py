@@ -62,6 +62,11 @@ class Reward(Composable, Generic[P, R]):
         return self.spec.function
 
     @property
+    def inner(self) -> tuple[Reward[..., Any], ...]:
+        """The rewards that its function calls itself, at any depth; what defines them travels to workers with it."""
+        return ()
+
+    @property
     def version(self) -> str:
         """Fingerprint of code and options, 12 hexadecimal digits."""
         return self.spec.version
@@ -211,6 +216,7 @@ def group_reward(function: Callable[P, R] | None = None, /, **options: Any) -> A
 
     It takes ``completions``, a list, and returns a list of as many scores; ``prompt``, ``step``,
     ``epoch``, ``example`` and the columns are those of the group, whose rollouts share prompt and row.
+    An exception in a score's place says that scoring that one completion failed; raising fails them all.
 
     >>> @group_reward
     ... def shortest(completions: list[str]) -> list[float]:

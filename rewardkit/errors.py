@@ -91,7 +91,13 @@ class InfrastructureError(RewardError):
 
     A reward may raise it too, where what it depends on (a server, a database) cannot be reached: that
     call's cause is then ``infrastructure``, it is tried again, and no default is held against the completion.
+
+    Attributes:
+        retry: Whether the runtime is to try the call again. A reward that has made tries of its own raises a
+            subclass that says ``False``, or sets it so, lest tries multiply.
     """
+
+    retry: bool = True
 
 
 class RewardFailedError(RewardError):

@@ -16,7 +16,7 @@ from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward, as_reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
 from rewardkit.source import TextReward
-from rewardkit.transport import load_file, own_traceback
+from rewardkit.transport import load_file, locate, own_traceback
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -96,16 +96,17 @@ def rewards_in(module: ModuleType) -> list[Composable]:
     """Gives the rewards and compositions that a module defines, in the order of their definition.
 
     A reward imported from elsewhere is not the module's own. Where the module composes its rewards,
-    the compositions stand beside them. Of compositions and rewards given as text the origin is not known.
+    the compositions stand beside them. Of compositions, rewards given as text, and rewards that were made by
+    calling another with settings, the origin is not known: they count as the module's.
     """
-    found: dict[Composable, None] = {}
-    for value in vars(module).values():
-        own = isinstance(value, Composite | TextReward) or (
-            isinstance(value, Reward) and value.spec.function.__module__ == module.__name__
-        )
-        if own:
-            found[value] = None
-    return list(found)
+    return list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
+
+
+def _is_own(value: object, module: ModuleType) -> bool:
+    if not isinstance(value, Reward):
+        return isinstance(value, Composite)
+    function = value.spec.function
+    return isinstance(value, TextReward) or function.__module__ == module.__name__ or locate(value, function) is None
 
 
 def _import(name: str, reference: str) -> ModuleType:

@@ -6,7 +6,6 @@ The signature is read once, at decoration. At call time :meth:`RewardSpec.bind` 
 from __future__ import annotations
 
 import copy
-import hashlib
 import inspect
 import json
 import sys
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
+from rewardkit.fingerprint import fingerprint
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import completion_text, conversation, prompt_text
 from rewardkit.types import Arrived, Rollout
@@ -85,8 +85,8 @@ class RewardSpec:
         options: What the author asked of the runtime.
         parameters: The plan, in the order of the signature.
         rest: Fills ``**columns``; ``None`` where the function takes none.
-        version: Fingerprint of code and options, 12 hexadecimal digits. It covers the function itself
-            and the plain values it closes over, not other functions that it calls.
+        version: Fingerprint of code, settings and options, 12 hexadecimal digits; see
+            :func:`~rewardkit.fingerprint.fingerprint`.
         is_async: Whether the function is an ``async def``.
         hints: The parameters' annotations, resolved.
         always: Names and fillers of the parameters that every call fills.
@@ -222,7 +222,7 @@ def build_spec(
             parameters.append(Parameter(parameter.name, False, True, None, fill, supplied=True))
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
-    return RewardSpec(function, kind, options, tuple(parameters), rest, _version(function, options), is_async, hints)
+    return RewardSpec(function, kind, options, tuple(parameters), rest, fingerprint(function, options), is_async, hints)
 
 
 def _concurrency(options: RewardOptions, is_async: bool) -> int:
@@ -369,33 +369,3 @@ def _coercer(annotation: Any, reward: str, parameter: str) -> Coercer:
         return build_coercer(annotation)
     except RewardDefinitionError as reason:
         raise RewardDefinitionError(f"reward {reward!r}, parameter {parameter!r}: {reason}") from reason
-
-
-def _version(function: Callable[..., Any], options: RewardOptions) -> str:
-    digest = hashlib.sha256(repr(options).encode())
-    target = inspect.unwrap(function)
-    text = getattr(target, "source_text", None)
-    if isinstance(text, str):  # a function given as text: its code is the text
-        digest.update(f"{target.__name__}\0{text}".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()[:12]
-    _hash_code(digest, getattr(target, "__code__", None) or getattr(type(target).__call__, "__code__", None))
-    plain = (str, int, float, bool, bytes, tuple, type(None))
-    held = [getattr(target, "__defaults__", None), getattr(target, "__kwdefaults__", None)]
-    held += [value for value in _closure(target).values() if isinstance(value, plain)]
-    digest.update(repr(held).encode())
-    return digest.hexdigest()[:12]
-
-
-def _hash_code(digest: Any, code: types.CodeType | None) -> None:
-    """Feed a code object's meaning, not its line numbers, to the digest."""
-    if code is None:
-        return
-    digest.update(code.co_code)
-    digest.update(repr(code.co_names).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            _hash_code(digest, constant)
-        elif isinstance(constant, frozenset):
-            digest.update(repr(sorted(map(repr, constant))).encode())
-        else:
-            digest.update(repr(constant).encode())

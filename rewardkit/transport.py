@@ -68,7 +68,8 @@ def dumps(thing: Any, reward: Any) -> bytes:
     Raises:
         RewardTransportError: It holds something that cannot travel; says what and the remedy.
     """
-    by_value = _own_modules(reward.spec.function)
+    functions = [one.spec.function for one in (reward, *reward.inner)]
+    by_value = list({module.__name__: module for each in functions for module in _own_modules(each)}.values())
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
     try:

@@ -11,6 +11,7 @@ it is run is rewardkit's.
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import time
 from collections import deque
@@ -277,6 +278,17 @@ class RewardAdapter:
             if lost or name in self._lost:
                 self._lost.add(name)  # from then on also when 0, or TRL's mean would be over the bad steps alone
                 yield f"reward_infrastructure/{name}", lost / len(outcomes)
+            for metric, values in _said(outcomes).items():
+                yield f"reward_metrics/{name}/{metric}", math.fsum(values) / len(values)
+
+
+def _said(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
+    """Gives the metrics that a reward's scores came with, each with its values."""
+    found: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        for metric, value in outcome.metrics.items():
+            found.setdefault(metric, []).append(value)
+    return found
 
 
 def _is_unknown(outcome: Outcome) -> bool:

@@ -5,6 +5,7 @@ What comes out is a *finding*, a list that is JSON as it stands, for it may have
     [0, score]  [0, score, reason, metrics]     scored
     [1]         [1, reason, metrics]            skipped
     [2, cause, error, traceback]                failed
+    [2, cause, error, traceback, True]          failed, and not to be tried again
     [3, [finding, ...]]                         a group, one finding a rollout
 """
 
@@ -74,6 +75,11 @@ def decode(answer: Any) -> Finding:
     return [SCORED, answer] if type(answer) is float else answer
 
 
+def is_final(finding: Finding) -> bool:
+    """Whether a finding is a failure that says itself that another attempt is of no use."""
+    return finding[0] == FAILED and len(finding) > 4
+
+
 def judge(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
     """Gives the finding that a returned value makes: a score, a skip, or ``bad_return``."""
     try:
@@ -124,7 +130,7 @@ def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:
         return _bad(f"returned {_shown(value)}; expected a list of {rollouts} scores{_hint(value)}")
     if len(value) != rollouts:
         return _bad(f"returned {len(value)} scores for a group of {rollouts} completions")
-    return [GROUP, [_one(options, one) for one in value]]
+    return [GROUP, [_raised(one, 0) if isinstance(one, Exception) else _one(options, one) for one in value]]
 
 
 def _number(value: Any) -> float | None:
@@ -146,10 +152,13 @@ def _hint(value: Any) -> str:
     return ""
 
 
-def _raised(error: BaseException) -> Finding:
-    for kind, cause in ((CoercionError, Cause.COERCION), (InfrastructureError, Cause.INFRASTRUCTURE)):
-        if isinstance(error, kind):
-            return [FAILED, cause.value, _clean(str(error), _MAX_ERROR_CHARS), None]
+def _raised(error: BaseException, ours: int = 1) -> Finding:
+    """Gives the finding that an error makes; its first frames, so many of ours, are left out."""
+    if isinstance(error, CoercionError):
+        return [FAILED, Cause.COERCION.value, _clean(str(error), _MAX_ERROR_CHARS), None]
+    if isinstance(error, InfrastructureError):
+        final = [] if error.retry else [True]
+        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(str(error), _MAX_ERROR_CHARS), None, *final]
     if isinstance(error, RewardTextError):
         trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
         return [FAILED, error.cause, _clean(error.words, _MAX_ERROR_CHARS), trace]
@@ -157,7 +166,7 @@ def _raised(error: BaseException) -> Finding:
         words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(error, MemoryError):
             words += _memory_limit()
-        frames = traceback.extract_tb(error.__traceback__)[1:][-_MAX_FRAMES:]  # the first is our own
+        frames = traceback.extract_tb(error.__traceback__)[ours:][-_MAX_FRAMES:]
         trace = "".join(traceback.format_list(frames)) or None
     except BaseException as worse:  # an error whose own __str__ raises
         words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None

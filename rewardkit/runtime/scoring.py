@@ -153,7 +153,7 @@ class Scoring:
             outcomes = self._read(call, result)
             cause = outcomes[0].cause
             if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
-                given_up = result.status is CallStatus.INFRASTRUCTURE
+                given_up = result.status is CallStatus.INFRASTRUCTURE or _is_final(result)
                 delay_s = None if given_up else delay_before_next(options, cause, call.attempts)
                 if delay_s is not None:
                     again.append((delay_s, call))
@@ -244,6 +244,10 @@ class Scoring:
                 raise InfrastructureError(f"reward {reward.name!r}: {len(column) - len(complete)} outcomes are missing")
             columns[reward] = complete
         return columns
+
+
+def _is_final(result: CallResult) -> bool:
+    return result.status is CallStatus.ANSWERED and found.is_final(found.decode(result.answer))
 
 
 def _outcome(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import pickle
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -97,6 +101,59 @@ def test_callable_objects_and_partials_are_rewards() -> None:
     assert ("Callable_", 4.5) == (made.name, made(completion="", answer="4"))
     part = reward(functools.partial(_of, 2.0))
     assert ("_of", 2.0) == (part.name, part(completion=""))
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A reward's function with settings."""
+
+    weights: dict[str, float]
+    pattern: re.Pattern[str]
+    inner: Reward[..., Any]
+
+    def __call__(self, completion: str) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"weights": {"a": 1.0}}, {"weights": {"a": 2.0}}),
+        ({"pattern": re.compile("a")}, {"pattern": re.compile("a", re.IGNORECASE)}),
+        ({"inner": exact}, {"inner": exact.with_options(timeout_s=5)}),
+    ],
+    ids=["a mapping", "a pattern", "a reward"],
+)
+def test_the_version_follows_settings_that_are_objects(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """A called object's fields count, and so do objects that a function closes over, the same in a new process."""
+
+    def make(settings: dict[str, Any]) -> tuple[str, str]:
+        usual = {"weights": {}, "pattern": re.compile("x"), "inner": exact}
+        scorer = Scorer(**{**usual, **settings})
+
+        def closed(completion: str) -> float:
+            return scorer(completion)
+
+        return reward(name="scorer")(scorer).version, reward(closed).version
+
+    assert make(one) == make(dict(one))
+    assert all(first != second for first, second in zip(make(one), make(other), strict=True))
+
+
+def test_the_version_is_the_same_in_another_process() -> None:
+    """Sets and objects without a meaning of their own do not make it depend on hash seeds or addresses."""
+    text = (
+        "from rewardkit import reward\nheld = ({'a', 'b', 'c'}, object(), {'x': len})\n"
+        "def make(held):\n    def f(completion: str) -> float:\n        return float(len(held))\n    return f\n"
+        "print(reward(make(held)).version)"
+    )
+    versions = {
+        subprocess.run(
+            [sys.executable, "-c", text], env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True
+        ).stdout
+        for seed in "123"
+    }
+    assert 1 == len(versions)
 
 
 def test_the_version_follows_code_options_and_what_is_closed_over() -> None:

@@ -472,6 +472,15 @@ def test_shares_of_failures_and_the_slow_end_of_the_times_are_logged() -> None:
     assert expected == asked.metrics
 
 
+def test_metrics_of_scores_are_logged_as_means() -> None:
+    """Each over the completions that have it; one that no score came with in a step is not logged in it."""
+    outcomes = [_outcome(metrics={"distance": 1.0, "right": 1.0}), _outcome(metrics={"distance": 4.0}), _outcome()]
+    asked = step(["x"] * 3)
+    asked.ask_all(faked(length=outcomes))
+    said = {name: values for name, values in asked.metrics.items() if name.startswith("reward_metrics/")}
+    assert {"reward_metrics/length/distance": [2.5], "reward_metrics/length/right": [1.0]} == said
+
+
 def test_calls_lost_to_infrastructure_are_logged_from_the_first_on() -> None:
     """They count as errors too; once there was one, steps without any say 0."""
     lost = _outcome(Cause.INFRASTRUCTURE, score=None)

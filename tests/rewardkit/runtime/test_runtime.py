@@ -137,6 +137,29 @@ def test_leaving_a_stream_early_frees_the_runtime() -> None:
         assert [3.0] == runtime.score([Rollout("p", "abc")]).scores["slow"]
 
 
+def test_an_error_in_a_group_rewards_list_fails_its_own_completion() -> None:
+    """An exception in a score's place is that completion's failure, of the cause that raising it has."""
+
+    @group_reward(default=-1.0)
+    def ranked(completions: list[str]) -> list[Any]:
+        def one(text: str) -> Any:
+            try:
+                return {"lost": InfrastructureError("no answer"), "none": None}.get(text) or 1 / (text != "odd")
+            except ZeroDivisionError as odd:
+                return odd
+
+        return [one(text) for text in completions]
+
+    texts = ["good", "odd", "lost"]
+    for lane in ("worker", "inline"):
+        with Runtime([ranked], lane=lane, workers=1, max_infrastructure_rate=1) as runtime:
+            good, odd, lost = runtime.score([Rollout("p", text) for text in texts])["ranked"]
+        assert (Status.SCORED, 1.0) == (good.status, good.score)
+        assert (Cause.EXCEPTION, -1.0, "ZeroDivisionError: division by zero") == (odd.cause, odd.score, odd.error)
+        assert "in one" in (odd.traceback or "")
+        assert (Cause.INFRASTRUCTURE, None, "no answer") == (lost.cause, lost.score, lost.error)
+
+
 def test_a_group_reward_sees_all_completions_of_its_prompt() -> None:
     """Rollouts are grouped by prompt and row, wherever they stand in the batch."""
 
@@ -601,6 +624,27 @@ def test_a_reward_that_cannot_reach_its_server_is_infrastructure(tmp_path: Path)
         assert (Status.SCORED, 3) == (first.status, first.attempts)
         assert (Cause.INFRASTRUCTURE, None, 3) == (second.cause, second.score, second.attempts)
         assert "the judge does not answer" == second.error
+
+
+def test_a_reward_that_has_tried_itself_is_not_tried_again() -> None:
+    """An InfrastructureError that says ``retry = False`` is settled at its first attempt, in a group too."""
+
+    class Unreachable(InfrastructureError):
+        retry = False
+
+    @reward(retries=3)
+    def judged(completion: str) -> float:
+        raise Unreachable("asked four times")
+
+    @group_reward
+    async def ranked(completions: list[str]) -> list[float]:
+        raise Unreachable("asked four times")
+
+    for lane in ("worker", "inline"):
+        with Runtime([judged, ranked], lane=lane, workers=1, max_infrastructure_rate=1) as runtime:
+            batch = runtime.score([Rollout("p", "a")])
+        for outcome in (batch["judged"][0], batch["ranked"][0]):
+            assert (Cause.INFRASTRUCTURE, 1, "asked four times") == (outcome.cause, outcome.attempts, outcome.error)
 
 
 def test_equal_rows_are_one_group_whatever_their_objects() -> None:
