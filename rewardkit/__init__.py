@@ -18,7 +18,7 @@ from rewardkit.errors import (
     RewardTransportError,
     RuntimeClosedError,
 )
-from rewardkit.options import RewardOptions
+from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.scoring import Finished
@@ -38,6 +38,7 @@ __all__ = [
     "Kind",
     "Message",
     "MissingColumnError",
+    "OnInfrastructure",
     "Outcome",
     "PackageInstallError",
     "Reward",

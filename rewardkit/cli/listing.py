@@ -25,7 +25,7 @@ def list_command(
 ) -> None:
     """Show rewards: name, kind, the columns they need, and what they say of themselves.
 
-    A column in brackets is optional: the reward has a default for it.
+    A column in brackets is optional: the reward has a default for it. Without REWARDS each has one line.
 
     Examples: [bold]rewardkit list[/], [bold]rewardkit list my_rewards.py --json[/]
     """
@@ -35,7 +35,7 @@ def list_command(
 
         typer.echo(json.dumps(described, ensure_ascii=False, indent=2))
     elif described:
-        _print_table(described)
+        _print_table(described) if rewards is not None else _print_lines(described)
     else:
         typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
 
@@ -81,6 +81,18 @@ def _installed() -> list[dict[str, Any]]:
             described = {"name": name, "kind": "unavailable", "columns": [], "optional_columns": [], "doc": str(fault)}
         found.append({**described, "name": name, "from": point.value})
     return found
+
+
+def _print_lines(described: list[dict[str, Any]]) -> None:
+    """Print a line a reward; the end of a long description is left out."""
+    from rewardkit.cli.screen import screen
+
+    console = screen()
+    widest = max(len(one["name"]) for one in described)
+    for one in described:
+        words = f"({one['kind']}) {one['doc']}" if one["kind"] != "single" else one["doc"]
+        console.print(f"{one['name']:{widest}}  {words}", markup=False, no_wrap=True, overflow="ellipsis")
+    typer.echo("rewardkit list NAME shows a reward's columns and its whole description")
 
 
 def _print_table(described: list[dict[str, Any]]) -> None:

@@ -393,6 +393,9 @@ def test_list_shows_what_packages_offer(work: Path, monkeypatch: pytest.MonkeyPa
     assert (told["good"]["kind"], told["good"]["from"]) == ("single", "offered:correct")
     assert told["bad"]["kind"] == "unavailable"
     assert "missing" in told["bad"]["doc"]
+    lines = _run("list")[1].splitlines()
+    assert [1, 1] == [sum(line.startswith(name) for line in lines) for name in ("good ", "bad ")]
+    assert all(len(line) <= 100 for line in lines)
 
 
 def test_list_of_a_wrong_file_is_a_mistake(work: Path) -> None:
