@@ -1,0 +1,48 @@
+"""Language models as judges: graders, comparers, juries and chains of them, each a reward as any other.
+
+``llm`` grades one completion by a ``rubric``, ``pairwise`` compares those of a group, ``jury`` makes one score of
+several judges, ``fallback`` asks the next where one cannot answer. ``model`` is what they share: a question from its
+cache key to the verdict that was read; ``endpoint`` is how a server is asked.
+"""
+
+from builtin_rewards.judge.agreement import Reduction
+from builtin_rewards.judge.budget import Budget
+from builtin_rewards.judge.cache import JudgeCache
+from builtin_rewards.judge.endpoint.endpoint import Load
+from builtin_rewards.judge.endpoint.retry import RetryPolicy
+from builtin_rewards.judge.errors import (
+    BudgetSpentError,
+    Fault,
+    JudgeError,
+    JudgeReplyError,
+    JudgeSetupError,
+    JudgeUnavailableError,
+)
+from builtin_rewards.judge.fallback import Fallback
+from builtin_rewards.judge.jury import Jury
+from builtin_rewards.judge.llm import LLMJudge
+from builtin_rewards.judge.pairwise import PairwiseJudge
+from builtin_rewards.judge.prices import Price
+from builtin_rewards.judge.prompt import Template
+from builtin_rewards.judge.rubric import Criterion
+
+__all__ = [
+    "Budget",
+    "BudgetSpentError",
+    "Criterion",
+    "Fallback",
+    "Fault",
+    "JudgeCache",
+    "JudgeError",
+    "JudgeReplyError",
+    "JudgeSetupError",
+    "JudgeUnavailableError",
+    "Jury",
+    "LLMJudge",
+    "Load",
+    "PairwiseJudge",
+    "Price",
+    "Reduction",
+    "RetryPolicy",
+    "Template",
+]

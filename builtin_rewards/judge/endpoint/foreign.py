@@ -1,0 +1,308 @@
+"""The border to the client library: its completions become a Reply, its errors become ours, and no key passes.
+
+Owns what a foreign error means (its Fault), the words for it, and how a completion is read that may lack any part.
+Leaves the sending to ``client``, what is tried again to ``retry``, and whether a reply is a verdict to ``verdict``.
+
+What is raised here has neither cause nor context: an error of the library carries the request, and with it the key.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from builtin_rewards.judge.endpoint.values import Reply, Token, Usage
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+
+FAULTS = {
+    "openai.APIConnectionError": Fault.CONNECTION,
+    "openai.APITimeoutError": Fault.CONNECTION,
+    "openai.WebSocketConnectionClosedError": Fault.CONNECTION,
+    "openai.WebSocketQueueFullError": Fault.CONNECTION,
+    "openai.APIResponseValidationError": Fault.NOT_A_COMPLETION,
+    "openai.APIError": Fault.SERVER_ERROR,
+    "openai.LengthFinishReasonError": Fault.TRUNCATED,
+    "openai.ContentFilterFinishReasonError": Fault.CONTENT_FILTER,
+    "openai.InvalidWebhookSignatureError": Fault.REJECTED,
+    "openai.SubjectTokenProviderError": Fault.REJECTED,
+    "openai.OpenAIError": Fault.REJECTED,
+    "httpx2.HTTPError": Fault.CONNECTION,
+    "httpx.HTTPError": Fault.CONNECTION,
+    "pydantic_core.ValidationError": Fault.NOT_A_COMPLETION,
+    "json.JSONDecodeError": Fault.NOT_A_COMPLETION,
+    "builtins.OSError": Fault.CONNECTION,
+    "builtins.RuntimeError": Fault.CONNECTION,
+    "builtins.Exception": Fault.REJECTED,
+}
+"""What a foreign error means, by package and class; the nearest base class counts. Those with a status go by that.
+
+A ``RuntimeError`` is a transport's, as is that of a closed event loop. What is not known here is not tried again: most
+likely an option that the library does not take.
+"""
+
+_NOT_REACHED = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "PoolTimeout",
+        "LocalProtocolError",
+        "UnsupportedProtocol",
+        "ConnectionRefusedError",
+    }
+)
+"""Transport errors that are raised before a request is out."""
+
+_HELP = {
+    Fault.CONNECTION: "check that the server runs, that base_url is right, and raise read_timeout_s if it is slow",
+    Fault.RATE_LIMIT: "allow fewer requests at once or a minute",
+    Fault.SERVER_ERROR: "the fault is the server's; a fallback keeps the run going",
+    Fault.QUOTA: "raise the account's limit, or give the judge a fallback",
+    Fault.REJECTED: "the request is at fault; read the server's words and the options",
+    Fault.NOT_A_COMPLETION: "check base_url, which mostly ends with /v1",
+    Fault.TRUNCATED: "raise max_tokens",
+    Fault.CONTENT_FILTER: "the provider's filter ended the reply; give the judge a fallback",
+}
+
+_HELP_BY_STATUS = {
+    **dict.fromkeys(range(300, 400), "set base_url to where the API is"),
+    401: "check the key in the environment variable that key_env names",
+    403: "the key may not use this model, or not from here",
+    404: "check the model's name, and base_url, which mostly ends with /v1",
+    413: "let the prompt's parts be cut shorter",
+}
+
+_MASK = r"[*.\u2022]{2,}|\u2026"
+_WORD = re.compile(rf"[\w\-+/=~]+(?:(?:{_MASK})[\w\-+/=~]*)?|(?:{_MASK})[\w\-+/=~]+")
+"""A word that may be part of a key, with the middle or the start of it masked."""
+
+_FORMAT_WORDS = re.compile(
+    r"response[ _-]?format|json[ _-]?(schema|object)|schema|guided|grammar|structured[ _-]?output"
+    r"|(not|un)[ -]?supported|not[ -]support",
+    re.IGNORECASE,
+)
+_MAX_WORDS = 300
+SHORTEST_KEY = 8
+"""Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who is asked, for messages, and what must not be in them.
+
+    Attributes:
+        server: The server's address, or what stands in for it.
+        model: The model's name.
+        key: The key that the server was sent; ``None`` where there is none.
+    """
+
+    server: str
+    model: str
+    key: str | None = field(default=None, repr=False)
+
+    def error(self, fault: Fault, what: str, status: int | None = None) -> JudgeError:
+        """Gives our error for one request that was sent."""
+        kind = JudgeReplyError if fault in (Fault.TRUNCATED, Fault.CONTENT_FILTER) else JudgeUnavailableError
+        advice = _HELP_BY_STATUS.get(status or 0, _HELP[fault])
+        error = kind(scrub(f"{self.server}, model {self.model!r}: {what}; {advice}", self.key), fault)
+        error.status = status
+        error.requests = 1
+        return error
+
+
+def scrub(text: str, key: str | None) -> str:
+    """Takes a key out of a text: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``.
+
+    >>> scrub("Incorrect API key provided: sk-ab***xyz.", "sk-abcdefghuvwxyz")
+    'Incorrect API key provided: [key].'
+    """
+    text = re.sub(r"(?i)\b(bearer\s+)[^\s'\"]+", r"\1[key]", text)
+    text = re.sub(r"\bsk-[\w-]{8,}", "[key]", text)
+    if key is None or len(key) < SHORTEST_KEY:
+        return text
+    text = text.replace(key, "[key]")
+    return _WORD.sub(lambda found: _masked(found[0], key), text)
+
+
+def _masked(word: str, key: str) -> str:
+    start, *ends = re.split(_MASK, word)
+    part_of_key = len(start) >= SHORTEST_KEY and start in key
+    mask_of_key = bool(ends) and ((start and key.startswith(start)) or (len(ends[-1]) > 1 and key.endswith(ends[-1])))
+    return "[key]" if part_of_key or mask_of_key else word
+
+
+def fault_of_status(status: int, code: str = "") -> Fault:
+    """Gives what an HTTP status means; 402 is how some providers say that the account is empty."""
+    if status == 402 or code == "insufficient_quota":
+        return Fault.QUOTA
+    if status == 429:
+        return Fault.RATE_LIMIT
+    return Fault.SERVER_ERROR if status in (408, 409) or status >= 500 else Fault.REJECTED
+
+
+def names_format(words: str) -> bool:
+    """Whether an error's words may be about the reply's format."""
+    return _FORMAT_WORDS.search(words) is not None
+
+
+def translate(raised: Exception, asked: Asked) -> JudgeError:
+    """Gives our error for one of the library's, or of what lies below it."""
+    status = getattr(raised, "status_code", None)
+    if isinstance(status, int) and status >= 300:
+        return _of_status(raised, status, asked)
+    below = raised.__cause__ or raised
+    words = _short(str(below)) or _short(str(raised)) or "no words"
+    error = asked.error(_fault(raised), f"{type(below).__name__}: {words}")
+    error.reached = error.fault is not Fault.REJECTED and type(below).__name__ not in _NOT_REACHED
+    return error
+
+
+def _fault(raised: Exception) -> Fault:
+    names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(raised).__mro__)
+    return next(FAULTS[name] for name in names if name in FAULTS)
+
+
+def _of_status(raised: Any, status: int, asked: Asked) -> JudgeError:
+    body = getattr(raised, "body", None)
+    headers: Mapping[str, str] = getattr(getattr(raised, "response", None), "headers", {})
+    what = f"HTTP {status}: {_words(body) or _short(str(raised))}"
+    if status < 400:
+        what = f"HTTP {status}: it points to {_without_query(headers.get('location', ''))}, and is not followed"
+    codes = (str(_get(body, "code")), str(_get(body, "type")))
+    code = "insufficient_quota" if "insufficient_quota" in codes else ""
+    fault = fault_of_status(status, code)
+    if status == 500 and names_format(what):
+        fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
+    error = asked.error(fault, what, status)
+    error.retry_after_s = retry_after_s(headers, time.time())
+    error.should_retry = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
+    return error
+
+
+def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
+    """Gives the seconds that a server asks to wait; ``None`` where it asks nothing that can be read, or for no time.
+
+    Args:
+        headers: The response's, with names in lower case or a mapping that does not mind.
+        now: Seconds since the epoch, for a Retry-After that is a date (RFC 9110, 10.2.3).
+    """
+    said = headers.get("retry-after", "")
+    seconds = _number(headers.get("retry-after-ms", "")) / 1000
+    if math.isnan(seconds):
+        seconds = _number(said)
+    if math.isnan(seconds):
+        try:
+            seconds = parsedate_to_datetime(said).timestamp() - now
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return seconds if seconds > 0 else None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _words(body: Any) -> str:
+    """Gives what an error's body says, as the several servers lay it out."""
+    if isinstance(body, str):
+        return _short(re.sub(r"<[^>]*>", " ", body))
+    error = _get(body, "error")
+    for thing in (body, error):
+        for name in ("message", "detail"):
+            if _get(thing, name):
+                return _short(str(_get(thing, name)))
+    return _short(str(error or body or ""))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
+
+
+def _without_query(url: str) -> str:
+    return _short(re.sub(r"//[^/@]*@", "//", url).partition("?")[0])
+
+
+def read(completion: Any, asked: Asked) -> Reply:
+    """Gives the first choice of a chat completion as a Reply.
+
+    A refusal, an empty text and a reply cut short are replies; what they are worth is not decided here.
+
+    Raises:
+        JudgeUnavailableError: It is no chat completion: a page, an error sent with status 200, no choices, no message.
+    """
+    choices = _get(completion, "choices")
+    if not isinstance(choices, list | tuple) or not choices:
+        raise _not_a_completion(completion, asked)
+    message = _get(choices[0], "message")
+    if message is None:
+        raise asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200)
+    refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
+    return Reply(
+        text=_text(_get(message, "content")),
+        model=str(_get(completion, "model") or asked.model),
+        finish_reason=None if reason is None else str(reason),
+        refusal=str(refusal) if refusal else None,
+        usage=_usage(_get(completion, "usage")),
+        tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")),
+    )
+
+
+def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
+    if isinstance(completion, str):
+        return asked.error(Fault.NOT_A_COMPLETION, f"HTTP 200 with no JSON: {_words(completion)!r}", 200)
+    error = _get(completion, "error")
+    code = _get(error, "code")
+    if isinstance(code, int) and 400 <= code < 600:
+        return asked.error(fault_of_status(code), f"HTTP 200 with error {code}: {_words(error)}", code)
+    what = f"error: {_words(error)}" if error else "no choices"
+    return asked.error(Fault.NOT_A_COMPLETION, f"HTTP 200 with {what}", 200)
+
+
+def _get(thing: Any, name: str) -> Any:
+    """Gives a part of an object or of a mapping, for the library leaves as a mapping what does not fit its types."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list | tuple):
+        return "".join(_text(block if isinstance(block, str) else _get(block, "text")) for block in content)
+    return content if isinstance(content, str) else ""
+
+
+def _usage(usage: Any) -> Usage | None:
+    read, written = _count(_get(usage, "prompt_tokens")), _count(_get(usage, "completion_tokens"))
+    if read is None or written is None:
+        return None
+    return Usage(read, written, _count(_get(_get(usage, "prompt_tokens_details"), "cached_tokens")) or 0)
+
+
+def _count(number: Any) -> int | None:
+    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+
+
+def _tokens(content: Any) -> tuple[Token, ...] | None:
+    """Gives all tokens with their likelihood, or none at all: a gap would shift those behind it."""
+    if not isinstance(content, list | tuple) or not content:
+        return None
+    tokens = tuple(
+        Token(text, logprob, tuple(_likelihoods(_get(place, "top_logprobs"))))
+        for place, (text, logprob) in zip(content, _likelihoods(content), strict=False)
+    )
+    return tokens if len(tokens) == len(content) else None
+
+
+def _likelihoods(places: Any) -> Iterator[tuple[str, float]]:
+    """Gives tokens with their log-probabilities up to the first that has none."""
+    for place in places if isinstance(places, list | tuple) else ():
+        text, logprob = _get(place, "token"), _get(place, "logprob")
+        if not isinstance(text, str) or not isinstance(logprob, int | float) or math.isnan(logprob):
+            return
+        yield text, float(logprob)

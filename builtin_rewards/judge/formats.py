@@ -1,0 +1,228 @@
+"""The three ways to ask a server for JSON, and which of them a server takes.
+
+It owns what is sent for each format, what may stand around the JSON in a reply, and the state of what a server is
+known to take. What the JSON means is ``verdict``'s; sending, retries and deadlines are the endpoint's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from builtin_rewards.judge.endpoint.foreign import names_format
+from builtin_rewards.judge.endpoint.values import Reply
+from builtin_rewards.judge.errors import Fault, JudgeSetupError, JudgeUnavailableError
+
+
+class Format(StrEnum):
+    """How a reply's form is asked for, the strictest first."""
+
+    JSON_SCHEMA = "json_schema"
+    """The server holds the model to the schema."""
+    JSON_OBJECT = "json_object"
+    """The server holds the model to JSON; the schema stands in the prompt."""
+    TEXT = "text"
+    """The server holds the model to nothing; the schema stands in the prompt, and the verdict ends the text."""
+
+    @property
+    def in_prompt(self) -> bool:
+        """Whether the prompt needs :func:`format_instruction`."""
+        return self is not Format.JSON_SCHEMA
+
+
+_ORDER = tuple(Format)
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What the API takes for a schema's name."""
+LONGEST_OBJECT = 100_000
+"""Characters of a verdict; a longer one is refused, so that no reply holds up the event loop."""
+
+_REJECTING = frozenset({400, 404, 422})
+_SAID = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
+"""What stands before the server's words in an endpoint's error: address and model, which may be named anything."""
+_WORDLESS = re.compile(
+    r"(error code: \d+|bad request|not found|unprocessable entity|error|none)?\W*(;|$)", re.IGNORECASE
+)
+"""Words that say no more than the status does."""
+_IGNORED_LIMIT = 3
+
+
+def response_format(format: Format, schema: Mapping[str, Any], name: str = "verdict") -> dict[str, Any] | None:
+    """Gives ``response_format`` as ``chat.completions.create`` takes it; ``None``: leave it out.
+
+    Raises:
+        JudgeSetupError: The name is none that the API takes.
+    """
+    if not _NAME.fullmatch(name):
+        raise JudgeSetupError(f"name={name!r} of a schema: use 1 to 64 of the characters a-z, A-Z, 0-9, _ and -")
+    if format is Format.JSON_SCHEMA:
+        return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema), "strict": True}}
+    return {"type": "json_object"} if format is Format.JSON_OBJECT else None
+
+
+def format_instruction(schema: Mapping[str, Any]) -> str:
+    """Gives the words that ask for an object of this schema, for the end of a prompt.
+
+    The example has a place holder for each value, not a value: a model that repeats it gives no verdict, and no grade
+    is suggested. The word JSON is in it, which ``json_object`` requires.
+    """
+    return (
+        "Reply with one JSON object in exactly this form, with these keys in this order:\n\n"
+        f"{_example(schema)}\n\n"
+        "Replace each <...> with your own value. A text stands in double quotes, a number does not. "
+        "The object ends your reply: write nothing after it."
+    )
+
+
+def _example(schema: Mapping[str, Any]) -> str:
+    if "properties" not in schema:
+        return _place_holder(schema)
+    parts = [f"{json.dumps(key)}: {_example(part)}" for key, part in schema["properties"].items()]
+    return "{" + ", ".join(parts) + "}"
+
+
+def _place_holder(schema: Mapping[str, Any]) -> str:
+    values = schema.get("enum")
+    if values and all(type(value) is int for value in values):
+        return f"<a whole number from {values[0]} to {values[-1]}>"
+    if values:
+        return f"<one of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}>"
+    return '"<one or two sentences>"' if schema.get("type") == "string" else "<a number>"
+
+
+def object_text(text: str, format: Format) -> str:
+    """Gives the part of a reply that must be the JSON object.
+
+    ======================  ==========================================================================================
+    ``JSON_SCHEMA``         the whole reply
+    ``JSON_OBJECT``         the whole reply, or what follows the reasoning of a model that ends it with ``</think>``
+    ``TEXT``                the object that ends the reply, closing fence aside; whatever stands before it is not read
+    ======================  ==========================================================================================
+
+    So a verdict that the model quotes on its way never counts, and of two verdicts only one that ends the text. What
+    no parser can tell apart from a verdict is a quotation with which the reply ends.
+
+    Raises:
+        ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.
+    """
+    text = text.strip()
+    if format is Format.JSON_SCHEMA or (format is Format.JSON_OBJECT and text.startswith("{")):
+        if len(text) > LONGEST_OBJECT:
+            raise ValueError(f"it is longer than {LONGEST_OBJECT:,} characters")
+        return text
+    bare = text.removesuffix("```").rstrip()
+    start = object_start(bare)
+    if start is None:
+        raise ValueError(f"no JSON object of at most {LONGEST_OBJECT:,} characters ends it")
+    before = bare[:start].rstrip()
+    if before.startswith("<think>") and "</think>" not in before:
+        raise ValueError("the object stands in reasoning that has no </think>")
+    if format is Format.JSON_OBJECT and not (before.endswith("</think>") and len(bare) == len(text)):
+        raise ValueError("there is more than the JSON object")
+    if len(bare) < len(text) and not before.lower().endswith(("```", "```json")):
+        raise ValueError("a closing fence follows the object, and no fence opens before it")
+    return bare[start:]
+
+
+def object_start(text: str) -> int | None:
+    """Gives where the JSON object that ends a text begins; ``None`` where none of up to ``LONGEST_OBJECT`` ends it.
+
+    Read from the end, the text is in no doubt: behind the object's last brace no string is open, and inside a string
+    the quotation mark that no backslash precedes is the one that opens it. At most one place in a text begins an
+    object that reaches its end: a second one would be inside the first's structure and end earlier, or inside one of
+    its strings and leave a string open. Whether the object is JSON is left to its reader.
+    """
+    if not text.endswith("}"):
+        return None
+    depth, in_string = 0, False
+    for mark in re.finditer(r'["{}\[\]]', text[: -LONGEST_OBJECT - 1 : -1]):
+        at = len(text) - 1 - mark.start()
+        if mark[0] == '"':
+            in_string = not in_string or text[at - 1 : at] == "\\"
+        elif not in_string:
+            depth += 1 if mark[0] in "}]" else -1
+            if depth == 0:
+                return at if mark[0] == "{" else None
+    return None
+
+
+class Asked(NamedTuple):
+    """A reply and the format it was asked for in."""
+
+    reply: Reply
+    format: Format
+
+
+class Negotiator:
+    """What is known of the formats that one model on one server takes; one per event loop.
+
+    It begins with the strictest. A server that rejects a request with words about formats (400, 404, 422, or 500:
+    ``llama_cpp.server`` says no to ``json_schema`` with a 500), or with no words at all (400, 404, 422), is asked the
+    same in the next weaker format. The step is remembered only once a reply came in the weaker format, so words
+    about something else, which no format mends, cost requests and not the format. Any number of requests may learn
+    the same at once. A 429, an outage and a rejection with other words are raised as they are.
+
+    A server that takes ``response_format`` and pays no heed to it shows it by replies: three that are not what it
+    was to enforce, before any that is, are a step too.
+
+    Args:
+        fixed: Use this one and no other; ``None`` negotiates.
+
+    Attributes:
+        format: What the next request is asked for in.
+    """
+
+    def __init__(self, fixed: Format | None = None) -> None:
+        self.format = fixed or _ORDER[0]
+        self._fixed = fixed is not None
+        self._taken = False
+        self._read = False
+        self._ignored = 0
+
+    async def ask(self, send: Callable[[Format], Awaitable[Reply]]) -> Asked:
+        """Gives the reply of ``send``, called with a format, and again with a weaker one where that was rejected.
+
+        Raises:
+            JudgeUnavailableError: What ``send`` raised last.
+        """
+        format = self.format
+        while True:
+            try:
+                reply = await send(format)
+            except JudgeUnavailableError as error:
+                if not self._rejected(format, error):
+                    raise
+                format = max(_weaker(format), self.format, key=_ORDER.index)
+            else:
+                self._step_to(format)
+                self._taken = self._taken or format is self.format
+                return Asked(reply, format)
+
+    def note(self, format: Format, fault: Fault | None = None) -> None:
+        """Takes note of what became of a reply: the fault of reading it, or ``None`` for a verdict."""
+        if format is not self.format or self._fixed or format is Format.TEXT or self._read:
+            return
+        unheeded = {Fault.UNREADABLE} | ({Fault.WRONG_SCHEMA} if format is Format.JSON_SCHEMA else set())
+        self._read = fault is None
+        self._ignored += fault in unheeded
+        if self._ignored >= _IGNORED_LIMIT:
+            self._step_to(_weaker(format))
+
+    def _rejected(self, format: Format, error: JudgeUnavailableError) -> bool:
+        if self._fixed or format is Format.TEXT or error.fault not in (Fault.REJECTED, Fault.SERVER_ERROR):
+            return False
+        said = _SAID.sub("", error.words, count=1)
+        if names_format(said):
+            return error.status in (*_REJECTING, 500)
+        known_to_work = self._taken and format is self.format
+        return error.status in _REJECTING and not known_to_work and _WORDLESS.match(said) is not None
+
+    def _step_to(self, format: Format) -> None:
+        if _ORDER.index(format) > _ORDER.index(self.format):
+            self.format, self._taken, self._read, self._ignored = format, False, False, 0
+
+
+def _weaker(format: Format) -> Format:
+    return _ORDER[_ORDER.index(format) + 1]

@@ -1,0 +1,124 @@
+"""Several judges on one completion: their scores become one, and how far they agree is reported.
+
+Owns :class:`Jury`. A juror that fails is left out and never counts as a low score; too few that answer, and the call
+fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from builtin_rewards.judge.agreement import Reduction, agreement, reduce_scores
+from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.fallback import JudgeReward, judge_options
+from builtin_rewards.judge.members import Said, all_inner, ask, checked_members, none_left, parameters
+from rewardkit import Reward, Score
+
+_MARGIN_S = 1.0
+"""Seconds that the jury's deadline has beyond the longest of its jurors'."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The function of a jury: asks all jurors at once."""
+
+    name: str
+    jurors: tuple[Reward[..., Any], ...]
+    reduce: Reduction
+    threshold: float | None
+    quorum: int
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return parameters(self.jurors)[0]
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The parameters' annotations."""
+        return parameters(self.jurors)[1]
+
+    @property
+    def inner(self) -> tuple[Reward[..., Any], ...]:
+        """The jurors, and the rewards inside them."""
+        return all_inner(self.jurors)
+
+    async def __call__(self, **columns: Any) -> Score:
+        said = await asyncio.gather(*(ask(juror, columns) for juror in self.jurors))
+        lost = [one for one in said if one.score is None]
+        values = [None if one.score is None else one.score.value for one in said]
+        given = [value for value in values if value is not None]
+        if len(said) - len(lost) < self.quorum:
+            raise none_left(f"{len(said) - len(lost)} of {len(said)} jurors answered", lost)
+        score = reduce_scores(values, self.reduce, threshold=self.threshold)
+        return Score(score, self._words(said, score), self._metrics(said, given))
+
+    def _words(self, said: list[Said], score: float | None) -> str:
+        each = "; ".join(f"{one.name} {_shown(one)}" for one in said)
+        if score is None:
+            why = "no majority" if self.reduce is Reduction.MAJORITY else "no juror says that it applies"
+            return f"{why}: {each}"
+        return f"{self.reduce} of {each}"
+
+    def _metrics(self, said: list[Said], given: list[float]) -> dict[str, float]:
+        metrics = {"jurors": float(len(given)), "jurors_lost": float(sum(one.score is None for one in said))}
+        metrics |= {f"juror/{one.name}": one.score.value for one in said if one.score and one.score.value is not None}
+        share = agreement([given], tolerance=0.0).share
+        if share is not None:
+            metrics |= {"agreement": share, "spread": statistics.pstdev(given)}
+        return metrics
+
+
+class Jury(JudgeReward):
+    """Several judges whose scores become one.
+
+    Metrics of a score: ``juror/<name>`` each juror's own score, ``agreement`` the share of pairs of jurors that gave
+    the same score, ``spread`` the scores' standard deviation, ``jurors`` how many scored and ``jurors_lost`` how many
+    failed.
+
+    Args:
+        jurors: Judges, or any rewards of single completions; at least two, of different names.
+        reduce: ``"median"``, ``"mean"``, ``"majority"`` or ``"min"``; see :class:`~builtin_rewards.judge.Reduction`.
+            Without a majority the completion is skipped: nobody's vote is doubled.
+        threshold: For a majority: the least score that accepts, so that the jury's score is 1.0 or 0.0.
+        quorum: How many jurors must answer; by default more than half. With fewer the call fails.
+        default: The score that stands in for a failed call; ``None`` leaves the completion out of the baseline.
+        name: The jury's name.
+
+    Raises:
+        JudgeSetupError: There are fewer than two jurors, one is no reward of single completions, two share a name, or
+            a setting makes no sense.
+    """
+
+    def __init__(
+        self,
+        jurors: Sequence[Reward[..., Any]],
+        *,
+        reduce: str = "median",
+        threshold: float | None = None,
+        quorum: int | None = None,
+        default: float | None = None,
+        name: str = "jury",
+    ) -> None:
+        members = checked_members("a jury", jurors, 2)
+        if reduce not in tuple(Reduction):
+            raise JudgeSetupError(f"reduce={reduce!r}: expected one of {', '.join(Reduction)}")
+        if threshold is not None and (reduce != Reduction.MAJORITY or not 0 <= threshold <= 1):
+            raise JudgeSetupError(f"threshold={threshold!r}: only a majority has one, from 0 to 1")
+        most = len(members)
+        quorum = most // 2 + 1 if quorum is None else quorum
+        if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= most:
+            raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
+        bench = Bench(name, members, Reduction(reduce), threshold, quorum)
+        longest_s = max(juror.options.timeout_s for juror in members)
+        super().__init__(bench, judge_options(name, longest_s + _MARGIN_S, default))
+
+
+def _shown(said: Said) -> str:
+    if said.score is None:
+        return f"failed ({said.words})"
+    return "does not apply" if said.score.value is None else f"{said.score.value:.3g}"

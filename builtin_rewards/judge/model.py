@@ -1,0 +1,323 @@
+"""The model behind a judge: where it is served, how it is asked, and what may be spent on it.
+
+Owns the settings that all kinds of judges share, and one question from its cache key to the verdict that was read: the
+format that the server takes, the cache, equal questions in flight, the budget. What is asked is the judges' work, how a
+request is sent the endpoint's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
+
+from builtin_rewards.judge.budget import Budget
+from builtin_rewards.judge.cache import JudgeCache, question_key
+from builtin_rewards.judge.endpoint.client import Server, StandIn, prepare
+from builtin_rewards.judge.endpoint.endpoint import Endpoint, Load, Spender
+from builtin_rewards.judge.endpoint.merge import Merger
+from builtin_rewards.judge.endpoint.retry import RetryPolicy
+from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.formats import Format, Negotiator, format_instruction, response_format
+from builtin_rewards.judge.prices import Price, PriceTable
+
+T = TypeVar("T")
+
+_GRACE_S = 0.25
+"""Seconds after which a deadline is seen to from here; the endpoint's own, whose message says more, comes first."""
+_TOP_LOGPROBS = 20
+"""The most that OpenAI's API gives (chat completions, ``top_logprobs``)."""
+_SET_BY_US = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream"})
+
+
+class Asking(TypedDict, total=False):
+    """The settings of a judge's model; all have defaults. See :class:`JudgeModel`."""
+
+    base_url: str | None
+    key_env: str
+    temperature: float | None
+    max_tokens: int | None
+    options: Mapping[str, Any]
+    deadline_s: float
+    format: str | None
+    load: Load
+    retry: RetryPolicy
+    budget: Budget | None
+    prices: Mapping[str, Price]
+    cache: JudgeCache | None
+    client: StandIn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question to a model.
+
+    Attributes:
+        messages: The chat messages, without the words that ask for a form of reply.
+        schema: The JSON schema of the reply.
+        version: The version of the prompt.
+        index: Which of several samples of the question it is, from 0.
+        likelihoods: Whether the tokens' log-probabilities are wanted.
+    """
+
+    messages: tuple[Mapping[str, str], ...]
+    schema: Mapping[str, Any]
+    version: str
+    index: int = 0
+    likelihoods: bool = False
+
+
+class Answer(NamedTuple, Generic[T]):
+    """What came of a question.
+
+    Attributes:
+        value: What was read from the reply.
+        reply: The reply.
+        requests: HTTP requests that were sent for it; 0 where it was cached or asked already.
+        cost_usd: What it cost; ``None`` where the model has no price or the server gave no usage.
+        cached: Whether it came from the cache.
+    """
+
+    value: T
+    reply: Reply
+    requests: int
+    cost_usd: float | None
+    cached: bool
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeModel:
+    """A model that judges, and how it is asked.
+
+    Attributes:
+        model: Its name, as the server knows it.
+        base_url: An OpenAI-compatible address, such as ``http://127.0.0.1:8000/v1``; ``None`` for ``OPENAI_BASE_URL``
+            of the environment, else OpenAI's own.
+        key_env: The environment variable that holds the key. A key itself is never taken: settings travel.
+        temperature: ``None`` leaves it to the server, as models that reason want.
+        max_tokens: Tokens a reply may have; ``None`` leaves it out, for servers that want ``max_completion_tokens``
+            among the options.
+        options: Further sampling parameters of ``chat.completions.create``, such as ``{"seed": 1}``.
+        deadline_s: Seconds for one judgement, all its tries and waits together.
+        format: ``"json_schema"``, ``"json_object"`` or ``"text"``; ``None`` finds out what the server takes.
+        load: How much the server is asked at once and in a minute.
+        retry: What is tried again and when.
+        budget: Caps on what may be spent; ``None`` for none.
+        prices: USD per million tokens, by model, for costs and for a cap in USD.
+        cache: Replies kept on disk; ``None`` for none.
+        client: What is asked in a server's place, such as :class:`rewardkit.testing.FakeJudge`, in tests.
+
+    Raises:
+        JudgeSetupError: A setting makes no sense; names it and the fix.
+    """
+
+    model: str
+    base_url: str | None = None
+    key_env: str = "OPENAI_API_KEY"
+    temperature: float | None = 0.0
+    max_tokens: int | None = 1024
+    options: Mapping[str, Any] = field(default_factory=dict)
+    deadline_s: float = 30.0
+    format: str | None = None
+    load: Load = field(default_factory=Load)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    budget: Budget | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    cache: JudgeCache | None = None
+    client: StandIn | None = None
+    _server: Server | None = field(init=False, repr=False)
+    _prices: PriceTable = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise JudgeSetupError(f"model={self.model!r}: expected the model's name, as its server knows it")
+        _check_kinds(self)
+        _check_numbers(self.temperature, self.max_tokens, self.deadline_s)
+        _check_options(self.options)
+        if self.format is not None and self.format not in tuple(Format):
+            raise JudgeSetupError(f"format={self.format!r}: expected one of {', '.join(Format)}, or None to find out")
+        server = (
+            None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=self.deadline_s)
+        )
+        object.__setattr__(self, "_server", server)
+        object.__setattr__(self, "options", dict(self.options))
+        object.__setattr__(self, "_prices", PriceTable(self.prices))
+        if self.budget is not None:
+            self.budget.check(self.model, self._prices)
+
+    @property
+    def where(self) -> str:
+        """The server's address."""
+        return f"the client {type(self.client).__name__}" if self._server is None else self._server.name
+
+    @property
+    def can_vary(self) -> bool:
+        """Whether several samples of one question can differ."""
+        return self.temperature is None or self.temperature > 0
+
+    def request(self, question: Question, format: Format) -> Request:
+        """Gives the request that asks a question in a format."""
+        *before, last = question.messages
+        if format.in_prompt:
+            last = {**last, "content": f"{last['content']}\n\n{format_instruction(question.schema)}"}
+        options: dict[str, Any] = dict(self.options)
+        wanted = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        options |= {name: value for name, value in wanted.items() if value is not None}
+        form = response_format(format, question.schema)
+        options |= {} if form is None else {"response_format": form}
+        options |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS} if question.likelihoods else {}
+        return Request(self.model, (*before, last), options, question.index)
+
+    async def ask(self, judge: str, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T]:
+        """Asks a question and reads the reply.
+
+        Args:
+            judge: Whose question it is, in the budget and in messages.
+            question: The question.
+            read: Reads the reply that came in a format; raises JudgeReplyError where it holds no verdict.
+
+        Raises:
+            JudgeUnavailableError: No reply could be had.
+            JudgeReplyError: The reply holds no verdict.
+        """
+        if self._server is not None:
+            await prepare(self._server)
+        return await _Asked(self, judge, question, _state(self)).answer(read)
+
+    def cost(self, reply: Reply) -> float | None:
+        """What a reply cost in USD; ``None`` where that is not known."""
+        return None if reply.usage is None else self._prices.cost(reply.usage, self.model)
+
+    def spender(self, judge: str) -> Spender | None:
+        """What reserves money for requests; ``None`` where there is no budget."""
+        if self.budget is None:
+            return None
+        return Spender(self.budget, judge, self._prices.find(self.model) if self.budget.usd is not None else None)
+
+
+def _check_kinds(model: JudgeModel) -> None:
+    for setting, kind, example in (
+        ("load", Load, "Load(concurrency=64)"),
+        ("retry", RetryPolicy, "RetryPolicy(attempts=3)"),
+        ("budget", Budget, "Budget(usd=5), or None"),
+        ("cache", JudgeCache, "JudgeCache('judge.db'), or None"),
+        ("options", Mapping, "{'seed': 1}"),
+    ):
+        value = getattr(model, setting)
+        if not isinstance(value, kind) and not (value is None and "None" in example):
+            raise JudgeSetupError(f"{setting}={value!r}: expected a {kind.__name__}, such as {example}")
+
+
+def _check_numbers(temperature: float | None, max_tokens: int | None, deadline_s: float) -> None:
+    if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= 2):
+        raise JudgeSetupError(f"temperature={temperature!r}: expected 0 to 2, or None to leave it to the server")
+    if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1):
+        raise JudgeSetupError(f"max_tokens={max_tokens!r}: expected a whole number, 1 or more, or None to leave it out")
+    if not _is_number(deadline_s) or not 0 < deadline_s < math.inf:
+        raise JudgeSetupError(f"deadline_s={deadline_s!r}: expected a number of seconds greater than 0")
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in _SET_BY_US:
+            raise JudgeSetupError(f"options: {name!r} is set by the judge; take it out")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class _State(NamedTuple):
+    """What an event loop knows of a model's server."""
+
+    endpoint: Endpoint
+    negotiator: Negotiator
+    merger: Merger[str, Reply]
+
+
+_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def _state(model: JudgeModel) -> _State:
+    """Gives this event loop's state; models on one server share its limits, breaker and requests in flight."""
+    kept = _loops.setdefault(asyncio.get_running_loop(), {})
+    who = model._server if model._server is not None else id(model.client)
+    place = (who, model.load, model.retry)
+    if place not in kept:
+        asks = model._server if model._server is not None else model.client
+        assert asks is not None
+        kept[place] = Endpoint(asks, model.load, model.retry), Merger()
+    talk = (who, model.model, model.format)
+    if talk not in kept:
+        kept[talk] = Negotiator(None if model.format is None else Format(model.format))
+    endpoint, merger = kept[place]
+    return _State(endpoint, kept[talk], merger)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One question on its way."""
+
+    model: JudgeModel
+    judge: str
+    question: Question
+    state: _State
+    key: str = ""
+    sent: bool = False
+    cached: bool = False
+    began: float = field(default_factory=time.monotonic)
+
+    async def answer(self, read: Callable[[Reply, Format], T]) -> Answer[T]:
+        reply, format = await self.state.negotiator.ask(self._reply)
+        try:
+            value = read(reply, format)
+        except JudgeReplyError as error:
+            self.state.negotiator.note(format, error.fault)
+            raise
+        self.state.negotiator.note(format)
+        model = self.model
+        if not self.sent:
+            return Answer(value, reply, 0, 0.0, self.cached)
+        if model.cache is not None:
+            model.cache.put(self.key, reply)
+        return Answer(value, reply, reply.requests, model.cost(reply), False)
+
+    async def _reply(self, format: Format) -> Reply:
+        """Gives the reply in a format: a kept one, that of an equal question in flight, or a new one."""
+        request = self.model.request(self.question, format)
+        cache = self.model.cache
+        self.key = question_key(self.model.where, request, self.question.version)
+        self.cached = self.sent = False
+        if cache is not None and (kept := cache.get(self.key)) is not None:
+            self.cached = True
+            return kept
+
+        async def send() -> Reply:
+            self.sent = True
+            return await self.state.endpoint.ask(request, self._left_s(), self.model.spender(self.judge))
+
+        while True:
+            try:
+                async with asyncio.timeout(self._left_s() + _GRACE_S):
+                    return await self.state.merger.once(self.key, send)
+            except TimeoutError:
+                raise self._late() from None
+            except JudgeUnavailableError as error:
+                if self.sent or error.fault is not Fault.DEADLINE:
+                    raise
+                # Another's deadline passed, who had asked the same before; there is time left here.
+
+    def _left_s(self) -> float:
+        left_s = self.model.deadline_s - (time.monotonic() - self.began)
+        if left_s <= 0:
+            raise self._late()
+        return left_s
+
+    def _late(self) -> JudgeUnavailableError:
+        words = f"{self.model.where}, model {self.model.model!r}: no reply within the deadline of "
+        return JudgeUnavailableError(f"{words}{self.model.deadline_s:g} s; raise deadline_s", Fault.DEADLINE)

@@ -1,0 +1,266 @@
+"""A language model that compares the completions of a prompt with each other: a group reward.
+
+Owns :class:`PairwiseJudge`: what one comparison is, both orders of it, and how a tournament's matches become scores.
+Which completions meet is the tournament's work, what the matches are worth that of the strengths.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Unpack
+
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.fallback import JudgeReward
+from builtin_rewards.judge.llm import Columns, check_length, chosen_template, cost_metrics, filled_by, judging_options
+from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
+from builtin_rewards.judge.prefilter import content_free
+from builtin_rewards.judge.prompt import MAX_CHARS, Template
+from builtin_rewards.judge.rubric import preference_schema
+from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores, win_rates
+from builtin_rewards.judge.tournament import Match, Plan, play, round_robin, swiss
+from builtin_rewards.judge.verdict import Preference, read_preference
+from rewardkit import Kind, Reward, RewardError, Score
+
+_ORDERS = ("both", "first")
+_TOURNAMENTS: dict[str, Plan] = {"round_robin": round_robin, "swiss": swiss}
+_SCORES = ("strength", "win_rate", "rank")
+_WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}
+_ROUNDS = 8
+"""Rounds of a tournament that fit a call's deadline; a Swiss one of 256 completions has so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Match):
+    """Two completions that were compared, in one order or in both.
+
+    Attributes:
+        flipped: Whether the judge preferred whichever stood first, or whichever stood second.
+        answers: What was said, for what it cost.
+        error: Why the comparison failed.
+    """
+
+    flipped: bool = False
+    answers: tuple[Answer[Preference], ...] = ()
+    error: JudgeError | None = None
+
+
+class _Scores(NamedTuple):
+    """What matches come to, by completion; ``None`` for one that was in no match that counts."""
+
+    scores: Sequence[float | None]
+    strengths: Sequence[float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparing:
+    """The function of a :class:`PairwiseJudge`: compares the completions of a group."""
+
+    name: str
+    model: JudgeModel
+    template: Template
+    columns: Columns
+    order: str
+    tournament: str
+    score: str
+    prefilter: bool
+    max_chars: int
+    reason_chars: int | None
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self.columns.signature
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The parameters' annotations."""
+        return self.columns.hints
+
+    @property
+    def inner(self) -> tuple[Reward[..., Any], ...]:
+        """No rewards."""
+        return ()
+
+    @property
+    def version(self) -> str:
+        """What scores depend on, as words: the model, what it is asked, and how it is read."""
+        asked = (self.model.model, self.model.where, self.model.temperature, self.model.max_tokens, self.model.options)
+        read = (self.template, self.columns, self.order, self.tournament, self.score, self.prefilter)
+        return repr((asked, read, self.model.format, self.max_chars, self.reason_chars))
+
+    async def __call__(self, **columns: Any) -> list[Score | RewardError]:
+        completions: list[str] = columns["completions"]
+        missing = self.columns.missing(columns)
+        if missing is not None:
+            return [Score(None, f"the row has nothing in column {missing!r}")] * len(completions)
+        if len(completions) < 2:
+            return [Score(None, "a single completion has nothing to be compared with")] * len(completions)
+        values = self.columns.values(columns)
+        group = _Group(self, completions, values)
+        matches = await play(_TOURNAMENTS[self.tournament], len(completions), group.compare)
+        # In a thread: strengths of a large group take some hundred milliseconds.
+        worth = await asyncio.to_thread(self._worth, len(completions), matches)
+        return [self._said(place, matches, worth) for place in range(len(completions))]
+
+    async def preference(self, first: str, second: str, values: Mapping[str, str]) -> Answer[Preference]:
+        """Asks once which of two answers is better, in this order."""
+        filled = self.template.fill({**values, "first": first, "second": second}, max_chars=self.max_chars)
+        version = f"{self.template.name} {self.template.version}"
+        question = Question(filled, preference_schema(self.reason_chars), version)
+        return await self.model.ask(self.name, question, read_preference)
+
+    def _worth(self, n: int, matches: Sequence[Comparison]) -> _Scores:
+        strengths = bradley_terry(n, matches)
+        made = {"strength": expected_win_rates, "rank": rank_scores}
+        scores = win_rates(n, matches) if self.score == "win_rate" else made[self.score](strengths)
+        return _Scores(scores, strengths)
+
+    def _said(self, place: int, matches: Sequence[Comparison], worth: _Scores) -> Score | RewardError:
+        own = [match for match in matches if place in (match.first, match.second)]
+        score, strength = worth.scores[place], worth.strengths[place]
+        counted = [match for match in own if match.result is not None]
+        if score is None or strength is None:
+            return _no_match(own)
+        won = [
+            match.result if match.first == place else 1 - match.result for match in counted if match.result is not None
+        ]
+        reason = f"{won.count(1.0)} won, {won.count(0.5)} drawn, {won.count(0.0)} lost of {len(own)}"
+        flips = sum(match.flipped for match in counted)
+        # Each match's cost is shared by its two completions, so that a group's sum is what it took.
+        half = {name: value / 2 for name, value in cost_metrics([one for m in own for one in m.answers]).items()}
+        half.pop("cached")
+        matches_of = {"matches": float(len(own)), "matches_lost": float(len(own) - len(counted))}
+        return Score(score, reason, {"strength": strength, "flips": flips / len(counted), **matches_of, **half})
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The completions of one prompt in a tournament."""
+
+    comparing: Comparing
+    completions: Sequence[str]
+    values: Mapping[str, str]
+
+    async def compare(self, first: int, second: int) -> Comparison:
+        one, other = self.completions[first], self.completions[second]
+        known = self._known(one, other)
+        if known is not None:
+            return Comparison(first, second, known)
+        orders = [(one, other), (other, one)] if self.comparing.order == "both" else [(one, other)]
+        asked = (self.comparing.preference(*pair, self.values) for pair in orders)
+        came = await asyncio.gather(*asked, return_exceptions=True)
+        answers = tuple(each for each in came if isinstance(each, Answer))
+        for each in came:
+            if isinstance(each, JudgeError):
+                return Comparison(first, second, None, answers=answers, error=each)
+            if isinstance(each, BaseException):
+                raise each
+        return _compared(first, second, answers)
+
+    def _known(self, one: str, other: str) -> float | None:
+        """Gives the result that needs no judge: equal answers, and answers that say nothing."""
+        if one == other:
+            return 0.5
+        if not self.comparing.prefilter:
+            return None
+        reference = self.values.get("reference")
+        empty = [content_free(text, reference) is not None for text in (one, other)]
+        return None if not any(empty) else (1 + empty[1] - empty[0]) / 2
+
+
+def _compared(first: int, second: int, answers: tuple[Answer[Preference], ...]) -> Comparison:
+    """Gives the match that one or two verdicts make. Verdicts that contradict each other are a tie."""
+    results = [_WORTH[answer.value.winner] for answer in answers]
+    if len(results) == 1:
+        return Comparison(first, second, results[0], answers=answers)
+    forward, backward = results[0], 1 - results[1]
+    flipped = {forward, backward} == {0.0, 1.0}
+    agreed = forward if forward == backward else 0.5
+    return Comparison(first, second, agreed, flipped, answers)
+
+
+def _no_match(own: Sequence[Comparison]) -> RewardError:
+    """Gives the failure of a completion all of whose comparisons failed."""
+    errors = [match.error for match in own if match.error is not None]
+    if not errors:
+        return JudgeUnavailableError("it was in no match", Fault.CONNECTION)
+    words = f"all {len(own)} comparisons failed; the first: {errors[0]}"
+    unavailable = all(isinstance(error, JudgeUnavailableError) for error in errors)
+    return (JudgeUnavailableError if unavailable else JudgeError)(words, errors[0].fault)
+
+
+class PairwiseJudge(JudgeReward):
+    """A language model that compares the completions of a prompt; a group reward with scores in [0, 1].
+
+    With ``order="both"`` each pair is asked in both orders: a verdict that turns with the order is a tie and is
+    counted. A comparison that fails counts for nothing; a completion all of whose comparisons failed has failed, and
+    none is ever given half a point for want of an answer. Equal completions tie, and one that says nothing loses,
+    without being asked about.
+
+    Metrics of a score: ``strength`` (Bradley-Terry, natural logarithm, the group's mean is 0), ``flips`` the share of
+    its matches that turned with the order, ``matches`` and ``matches_lost``, and half of what its matches took:
+    ``requests``, ``prompt_tokens``, ``completion_tokens``, ``cost_usd``.
+
+    Args:
+        model: The model's name, as its server knows it.
+        order: ``"both"``, or ``"first"`` to ask once, in an order that is spread evenly over the group.
+        tournament: ``"round_robin"``, n (n - 1) / 2 pairs, or ``"swiss"``, about (n / 2) log2 n pairs in rounds.
+        score: ``"strength"``, the chance to win against the others by Bradley-Terry strengths; ``"win_rate"``, the
+            share of matches won, ties half; ``"rank"``, from 0 for the last to 1 for the first.
+        reference: The dataset column with the right answer, for templates with ``{reference}``.
+        template: ``"preference"``, or a :class:`Template` with ``{first}`` and ``{second}``.
+        columns: Dataset columns for further fields; by default those of the fields' own names.
+        prefilter: Whether answers that say nothing lose without being asked about.
+        max_chars: Characters kept of each text shown to the judge.
+        reason_chars: ``maxLength`` of the reason in the schema, for small local models; some providers refuse it.
+        default: The score that stands in for a failed completion; ``None`` leaves it out of the baseline.
+        name: The reward's name.
+        asking: As for :class:`LLMJudge`; ``deadline_s`` is that of one comparison.
+
+    Raises:
+        JudgeSetupError: A setting makes no sense; names it and the fix.
+    """
+
+    kind = Kind.GROUP
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        order: str = "both",
+        tournament: str = "round_robin",
+        score: str = "strength",
+        reference: str | None = None,
+        template: str | Template | None = None,
+        columns: Mapping[str, str] | None = None,
+        prefilter: bool = True,
+        max_chars: int = MAX_CHARS,
+        reason_chars: int | None = None,
+        default: float | None = None,
+        name: str = "preference",
+        **asking: Unpack[Asking],
+    ) -> None:
+        for setting, value, known in (
+            ("order", order, _ORDERS),
+            ("tournament", tournament, tuple(_TOURNAMENTS)),
+            ("score", score, _SCORES),
+        ):
+            if value not in known:
+                raise JudgeSetupError(f"{setting}={value!r}: expected one of {', '.join(known)}")
+        chosen = chosen_template(template, "preference", pairwise=True)
+        asked = JudgeModel(model, **asking)
+        check_length("max_chars", max_chars, 2)
+        check_length("reason_chars", reason_chars, 20)
+        columns_of = filled_by(chosen, reference, columns, group=True)
+        comparing = Comparing(
+            name, asked, chosen, columns_of, order, tournament, score, prefilter, max_chars, reason_chars
+        )
+        super().__init__(comparing, judging_options(name, asked, default, _ROUNDS))
+
+    @property
+    def model(self) -> JudgeModel:
+        """The model behind it."""
+        assert isinstance(self._judging, Comparing)
+        return self._judging.model

@@ -1,0 +1,207 @@
+"""What a judge grades, and how its grades become one score.
+
+Owns :class:`Criterion`, :class:`Scale` and :class:`Rubric`: the checks of what the user asks for, its words for the
+prompt, the JSON schema of a verdict, and the formula. Asking is ``llm.py``'s work, reading a reply ``verdict.py``'s.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError
+
+PREFERENCES = ("A", "B", "tie")
+"""What a pairwise judge may say: the first answer is better, the second, neither."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MOST_STEPS = 101
+"""Grades that a scale may have, those of 0 to 100; OpenAI's strict mode takes 1,000 enum values in a whole schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One thing that a judge grades.
+
+    Attributes:
+        name: Names it in the verdict and in metrics: 1 to 64 of ``A-Z a-z 0-9 _ -``.
+        description: What the judge is told about it: a question or a sentence.
+        weight: Its share of the score beside the others' weights; positive and finite.
+
+    Raises:
+        JudgeSetupError: The name, the description or the weight will not do.
+    """
+
+    name: str
+    description: str
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise JudgeSetupError(
+                f"criterion name {self.name!r}: a name is 1 to 64 of the characters A-Z, a-z, 0-9, '_' and '-', "
+                f"such as 'correct'; longer words belong in the description"
+            )
+        if not isinstance(self.description, str) or not self.description.strip():
+            raise JudgeSetupError(f"criterion {self.name!r} has no description; say in a sentence what is graded")
+        if not _is_number(self.weight) or not (0 < self.weight < math.inf):
+            raise JudgeSetupError(
+                f"criterion {self.name!r}: weight={self.weight!r} is not positive and finite; weights are shares, such "
+                f"as 1 and 2, and a criterion that should not count is left out"
+            )
+
+
+class Scale(NamedTuple):
+    """The whole grades that may be given, both ends included; the higher the better."""
+
+    low: int
+    high: int
+
+    @property
+    def grades(self) -> range:
+        """All grades, from the lowest."""
+        return range(self.low, self.high + 1)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Rubric:
+    """The criteria of a judgement and the scale they are graded on.
+
+    Attributes:
+        criteria: In the order in which they are asked for and answered.
+        scale: The grades.
+
+    Raises:
+        JudgeSetupError: No criteria, a name twice, or a scale that is upside down, not of whole numbers, or of more
+            than 101 grades.
+    """
+
+    criteria: tuple[Criterion, ...]
+    scale: Scale
+
+    def __init__(self, criteria: Sequence[Criterion], scale: tuple[int, int] = (1, 5)) -> None:
+        object.__setattr__(self, "criteria", _checked_criteria(criteria))
+        object.__setattr__(self, "scale", _checked_scale(scale))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The criteria's names, in order."""
+        return tuple(criterion.name for criterion in self.criteria)
+
+    def normalised(self, grades: Mapping[str, float]) -> float:
+        """Gives the score in [0, 1] that the grades come to.
+
+        With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) / sum(w).
+        A grade may lie between two whole numbers, as a mean over likelihoods does.
+
+        Args:
+            grades: A grade for each criterion, by name; their order does not matter.
+
+        Raises:
+            JudgeReplyError: A criterion has no grade (``WRONG_SCHEMA``), a grade belongs to no criterion
+                (``WRONG_SCHEMA``), or one lies outside the scale (``OUT_OF_RANGE``). None is moved into it.
+        """
+        if set(grades) != set(self.names):
+            raise JudgeReplyError(
+                f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}", Fault.WRONG_SCHEMA
+            )
+        low, high = self.scale
+        # Shares of the largest weight, for the sum of weights near the largest float would be infinite.
+        most = max(criterion.weight for criterion in self.criteria)
+        weights = [criterion.weight / most for criterion in self.criteria]
+        parts = [(self._in_scale(name, grades[name]) - low) / (high - low) for name in self.names]
+        weighted = math.fsum(weight * part for weight, part in zip(weights, parts, strict=True))
+        return min(1.0, weighted / math.fsum(weights))
+
+    def _in_scale(self, name: str, grade: float) -> float:
+        if not _is_number(grade):
+            raise JudgeReplyError(f"criterion {name!r}: the grade {grade!r} is no number", Fault.WRONG_SCHEMA)
+        if not self.scale.low <= grade <= self.scale.high:
+            raise JudgeReplyError(
+                f"criterion {name!r}: the grade {grade!r} lies outside {self.scale.low} to {self.scale.high}",
+                Fault.OUT_OF_RANGE,
+            )
+        return grade
+
+    def words(self) -> dict[str, str]:
+        """Gives the fields ``criteria`` and ``scale`` of a prompt template. Weights are not shown to the judge."""
+        low, high = self.scale
+        return {
+            "criteria": "\n".join(f"- {criterion.name}: {criterion.description}" for criterion in self.criteria),
+            "scale": f"whole numbers from {low} (not met at all) to {high} (met in full)",
+        }
+
+    def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
+        """Gives the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
+
+        Properties stand in the order of the criteria, and each reason before its score, so that a model that writes
+        in the schema's order reasons first. Everything is required and nothing may be added, as strict mode wants.
+        Grades are an enum, which every server with structured output takes; ``minimum`` and ``maximum`` are refused
+        by Anthropic's endpoints and for fine-tuned models by OpenAI's.
+
+        Args:
+            reason_chars: Sets ``maxLength`` of each reason. llama.cpp keeps to it, which ends a small model's
+                rambling; hosted servers may refuse a schema that has it (Azure, Anthropic and OpenAI's fine-tuned
+                models do). ``None`` leaves it out.
+        """
+        score = {"type": "integer", "enum": list(self.scale.grades)}
+        return _strict_object(
+            {name: _strict_object({"reason": _reason(reason_chars), "score": score}) for name in self.names}
+        )
+
+
+def preference_schema(reason_chars: int | None = None) -> dict[str, Any]:
+    """Gives the JSON schema of a pairwise verdict: ``{"reason": "...", "verdict": "A"}``.
+
+    Args:
+        reason_chars: As in :meth:`Rubric.json_schema`.
+    """
+    return _strict_object({"reason": _reason(reason_chars), "verdict": {"type": "string", "enum": list(PREFERENCES)}})
+
+
+def _strict_object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _reason(most_chars: int | None) -> dict[str, Any]:
+    bound = {} if most_chars is None else {"maxLength": most_chars}
+    return {"type": "string", **bound}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _checked_criteria(given: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    criteria = (given,) if isinstance(given, Criterion) else tuple(given)
+    if not criteria:
+        raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")
+    for criterion in criteria:
+        if not isinstance(criterion, Criterion):
+            raise JudgeSetupError(f"criteria: {criterion!r} is no Criterion; write Criterion('name', 'What is graded')")
+    names = [criterion.name for criterion in criteria]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise JudgeSetupError(f"criteria: {twice} are named twice; each grade needs a name of its own")
+    return criteria
+
+
+def _checked_scale(given: tuple[int, int]) -> Scale:
+    if not isinstance(given, tuple | list) or len(given) != 2 or any(type(end) is not int for end in given):
+        raise JudgeSetupError(f"scale={given!r} is not two whole numbers; write the lowest and highest, as (1, 5)")
+    scale = Scale(*given)
+    if scale.low >= scale.high:
+        raise JudgeSetupError(f"scale={given!r} is upside down; the worst grade comes first, the best last, as (1, 5)")
+    if len(scale.grades) > _MOST_STEPS:
+        raise JudgeSetupError(
+            f"scale={given!r} has {len(scale.grades)} grades; at most {_MOST_STEPS} are allowed, as (0, 100) has"
+        )
+    return scale

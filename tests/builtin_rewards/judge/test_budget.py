@@ -1,0 +1,592 @@
+"""The budget: its caps hold over threads, processes and deaths; what is counted, and what happens when it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pickle
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builtin_rewards.judge.budget import Budget, Ticket, most_tokens
+from builtin_rewards.judge.endpoint.values import Request, Usage
+from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.ledger import Spend
+from builtin_rewards.judge.prices import Price, PriceTable
+
+_ROOT = Path(__file__).parents[3]
+_MOST = Usage(60, 40)
+_PRICE = Price(1.0, 10.0)
+
+
+def _started(program: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=_ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def _printed(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=100)
+    assert err == ""
+    return out
+
+
+def _threads(count: int, work: Callable[[int], None]) -> None:
+    threads = [threading.Thread(target=work, args=(who,)) for who in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _ledger_runs(budget: Budget, statement: str, *values: Any) -> None:
+    connection = sqlite3.connect(budget._path)
+    with connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+# --- settings
+
+
+@pytest.mark.parametrize("value", [0, -1, "5", True, float("nan"), float("inf")], ids=repr)
+@pytest.mark.parametrize("name", ["usd", "tokens", "requests"])
+def test_a_cap_that_is_none_is_refused(name: str, value: Any) -> None:
+    """The message names the cap and the value."""
+    with pytest.raises(JudgeSetupError, match=rf"Budget\({name}={value!r}\)"):
+        Budget(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["tokens", "requests"])
+def test_a_count_is_a_whole_number(name: str) -> None:
+    """Half a token is none."""
+    with pytest.raises(JudgeSetupError, match="a whole number above 0"):
+        Budget(**{name: 1.5})  # type: ignore[arg-type]
+
+
+def test_a_budget_caps_something() -> None:
+    """One without a cap is refused."""
+    with pytest.raises(JudgeSetupError, match="it caps nothing"):
+        Budget()
+
+
+def test_a_ledger_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    """When the budget is made, not when the first request is sent."""
+    with pytest.raises(JudgeSetupError, match=r"Budget\(ledger=\.\.\.\): .* is a folder"):
+        Budget(usd=1, ledger=tmp_path)
+
+
+def test_a_cap_in_usd_needs_a_price(tmp_path: Path) -> None:
+    """The message names the model and what to set; other caps need none."""
+    with pytest.raises(JudgeSetupError, match=r'no price is known for model "m".*prices='):
+        Budget(usd=1, ledger=tmp_path / "a.db").check("m", PriceTable())
+    Budget(usd=1, ledger=tmp_path / "a.db").check("m", PriceTable({"m": _PRICE}))
+    Budget(tokens=1, ledger=tmp_path / "a.db").check("m", PriceTable())
+    with pytest.raises(JudgeSetupError, match="without a price"):
+        Budget(usd=1, ledger=tmp_path / "a.db").reserve("j", _MOST)
+
+
+# --- what is counted
+
+
+def test_what_is_settled_is_counted_by_judge(tmp_path: Path) -> None:
+    """Cost, tokens and requests, of each judge and of all; a model without a price is counted apart."""
+    budget = Budget(usd=1, ledger=tmp_path / "l.db")
+    free = Budget(tokens=10_000, ledger=tmp_path / "l.db")
+    assert 0.0003 == pytest.approx(budget.reserve("a", _MOST, _PRICE).settle(Usage(50, 25)))
+    budget.reserve("a", _MOST, _PRICE).release()
+    budget.reserve("b", _MOST, _PRICE).settle()
+    assert free.reserve("b", _MOST).settle(Usage(10, 10)) is None
+    by_judge = {"a": Spend(pytest.approx(0.0003), 50, 25, 1, 0), "b": Spend(pytest.approx(0.00046), 70, 50, 2, 1)}
+    assert by_judge == budget.by_judge()
+    assert Spend(pytest.approx(0.00076), 120, 75, 3, 1) == budget.spent()
+
+
+@pytest.mark.parametrize("usage", [None, Usage(-1, 5), Usage(5, -1)], ids=repr)
+def test_usage_that_is_not_known_counts_at_its_most(tmp_path: Path, usage: Usage | None) -> None:
+    """A request that was sent may be billed, though no answer came."""
+    budget = Budget(tokens=1000, ledger=tmp_path / "l.db")
+    budget.reserve("j", _MOST).settle(usage)
+    assert Spend(0.0, 60, 40, 1, 1) == budget.spent()
+
+
+def test_a_ticket_ends_once(tmp_path: Path) -> None:
+    """What is said first counts."""
+    budget = Budget(tokens=1000, ledger=tmp_path / "l.db")
+    ticket = budget.reserve("j", _MOST)
+    ticket.settle(Usage(1, 2))
+    ticket.settle(Usage(3, 4))
+    ticket.release()
+    assert Spend(0.0, 1, 2, 1, 1) == budget.spent()
+
+
+def test_a_ticket_that_is_left_open_counts_at_its_most(tmp_path: Path) -> None:
+    """A judgement that is cancelled was sent; one that was said to be nothing is nothing."""
+    budget = Budget(tokens=1000, ledger=tmp_path / "l.db")
+
+    def cancelled() -> None:
+        with budget.reserve("j", _MOST):
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        cancelled()
+    with budget.reserve("j", _MOST) as ticket:
+        ticket.release()
+    assert Spend(0.0, 60, 40, 1, 1) == budget.spent()
+
+
+def test_usage_beyond_its_most_is_counted_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A server that ignores max_tokens is not hidden."""
+    budget = Budget(tokens=10_000, ledger=tmp_path / "l.db")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            budget.reserve("talkative", _MOST).settle(Usage(60, 400))
+    assert 920 == budget.spent().tokens
+    (record,) = caplog.records
+    assert "talkative" in record.getMessage()
+
+
+_TEXT = st.text(st.characters(exclude_categories=()), max_size=50)
+
+
+@given(st.lists(_TEXT, max_size=3))
+def test_most_tokens_is_at_least_a_token_a_byte(texts: list[str]) -> None:
+    """And never fewer for more text; lone surrogates and NUL included."""
+    request = Request("m", tuple({"role": "user", "content": text} for text in texts), {"max_tokens": 7})
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    read, written, cached = most_tokens(request)
+    assert size < read <= size + 64 + 20 * len(texts)
+    assert (7, 0) == (written, cached)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({"max_tokens": 7}, Usage(64, 7), id="max_tokens"),
+        pytest.param({"max_completion_tokens": 9}, Usage(64, 9), id="its newer name"),
+        pytest.param({"max_tokens": 7, "n": 3}, Usage(64, 21), id="several choices"),
+        pytest.param({"max_tokens": 7, "response_format": {"type": "x" * 88}}, Usage(164, 7), id="schema"),
+    ],
+)
+def test_most_tokens_reads_the_options(options: Any, expected: Usage) -> None:
+    """The reply's length limit, once per choice, and the schema that is sent along."""
+    assert expected == most_tokens(Request("m", (), options))
+
+
+@pytest.mark.parametrize("options", [{}, {"max_tokens": None}, {"max_tokens": 0}], ids=repr)
+def test_a_request_without_a_length_limit_has_no_bound(options: Any) -> None:
+    """So a budget refuses it."""
+    with pytest.raises(JudgeSetupError, match="max_tokens"):
+        most_tokens(Request("m", (), options))
+
+
+# --- the cap
+
+
+def test_a_request_is_refused_once_a_cap_is_reached(tmp_path: Path) -> None:
+    """The error names the cap, what is spent and reserved, and what helps."""
+    budget = Budget(tokens=150, ledger=tmp_path / "l.db")
+    budget.reserve("j", _MOST).settle(Usage(60, 30))
+    budget.reserve("j", _MOST)
+    with pytest.raises(BudgetSpentError) as caught:
+        budget.reserve("helpful", _MOST)
+    assert Fault.BUDGET == caught.value.fault
+    assert (
+        'judge "helpful" was not asked: the cap tokens=150 of the budget is reached; spent 0.0000 USD, 90 tokens, '
+        "1 requests, reserved at most 0.0000 USD, 100 tokens, 1 requests in flight; raise Budget(tokens=150) or give "
+        "the judge a fallback"
+    ) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("caps", "admitted"),
+    [
+        pytest.param({"usd": 0.001}, 3, id="usd"),
+        pytest.param({"tokens": 300}, 3, id="tokens"),
+        pytest.param({"tokens": 301}, 4, id="one token more"),
+        pytest.param({"requests": 5}, 5, id="requests"),
+        pytest.param({"tokens": 1}, 1, id="less than one request"),
+        pytest.param({"usd": 5.0, "tokens": 10_000, "requests": 2}, 2, id="the tightest"),
+    ],
+)
+def test_requests_are_let_through_while_the_sum_is_below_the_cap(
+    tmp_path: Path, caps: dict[str, Any], admitted: int
+) -> None:
+    """Each costs its most: 100 tokens, 0.00046 USD."""
+    budget = Budget(**caps, ledger=tmp_path / "l.db")
+    for _ in range(admitted):
+        budget.reserve("j", _MOST, _PRICE).settle()
+    for _ in range(3):
+        with pytest.raises(BudgetSpentError):
+            budget.reserve("j", _MOST, _PRICE)
+
+
+def test_what_is_given_back_can_be_spent(tmp_path: Path) -> None:
+    """A request that cost less than its most, or nothing, makes room."""
+    budget = Budget(tokens=100, ledger=tmp_path / "l.db")
+    ticket = budget.reserve("j", _MOST)
+    with pytest.raises(BudgetSpentError):
+        budget.reserve("j", _MOST)
+    ticket.settle(Usage(10, 10))
+    budget.reserve("j", _MOST).release()
+    budget.reserve("j", _MOST).settle(Usage(60, 20))
+    with pytest.raises(BudgetSpentError):
+        budget.reserve("j", _MOST)
+
+
+_ACTIONS = st.lists(
+    st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 1), st.integers(0, 4)), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 600), _ACTIONS)
+def test_spending_stays_below_the_cap_plus_one_request(cap: int, actions: list[Any]) -> None:
+    """Whatever is let through, settled and released in whatever order; and none is refused below the cap."""
+    with tempfile.TemporaryDirectory() as folder:
+        budget = Budget(tokens=cap, ledger=f"{folder}/l.db")
+        open_ones: list[tuple[Ticket, Usage]] = []
+        spent = largest = 0
+        for read, written, share, ended in actions:
+            most = Usage(read, written)
+            bound = spent + sum(sum(usage) for _, usage in open_ones)
+            try:
+                open_ones.append((budget.reserve("j", most), most))
+                largest = max(largest, sum(most))
+                assert bound < cap
+            except BudgetSpentError:
+                assert bound >= cap
+            for ticket, usage in open_ones[:ended]:
+                real = Usage(int(usage.prompt_tokens * share), int(usage.completion_tokens * share))
+                ticket.settle(real)
+                spent += sum(real)
+            del open_ones[:ended]
+            assert spent == budget.spent().tokens < cap + max(largest, 1)
+        budget._ledger.close()
+
+
+def _spend_all(budget: Budget, seed: int, in_flight: int) -> tuple[int, int]:
+    """Ask until the budget is spent, that many at once; gives requests let through, and those after the end."""
+    draw = random.Random(seed)
+    through = late = 0
+    over = threading.Event()
+
+    async def one() -> None:
+        nonlocal through, late
+        while True:
+            most = Usage(draw.randrange(1, 400), draw.randrange(1, 100))
+            known_over = over.is_set()
+            try:
+                ticket = await budget.reserve_within("j", most, _PRICE, timeout_s=60)
+            except BudgetSpentError:
+                over.set()
+                return
+            through += 1
+            late += known_over
+            await asyncio.sleep(draw.random() * 0.004)
+            ticket.settle(Usage(draw.randrange(most.prompt_tokens + 1), draw.randrange(most.completion_tokens + 1)))
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(one() for _ in range(in_flight)))
+
+    asyncio.run(all_of_them())
+    return through, late
+
+
+_MOST_USD = _PRICE.cost(Usage(399, 99))
+
+
+def test_the_cap_holds_with_64_in_flight_on_an_event_loop(tmp_path: Path) -> None:
+    """All of the budget is spent, less than one request's most beyond it, and nothing is sent after."""
+    budget = Budget(usd=0.2, ledger=tmp_path / "l.db")
+    through, late = _spend_all(budget, 1, 64)
+    spent = budget.spent()
+    assert 0.2 <= spent.usd < 0.2 + _MOST_USD
+    assert (through, 0) == (spent.requests, late)
+
+
+def test_the_cap_holds_over_threads_at_once(tmp_path: Path) -> None:
+    """64 threads that take turns at nothing but the budget."""
+    budget = Budget(tokens=20_000, ledger=tmp_path / "l.db")
+    through: list[int] = []
+
+    def work(who: int) -> None:
+        draw = random.Random(who)
+        while budget.spent().tokens < 20_000:
+            try:
+                ticket = budget.reserve("j", Usage(500, 100))
+            except BudgetSpentError:
+                continue
+            through.append(who)
+            ticket.settle(Usage(draw.randrange(300, 501), draw.randrange(101)))
+
+    _threads(64, work)
+    assert 20_000 <= budget.spent().tokens < 20_600
+    assert len(through) == budget.spent().requests
+
+
+_SPENDER = """
+import asyncio, pickle, random, sys
+from builtin_rewards.judge.endpoint.values import Usage
+from builtin_rewards.judge.errors import BudgetSpentError
+from builtin_rewards.judge.prices import Price
+budget, draw, price = pickle.loads(bytes.fromhex(sys.argv[1])), random.Random(int(sys.argv[2])), Price(1.0, 10.0)
+through = 0
+async def one():
+    global through
+    while True:
+        most = Usage(draw.randrange(1, 400), draw.randrange(1, 100))
+        try:
+            ticket = await budget.reserve_within("judge " + sys.argv[2], most, price, timeout_s=60)
+        except BudgetSpentError:
+            return
+        through += 1
+        await asyncio.sleep(draw.random() * 0.004)
+        ticket.settle(Usage(draw.randrange(most.prompt_tokens + 1), draw.randrange(most.completion_tokens + 1)))
+async def main():
+    await asyncio.gather(*(one() for _ in range(64)))
+print("ready", flush=True)
+input()
+asyncio.run(main())
+print(through)
+"""
+
+
+@pytest.mark.parametrize("caps", [{"usd": 0.15}, {"requests": 300}], ids=["usd", "requests"])
+def test_the_cap_holds_over_processes_with_64_in_flight_each(caps: dict[str, Any]) -> None:
+    """Three share the ledger through their pickles: spending ends between the cap and one request more."""
+    budget = Budget(**caps)
+    pickled = pickle.dumps(budget).hex()
+    processes = [_started(_SPENDER, pickled, str(who)) for who in range(3)]
+    for process in processes:
+        assert process.stdout is not None
+        assert "ready\n" == process.stdout.readline()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    through = {f"judge {who}": int(_printed(process)) for who, process in enumerate(processes)}
+    spent = budget.spent()
+    counted = {judge: spend.requests for judge, spend in budget.by_judge().items()}
+    assert sum(through.values()) == spent.requests
+    assert {judge: count for judge, count in through.items() if count} == counted
+    if "usd" in caps:
+        assert 0.15 <= spent.usd < 0.15 + _MOST_USD
+    else:
+        assert 300 == spent.requests
+
+
+# --- waiting for room
+
+
+def test_a_request_waits_for_those_in_flight(tmp_path: Path) -> None:
+    """It is let through when one ends for less than its most; those that wait go in the order they came."""
+    budget = Budget(tokens=100, ledger=tmp_path / "l.db")
+    order: list[int] = []
+
+    async def wait(who: int) -> None:
+        ticket = await budget.reserve_within("j", _MOST, None, timeout_s=30)
+        order.append(who)
+        ticket.settle(Usage(1, 0))
+
+    async def main() -> None:
+        ticket = budget.reserve("j", _MOST)
+        waiting = [asyncio.create_task(wait(who)) for who in range(5)]
+        await asyncio.sleep(0.03)
+        assert [] == order
+        ticket.settle(Usage(10, 0))
+        await asyncio.gather(*waiting)
+
+    asyncio.run(main())
+    assert list(range(5)) == order
+
+
+def test_a_request_does_not_wait_where_all_is_spent(tmp_path: Path) -> None:
+    """Nothing in flight could make room."""
+    budget = Budget(tokens=100, ledger=tmp_path / "l.db")
+    budget.reserve("j", _MOST).settle()
+    with pytest.raises(BudgetSpentError):
+        asyncio.run(budget.reserve_within("j", _MOST, None, timeout_s=1e9))
+
+
+def test_a_request_waits_no_longer_than_it_says(tmp_path: Path) -> None:
+    """Then it is refused, and reserves nothing."""
+    budget = Budget(tokens=100, ledger=tmp_path / "l.db")
+    ticket = budget.reserve("j", _MOST)
+    with pytest.raises(BudgetSpentError, match="100 tokens, 1 requests in flight"):
+        asyncio.run(budget.reserve_within("j", _MOST, None, timeout_s=0.05))
+    ticket.release()
+    budget.reserve("j", _MOST).settle()
+    assert 1 == budget.spent().requests
+
+
+# --- processes that come and go
+
+
+def test_a_kept_ledger_goes_on_counting(tmp_path: Path) -> None:
+    """A resumed run has what was left; it may be given a higher cap."""
+    Budget(tokens=100, ledger=tmp_path / "l.db").reserve("j", _MOST).settle()
+    with pytest.raises(BudgetSpentError):
+        Budget(tokens=100, ledger=tmp_path / "l.db").reserve("j", _MOST)
+    Budget(tokens=200, ledger=tmp_path / "l.db").reserve("j", _MOST)
+
+
+def test_two_budgets_without_a_ledger_count_apart() -> None:
+    """Each has its own."""
+    one, other = Budget(requests=1), Budget(requests=1)
+    one.reserve("j", _MOST)
+    other.reserve("j", _MOST)
+    assert one != other
+
+
+_DIES = """
+import os, pickle, signal, sys
+from builtin_rewards.judge.endpoint.values import Usage
+budget = pickle.loads(bytes.fromhex(sys.argv[1]))
+for number in range(3):
+    ticket = budget.reserve("j", Usage(60, 40))
+ticket.settle(Usage(1, 1))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_requests_of_a_process_that_died_count_at_their_most(tmp_path: Path) -> None:
+    """They are in flight no more, were perhaps billed, and make no room."""
+    budget = Budget(tokens=201, ledger=tmp_path / "l.db")
+    assert "" == _printed(_started(_DIES, pickle.dumps(budget).hex()))
+    with pytest.raises(BudgetSpentError, match=r"202 tokens, 3 requests, reserved at most 0\.0000 USD, 0 tokens"):
+        budget.reserve("j", _MOST)
+    assert Spend(0.0, 121, 81, 3, 3) == budget.spent()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("UPDATE flights SET started = started - 1", id="its number was given to another process"),
+        pytest.param("UPDATE flights SET place = 'elsewhere', at = 0", id="an hour ago, elsewhere"),
+    ],
+)
+@pytest.mark.parametrize("ended", ["settled", "released"])
+def test_a_request_counted_as_lost_is_put_right_when_it_ends(tmp_path: Path, change: str, ended: str) -> None:
+    """Whoever thought it lost was wrong; the sums are as if it had never been."""
+    budget = Budget(tokens=1000, ledger=tmp_path / "l.db")
+    ticket = budget.reserve("j", _MOST)
+    _ledger_runs(budget, change)
+    assert Spend(0.0, 60, 40, 1, 1) == budget.spent()
+    if ended == "settled":
+        ticket.settle(Usage(7, 8))
+    else:
+        ticket.release()
+    assert (Spend(0.0, 7, 8, 1, 1) if ended == "settled" else Spend()) == budget.spent()
+
+
+def test_a_request_elsewhere_is_not_looked_up_here(tmp_path: Path) -> None:
+    """The same number may be another process there; it stays in flight."""
+    budget = Budget(tokens=1000, ledger=tmp_path / "l.db")
+    budget.reserve("j", _MOST)
+    _ledger_runs(budget, "UPDATE flights SET place = 'elsewhere', pid = 1, started = 1")
+    assert Spend() == budget.spent()
+
+
+_MAKES = """
+import os, pathlib, pickle
+from builtin_rewards.judge.budget import Budget
+from builtin_rewards.judge.endpoint.values import Usage
+budget = Budget(requests=9)
+budget.reserve("j", Usage(1, 1)).settle()
+pid = os.fork()
+if not pid:
+    budget.reserve("j", Usage(1, 1)).settle()
+    raise SystemExit(0)
+os.waitpid(pid, 0)
+print(budget._path, budget._path.exists(), budget.spent().requests, oct(budget._path.parent.stat().st_mode))
+"""
+
+
+def test_a_private_ledger_ends_with_the_process_that_made_it() -> None:
+    """Not with a child it forked, which counts in it as well; nothing is left of it."""
+    path, there, requests, mode = _printed(_started(_MAKES)).split()
+    assert ("True", "2", "0o40700") == (there, requests, mode)
+    assert not Path(path).parent.exists()
+
+
+def test_it_pickles_as_its_settings(tmp_path: Path) -> None:
+    """The copy counts in the same ledger, though that was named from another folder."""
+    budget = Budget(usd=1.5, tokens=1000, ledger=os.path.relpath(tmp_path / "l.db"))
+    copy = pickle.loads(pickle.dumps(budget))
+    assert budget == copy
+    copy.reserve("j", _MOST, _PRICE).settle()
+    assert 1 == budget.spent().requests
+
+
+# --- a ledger that breaks
+
+
+def _break_by_removal(budget: Budget) -> None:
+    budget._ledger.close()
+    budget._path.unlink()
+
+
+def _break_by_garbage(budget: Budget) -> None:
+    budget._ledger.close()
+    budget._path.write_bytes(b"garbage " * 2000)
+
+
+@pytest.mark.parametrize("breaks", [_break_by_removal, _break_by_garbage])
+def test_a_broken_ledger_lets_nothing_through(tmp_path: Path, breaks: Callable[[Budget], None]) -> None:
+    """It fails closed, and says that no call is made and what helps."""
+    budget = Budget(tokens=1000, ledger=tmp_path / "l.db")
+    breaks(budget)
+    for _ in range(2):
+        with pytest.raises(JudgeUnavailableError, match=r"so no call is made: free the disk") as caught:
+            budget.reserve("j", _MOST)
+        assert Fault.BUDGET == caught.value.fault
+    with pytest.raises(JudgeUnavailableError):
+        budget.spent()
+
+
+def test_a_ticket_on_a_broken_ledger_keeps_its_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The reply was had; the warning says that it counts at its most."""
+    budget = Budget(tokens=1000, ledger=tmp_path / "l.db")
+    ticket = budget.reserve("j", _MOST)
+    _break_by_garbage(budget)
+    with caplog.at_level(logging.WARNING):
+        ticket.settle(Usage(1, 1))
+    (record,) = caplog.records
+    assert "counts at its most" in record.getMessage()
+
+
+_FULL = """
+import pickle, resource, sys
+from builtin_rewards.judge.endpoint.values import Usage
+from builtin_rewards.judge.errors import JudgeUnavailableError
+budget = pickle.loads(bytes.fromhex(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+through = 0
+try:
+    while through < 10_000:
+        budget.reserve("j", Usage(1, 1))
+        through += 1
+except JudgeUnavailableError as error:
+    print(through, type(error).__name__, error.words.split("(")[1].split(")")[0])
+"""
+
+
+def test_a_full_disk_lets_nothing_through(tmp_path: Path) -> None:
+    """Each request that was let through is counted."""
+    budget = Budget(tokens=100_000, ledger=tmp_path / "l.db")
+    through, kind, _ = _printed(_started(_FULL, pickle.dumps(budget).hex())).split(" ", 2)
+    assert "JudgeUnavailableError" == kind
+    assert 0 < int(through) == budget.spent().requests < 10_000

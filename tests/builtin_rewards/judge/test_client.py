@@ -1,0 +1,348 @@
+"""One request well sent: settings that check themselves, clients that end with their loop, keys that stay hidden."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Server, create, prepare
+from builtin_rewards.judge.endpoint.values import Reply, Request, Usage
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from rewardkit import DataError
+from rewardkit.testing import FakeJudge
+
+Serve = Callable[..., Any]
+
+
+def _request(words: str = "Good?", **options: Any) -> Request:
+    return Request("m", ({"role": "user", "content": words},), options)
+
+
+@pytest.mark.usefixtures("canary")
+def test_a_servers_address_is_tidied() -> None:
+    """Addresses that mean the same are equal, as are headers however they are given."""
+    one = Server("http://127.0.0.1:1/v1/", headers={"B": "2", "A": "1"})
+
+    assert Server("http://127.0.0.1:1/v1", headers=(("A", "1"), ("B", "2"))) == one
+    assert hash(pickle.loads(pickle.dumps(one))) == hash(one)
+
+
+@pytest.mark.usefixtures("canary")
+def test_no_address_is_the_environments_else_openais(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not named is settled when the server is made, so that copies in other processes mean the same."""
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert OPENAI_URL == Server().base_url
+
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert "http://127.0.0.1:1/v1" == Server().base_url
+
+
+BAD = {
+    "no scheme": ({"base_url": "localhost:8000/v1"}, "base_url: expected an address such as .*got 'localhost:8000/v1'"),
+    "other scheme": ({"base_url": "ftp://host/v1"}, "base_url: expected an address"),
+    "empty": ({"base_url": ""}, "base_url: expected an address"),
+    "no text": ({"base_url": 7}, "base_url: expected an address"),
+    "bad port": ({"base_url": "http://host:99999/v1"}, "base_url: expected an address"),
+    "space": ({"base_url": "http://host/v 1"}, "base_url: expected an address"),
+    "credentials": ({"base_url": "https://me:hidden@host/v1"}, "base_url: holds a user name or password"),
+    "query": ({"base_url": "https://host/v1?key=hidden"}, "base_url: take away what follows"),
+    "whole call": ({"base_url": "http://host/v1/chat/completions"}, "base_url: .* end it before"),
+    "key as name": ({"key_env": "sk-hidden"}, "key_env: expected the name of an environment variable in capitals"),
+    "other key as name": ({"key_env": "gsk_hidden"}, "key_env: expected the name"),
+    "no seconds": ({"read_timeout_s": 0}, "read_timeout_s=0: expected a positive number"),
+    "endless": ({"connect_timeout_s": float("inf")}, "connect_timeout_s=inf: expected a positive number"),
+    "secret header": ({"headers": {"X-Api-Key": "hidden"}}, "headers: 'X-Api-Key' looks like a secret"),
+    "broken header": ({"headers": {"X": "a\nB: hidden"}}, "headers: 'X': expected"),
+    "no key": ({"base_url": "https://host/v1", "key_env": "NO_SUCH_KEY"}, "set the environment variable NO_SUCH_KEY"),
+}
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize(("settings", "words"), BAD.values(), ids=BAD)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words: str) -> None:
+    """The error names the setting and the fix, and shows nothing that may be a secret."""
+    with pytest.raises(JudgeSetupError, match=words) as caught:
+        Server(**settings)
+
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_key_in_a_header_is_refused(canary: str) -> None:
+    """A key is found under any header's name."""
+    with pytest.raises(JudgeSetupError, match="looks like a secret"):
+        Server("http://127.0.0.1:1/v1", headers={"X-Note": f"with {canary}"})
+
+
+@pytest.mark.parametrize("key", ["sk-a b", "sk-a\nb", "sk-\u00e9"], ids=["space", "line", "letter"])
+def test_a_key_that_is_no_header_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that cannot be sent is told when the judge is made, without the key."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(JudgeSetupError, match="the key in OPENAI_API_KEY holds a space") as caught:
+        Server("https://host/v1")
+
+    assert key not in str(caught.value)
+
+
+HOSTS = {"127.0.0.1": True, "127.9.9.9": True, "[::1]": True, "localhost": True, "a.localhost": True, "10.0.0.1": False}
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize(("host", "expected"), HOSTS.items(), ids=HOSTS)
+def test_loopback_is_known(host: str, expected: bool) -> None:
+    """Only this machine counts as loopback."""
+    assert expected == Server(f"http://{host}:8000/v1").on_loopback
+
+
+def test_a_server_on_loopback_needs_no_key(serve: Serve, faults: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no key, a placeholder is sent."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    sent: list[str] = []
+
+    def script(number: int, body: Any, headers: Any) -> Any:
+        sent.append(headers["authorization"])
+        return faults.ok()
+
+    server = serve(script)
+    asyncio.run(create(Server(server.url), _request()))
+
+    assert [f"Bearer {NO_KEY}"] == sent
+
+
+def test_a_short_word_as_key_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word that stands in for a key, as local servers want one, may occur in a header."""
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+
+    assert (("X-Title", "example"),) == Server("http://127.0.0.1:1/v1", headers={"X-Title": "example"}).headers
+
+
+def test_fields_of_other_servers_are_sent(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """What the library has no name for goes into the body by extra_body, beside the messages."""
+    server = serve([faults.ok()])
+    asyncio.run(create(Server(server.url), _request(extra_body={"top_k": 1})))
+
+    assert {"model": "m", "messages": [{"role": "user", "content": "Good?"}], "top_k": 1} == server.seen[0].body
+
+
+def test_a_key_that_is_gone_at_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker without the key in its environment says so, and names the variable."""
+    monkeypatch.setenv("JUDGE_KEY", "sk-canary-1234567890")
+    server = pickle.loads(pickle.dumps(Server("https://host.invalid/v1", key_env="JUDGE_KEY")))
+    monkeypatch.delenv("JUDGE_KEY")
+
+    with pytest.raises(JudgeSetupError, match="set the environment variable JUDGE_KEY"):
+        asyncio.run(create(server, _request()))
+
+
+def test_a_request_is_sent_as_asked(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """One request with model, messages, options, headers and key; the reply has what the server said."""
+    server = serve([faults.ok("4")])
+    reply = asyncio.run(
+        create(
+            Server(server.url, headers={"X-Title": "t"}), _request(temperature=0.5, response_format={"type": "text"})
+        )
+    )
+    (seen,) = server.seen
+
+    assert Reply("4", "served", usage=Usage(9, 3)) == reply
+    assert "/v1/chat/completions" == seen.path
+    assert {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Good?"}],
+        "temperature": 0.5,
+        "response_format": {"type": "text"},
+    } == seen.body
+    assert seen.authorization
+    assert "x-title" in seen.headers
+
+
+def test_a_loop_has_its_own_client(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """The same server is asked from one event loop after another, and nothing is left open."""
+    server = serve([faults.ok()])
+    asked = Server(server.url)
+    for _ in range(3):
+        asyncio.run(create(asked, _request()))
+    gc.collect()  # what was left open warns here, and warnings are errors
+
+    assert 3 == len(server.seen)
+
+
+def test_a_loop_closed_by_hand_is_forgotten(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """A loop that is ended step by step closes its clients too."""
+    server = serve([faults.ok()])
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(create(Server(server.url), _request()))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    del loop
+    gc.collect()
+    asyncio.run(create(Server(server.url), _request()))
+
+    assert 2 == len(server.seen)
+
+
+def test_loops_in_several_threads_share_nothing(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """Several loops at once ask the same server, each on its own connections."""
+    server = serve([faults.ok(delay_s=0.02)])
+    asked, replies = Server(server.url), []
+    threads = [
+        threading.Thread(target=lambda: replies.append(asyncio.run(create(asked, _request())))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert 4 == len(replies)
+
+
+def test_many_requests_are_in_flight_at_once(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """No limit of the library's holds 150 requests back, and every reply is of its own request."""
+    server = serve(lambda number, body, headers: faults.ok(body["messages"][0]["content"], delay_s=2.0))
+
+    async def ask_all() -> list[Reply]:
+        asked = Server(server.url)
+        await prepare(asked)
+        return await asyncio.gather(*(create(asked, _request(str(place))) for place in range(150)))
+
+    assert [str(place) for place in range(150)] == [reply.text for reply in asyncio.run(ask_all())]
+    assert 150 == server.most_in_flight
+
+
+def test_a_redirect_is_not_followed(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """The key goes to no host but the one that was named; the error says where the API is."""
+    elsewhere = serve([faults.ok()])
+    location = (("Location", f"{elsewhere.url}/chat/completions?token=hidden"),)
+    server = serve([faults.Action(b"", 307, location)])
+
+    with pytest.raises(JudgeUnavailableError, match=f"it points to {elsewhere.url}.*set base_url") as caught:
+        asyncio.run(create(Server(server.url), _request()))
+
+    assert Fault.REJECTED is caught.value.fault
+    assert "hidden" not in str(caught.value)
+    assert [] == elsewhere.seen
+
+
+def test_the_library_makes_no_tries_of_its_own(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """One call is one request, whatever comes of it."""
+    server = serve([faults.status(503)])
+    with pytest.raises(JudgeUnavailableError):
+        asyncio.run(create(Server(server.url), _request()))
+
+    assert 1 == len(server.seen)
+
+
+def test_a_cancelled_request_leaves_the_client_usable(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """A reply that is no longer waited for blocks nothing after it."""
+    server = serve([faults.stall(), faults.ok("after")])
+
+    async def ask() -> Reply:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(create(Server(server.url), _request()), 0.2)
+        return await create(Server(server.url), _request())
+
+    assert "after" == asyncio.run(ask()).text
+
+
+def test_replies_that_are_no_verdict_are_replies(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """A refusal and a reply cut short come back as they are, with their marks."""
+    server = serve([faults.refusal("no"), faults.ok("ab", finish_reason="length", usage=None)])
+
+    async def ask() -> list[Reply]:
+        return [await create(Server(server.url), _request()) for _ in range(2)]
+
+    refused, short = asyncio.run(ask())
+
+    assert ("", "no") == (refused.text, refused.refusal)
+    assert ("ab", "length", None) == (short.text, short.finish_reason, short.usage)
+
+
+def test_a_stand_in_is_asked_in_place_of_a_server() -> None:
+    """Whatever has an OpenAI client's shape will do; its errors are translated as well."""
+    judge = FakeJudge(["4", TimeoutError("silent"), DataError("mine")])
+    reply = asyncio.run(create(judge, _request(temperature=0.0)))
+    with pytest.raises(JudgeUnavailableError, match="the client FakeJudge, model 'm': TimeoutError: silent") as caught:
+        asyncio.run(create(judge, _request()))
+    with pytest.raises(DataError, match="mine"):
+        asyncio.run(create(judge, _request()))
+
+    assert ("4", {"temperature": 0.0}) == (reply.text, judge.asked[0].options)
+    assert Fault.CONNECTION is caught.value.fault
+
+
+def test_an_option_the_library_does_not_take_is_told(canary: str) -> None:
+    """A misspelt option is named, and no request is repeated for it."""
+    with pytest.raises(JudgeUnavailableError, match="temprature") as caught:
+        asyncio.run(create(Server("http://127.0.0.1:1/v1"), _request(temprature=1)))
+
+    assert (Fault.REJECTED, False) == (caught.value.fault, caught.value.reached)
+
+
+def _everything(error: BaseException, server: Server) -> str:
+    """Gives all that may be shown of an error: also the locals of its frames, those of this file aside."""
+    trace = traceback.TracebackException.from_exception(error, capture_locals=True)
+    trace.stack = traceback.StackSummary.from_list([frame for frame in trace.stack if frame.filename != __file__])
+    shown = [str(error), repr(error), *trace.format(), *traceback.format_exception(error), repr(server)]
+    return "\n".join([*shown, str(vars(error)), repr(pickle.dumps((error, server)))])
+
+
+def test_no_key_is_seen_anywhere(
+    serve: Serve, faults: ModuleType, canary: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Servers that echo the key, whole or masked, and transports that fail: no text, pickle or log has the key."""
+    echo = f"Incorrect API key provided: {canary}; also {canary[:9]}*****{canary[-4:]}"
+    actions = [faults.status(401, echo), faults.status(500, echo), faults.html(), faults.reset()]
+    actions += [faults.truncated_json(), faults.status(429, echo)]
+    server = serve(actions)
+    asked = Server(server.url)
+
+    async def ask() -> list[JudgeError]:
+        errors = []
+        for _ in actions:
+            with pytest.raises(JudgeError) as caught:
+                await create(asked, _request())
+            errors.append(caught.value)
+        return errors
+
+    with caplog.at_level("DEBUG"):
+        errors = asyncio.run(ask())
+
+    for error in errors:
+        told = _everything(error, asked)
+        assert canary[3:12] not in told
+        assert canary[-4:] not in told
+        assert error.__cause__ is None
+        assert error.__context__ is None
+    assert canary not in caplog.text
+    assert all(seen.authorization for seen in server.seen)
+
+
+def test_errors_pickle_with_what_they_say(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """An error that crosses processes keeps status, wait and count."""
+    server = serve([faults.too_many("7")])
+    with pytest.raises(JudgeUnavailableError) as caught:
+        asyncio.run(create(Server(server.url), _request()))
+    copy = pickle.loads(pickle.dumps(caught.value))
+
+    assert (429, 7.0, 1, Fault.RATE_LIMIT) == (copy.status, copy.retry_after_s, copy.requests, copy.fault)
+    assert not isinstance(copy, JudgeReplyError)
+
+
+def test_importing_loads_no_client_library() -> None:
+    """The endpoint's modules are quick to import: what asks comes at first use."""
+    code = (
+        "import sys, builtin_rewards.judge.endpoint.client, builtin_rewards.judge.endpoint.retry;"
+        "print([name for name in ('openai', 'httpx2', 'tenacity', 'numpy') if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert "[]" == shown.stdout.strip()

@@ -1,0 +1,363 @@
+"""Fallback: the first link that can answer does, the score says which, and nothing is scored where none can."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builtin_rewards.judge import (
+    BudgetSpentError,
+    Criterion,
+    Fallback,
+    JudgeError,
+    JudgeSetupError,
+    JudgeUnavailableError,
+    Jury,
+    LLMJudge,
+    PairwiseJudge,
+    RetryPolicy,
+)
+from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
+from rewardkit.testing import FakeJudge
+
+ONCE = RetryPolicy(attempts=1)
+
+
+def judge(script: Any, name: str = "judge", **settings: Any) -> LLMJudge:
+    """Gives a judge whose fake model follows a script; a number is a grade."""
+    said = json.dumps({"correct": {"reason": "so", "score": script}}) if isinstance(script, int) else script
+    settings = {"client": FakeJudge(said), "retry": ONCE, "prices": {}, **settings}
+    return LLMJudge("m", [Criterion("correct", "Is it right?")], name=name, **settings)
+
+
+def down(name: str = "judge", **settings: Any) -> LLMJudge:
+    """Gives a judge whose server is gone."""
+    return judge(ConnectionError("gone"), name, **settings)
+
+
+@reward
+def exact(completion: str, answer: str) -> float:
+    """1.0 for the very answer."""
+    return float(completion == answer)
+
+
+@reward
+def near(completion: str, answer: float) -> float:
+    """How near a number is; its column is coerced."""
+    return 1 / (1 + abs(float(completion) - answer))
+
+
+@reward(score_range=(0, 1))
+def raises(completion: str) -> float:
+    """Always raises."""
+    raise ValueError("no sum in it")
+
+
+@reward
+def not_applicable(completion: str) -> float | None:
+    """Says that it does not apply."""
+    return None
+
+
+@reward
+async def waits_forever(completion: str) -> float:
+    """Never answers, without holding anybody up."""
+    await asyncio.sleep(3600)
+    return 1.0
+
+
+@reward
+def loops_forever(completion: str) -> float:
+    """Never answers, and holds up whoever calls it, for a completion that says so."""
+    while completion == "loop":
+        pass
+    return 0.5
+
+
+def score(chain: Reward[..., Any], completion: str = "4", **columns: Any) -> Score:
+    """Gives the score of one completion."""
+    scored: Score = asyncio.run(chain(**{"prompt": "2+2=", "completion": completion, "answer": "4", **columns}))
+    return scored
+
+
+def outcomes(
+    chain: Reward[..., Any], completions: Sequence[str] = ("4",), lane: str = "inline", answer: Any = "4"
+) -> list[Outcome]:
+    """Gives what became of each completion in a run."""
+    with Runtime([chain], lane=lane, max_infrastructure_rate=1.0) as runtime:
+        return list(runtime.score([Rollout("2+2=", text, {"answer": answer}) for text in completions])[chain.name])
+
+
+def test_the_first_link_that_can_answer_does() -> None:
+    """Its score, its reason and its metrics are the chain's; later links are not asked."""
+    second = judge(1, "second")
+    scored = score(judge(5).fallback(second, exact))
+
+    assert 1.0 == scored.value
+    assert "correct 5 of 5: so (answered by judge)" == scored.reason
+    assert {"link/judge": 1.0, "link/second": 0.0, "link/exact": 0.0} == links(scored)
+    assert 5.0 == scored.metrics["grade/correct"]
+    assert isinstance(second.model.client, FakeJudge)
+    assert [] == second.model.client.asked
+
+
+def links(scored: Score | Outcome) -> dict[str, float]:
+    """Gives the shares of the links among the metrics."""
+    return {name: value for name, value in scored.metrics.items() if name.startswith("link/")}
+
+
+def test_a_score_says_why_the_earlier_links_failed() -> None:
+    """Each with its name and its error's words."""
+    scored = score(down().fallback(judge("no verdict", "second"), raises, exact))
+
+    assert (1.0, {"link/judge": 0.0, "link/second": 0.0, "link/raises": 0.0, "link/exact": 1.0}) == (
+        scored.value,
+        links(scored),
+    )
+    assert str(scored.reason).startswith("answered by exact; judge: ")
+    assert "judge: the client FakeJudge, model 'm': ConnectionError: gone" in str(scored.reason)
+    assert "second: the judge's reply cannot be read as a verdict" in str(scored.reason)
+    assert "raises: ValueError: no sum in it" in str(scored.reason)
+
+
+def test_a_link_that_does_not_apply_ends_the_chain() -> None:
+    """It was had and said so: the completion is skipped, and no later link is asked."""
+    (outcome,) = outcomes(down().fallback(not_applicable, exact))
+
+    assert (Status.SKIPPED, None) == (outcome.status, outcome.score)
+    assert 1.0 == outcome.metrics["link/not_applicable"] == sum(links(outcome).values())
+    assert str(outcome.reason).startswith("answered by not_applicable; judge: ")
+
+
+@pytest.mark.parametrize("default", [None, 0.0, 0.25])
+def test_the_default_stands_in_only_where_every_link_failed(default: float | None) -> None:
+    """It is a failure all the same; ``None`` leaves the completion out."""
+    chain = down().fallback(raises, default=default)
+    (outcome,) = outcomes(chain)
+    (answered,) = outcomes(down().fallback(exact, default=default))
+
+    assert (Status.FAILED, default, {}) == (outcome.status, outcome.score, outcome.metrics)
+    assert (Status.SCORED, 1.0) == (answered.status, answered.score)
+
+
+def test_all_links_unreachable_is_an_outage_and_anything_else_is_not() -> None:
+    """The cause tells whose fault it was, and the error names every link."""
+    (outage,) = outcomes(down().fallback(down("second")))
+    (mixed,) = outcomes(down().fallback(judge("no verdict", "second")))
+
+    assert (Cause.INFRASTRUCTURE, Cause.EXCEPTION) == (outage.cause, mixed.cause)
+    assert all(f"{name}: the client FakeJudge" in str(outage.error) for name in ("judge", "second"))
+    assert 1 == outage.attempts
+
+
+def test_links_see_columns_as_they_would_alone() -> None:
+    """One takes the column as text, the next as a number; each coerces for itself."""
+    chain = judge("no verdict", reference="answer").fallback(near)
+    assert 0.5 == score(chain, "3.0", answer="4").value
+    assert {"answer"} == set(chain.spec.required_columns)
+
+
+def test_a_column_that_a_link_cannot_read_is_that_links_failure() -> None:
+    """The next link may well do with it."""
+    scored = score(down().fallback(near, exact), "4", answer="four")
+
+    assert (0.0, 1.0) == (scored.value, scored.metrics["link/exact"])
+    assert "near: CoercionError" in str(scored.reason)
+
+
+def test_a_link_that_raises_nothing_but_says_nonsense_has_failed() -> None:
+    """Not a number, and a score outside the link's own range."""
+
+    @reward
+    def nan(completion: str) -> float:
+        return math.nan
+
+    @reward(score_range=(0, 1))
+    def seven(completion: str) -> float:
+        return 7.0
+
+    @reward
+    def words(completion: str) -> Any:
+        return "0.5 or so"
+
+    scored = score(Fallback([nan, seven, words, exact]))
+    assert (1.0, 1.0) == (scored.value, scored.metrics["link/exact"])
+
+
+def test_a_link_has_its_own_deadline() -> None:
+    """An async link that never answers costs its ``timeout_s`` and hands on."""
+    scored = score(Fallback([waits_forever.with_options(timeout_s=0.05), exact]))
+
+    assert 1.0 == scored.metrics["link/exact"]
+    assert "waits_forever: no answer within its timeout_s=0.05" in str(scored.reason)
+
+
+def test_a_link_that_loops_costs_its_own_call() -> None:
+    """The worker is ended at the chain's deadline; the other completions have their scores."""
+    chain = Fallback([down(deadline_s=0.2).with_options(timeout_s=0.5), loops_forever.with_options(timeout_s=0.3)])
+    came = outcomes(chain, ["a", "b", "loop", "c", "d", "e"], "worker")
+
+    assert [0.5, 0.5, None, 0.5, 0.5, 0.5] == [outcome.score for outcome in came]
+    assert (Status.FAILED, Cause.TIMEOUT) == (came[2].status, came[2].cause)
+
+
+def test_a_jury_may_be_a_link_and_a_chain_a_juror() -> None:
+    """They nest; the inner one's metrics come along."""
+    jury = Jury([judge(5, "a"), judge(3, "b"), down("c").fallback(exact, name="c")], reduce="mean")
+    scored = score(down("first").fallback(jury, name="whole"))
+
+    assert pytest.approx((1 + 0.5 + 1) / 3) == scored.value
+    assert (1.0, 3.0) == (scored.metrics["link/jury"], scored.metrics["jurors"])
+    assert score(Jury([down("x").fallback(exact, name="x"), judge(5, "y")])).value == 1.0
+
+
+def test_a_chain_may_be_a_link() -> None:
+    """A failure inside is told with both names, and the shares are those of the outer one's links."""
+    inner = down("inner").fallback(raises, name="both")
+    scored = score(Fallback([inner, exact]))
+    assert "both: none of 2 links answered: inner: the client FakeJudge" in str(scored.reason)
+    assert {"link/both": 0.0, "link/exact": 1.0} == links(scored)
+
+
+@given(st.lists(st.sampled_from(["scores", "skips", "fails"]), min_size=2, max_size=5))
+def test_the_links_shares_sum_to_one(acts: list[str]) -> None:
+    """For every answer exactly one link answered: the first that did not fail."""
+
+    def link(place: int, act: str) -> Reward[..., Any]:
+        @reward(name=f"link{place}")
+        def acting(completion: str) -> float | None:
+            if act == "fails":
+                raise ValueError("x")
+            return None if act == "skips" else place / 10
+
+        return acting
+
+    chain = Fallback([link(place, act) for place, act in enumerate(acts)])
+    first = next((place for place, act in enumerate(acts) if act != "fails"), None)
+    if first is None:
+        with pytest.raises(JudgeError):
+            score(chain)
+        return
+    scored = score(chain)
+
+    assert (None if acts[first] == "skips" else first / 10) == scored.value
+    assert 1.0 == sum(links(scored).values()) == scored.metrics[f"link/link{first}"]
+
+
+def test_a_spent_budget_hands_on() -> None:
+    """No call is made, and the reason says why."""
+
+    def spent(_: Any) -> Any:
+        return BudgetSpentError("the cap is reached")
+
+    scored = score(judge(spent).fallback(exact))
+    assert (1.0, "answered by exact; judge: the cap is reached") == (scored.value, scored.reason)
+
+
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+def test_a_chain_scores_a_run(lane: str) -> None:
+    """With a judge that is down, a plain reward scores every completion of the batch as it would alone."""
+    texts = [str(number) for number in range(20)]
+    came = outcomes(down().fallback(exact), texts, lane)
+    assert [float(text == "4") for text in texts] == [outcome.score for outcome in came]
+    assert {1.0} == {outcome.metrics["link/exact"] for outcome in came}
+
+
+def test_a_chain_pickles_with_its_links() -> None:
+    """Its version and options stay, and the version changes with a link's."""
+    chain = judge(5).fallback(exact, default=0.5)
+    copy = pickle.loads(pickle.dumps(chain))
+
+    assert (chain.version, chain.options, 1.0) == (copy.version, copy.options, score(copy).value)
+    assert chain.version != judge(5, scale=(1, 7)).fallback(exact, default=0.5).version
+    assert chain.version != judge(5).fallback(near, default=0.5).version
+
+
+def test_a_chain_is_called_as_its_first_link() -> None:
+    """Unless it is named; its deadline has room for those of all links."""
+    chain = judge(5).fallback(exact)
+    assert ("judge", 40.0 + 10.0 + 1.0) == (chain.name, chain.options.timeout_s)
+    assert "whole" == judge(5).fallback(exact, name="whole").name
+
+
+def test_a_column_with_a_default_is_not_required() -> None:
+    """A row without it is scored by the link's own default."""
+
+    @reward
+    def lenient(completion: str, answer: str = "4") -> float:
+        return float(completion == answer)
+
+    chain = down().fallback(lenient)
+    with Runtime([chain], lane="inline") as runtime:
+        (outcome,) = runtime.score([Rollout("p", "4")])["judge"]
+    assert 1.0 == outcome.score
+
+
+def test_links_that_read_the_whole_row_get_it() -> None:
+    """``example``, and ``**columns``."""
+
+    @reward
+    def row(completion: str, example: dict[str, Any]) -> float:
+        return float(completion == example["answer"])
+
+    @reward
+    def rest(completion: str, **columns: str) -> float:
+        return float(completion == columns["answer"])
+
+    for link in (row, rest):
+        (outcome,) = outcomes(down().fallback(link))
+        assert 1.0 == outcome.score, link.name
+
+
+@group_reward
+def grouped(completions: list[str]) -> list[float]:
+    """Scores a group."""
+    return [0.0] * len(completions)
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "no link": (lambda: judge(5).fallback(), "a fallback needs at least 2 of them, got 1"),
+    "plain function": (lambda: judge(5).fallback(len), "is no reward; decorate the function with @reward"),
+    "group reward": (lambda: judge(5).fallback(grouped), "'grouped' scores groups"),
+    "pairwise": (lambda: judge(5).fallback(_pairs()), "'preference' scores groups"),
+    "composition": (lambda: judge(5).fallback(0.5 * exact + 0.5 * near), "is a composition"),
+    "same name": (lambda: judge(5).fallback(judge(4)), r"two are named 'judge'; rename one with \.with_options"),
+    "nothing": (lambda: Fallback([]), "a fallback needs at least 2 of them, got 0"),
+}
+
+
+def _pairs() -> PairwiseJudge:
+    return PairwiseJudge("m", client=FakeJudge("x"))
+
+
+@pytest.mark.parametrize(("make", "words"), BAD.values(), ids=BAD)
+def test_chains_that_make_no_sense_are_refused(make: Any, words: str) -> None:
+    """When they are made, in words that name the fix."""
+    with pytest.raises(JudgeSetupError, match=words):
+        make()
+
+
+def test_a_chains_failure_is_not_tried_again_by_the_runtime() -> None:
+    """Its links made their tries; each was asked once more by nobody."""
+    first, second = down(), down("second")
+    outcomes(first.fallback(second))
+    assert [1, 1] == [len(one.model.client.asked) for one in (first, second)]  # type: ignore[union-attr]
+
+
+def test_an_infrastructure_error_of_a_plain_link_is_an_outage() -> None:
+    """As it would be alone."""
+
+    @reward
+    def unreachable(completion: str) -> float:
+        raise InfrastructureError("no database")
+
+    with pytest.raises(JudgeUnavailableError, match="unreachable: InfrastructureError: no database"):
+        score(down().fallback(unreachable))

@@ -1,0 +1,357 @@
+"""The border to the client library: every error of its is mapped, any completion is read, no key passes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from email.utils import formatdate
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import openai
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion
+
+from builtin_rewards.judge.endpoint.foreign import FAULTS, Asked, fault_of_status, read, retry_after_s, scrub, translate
+from builtin_rewards.judge.endpoint.values import Token, Usage
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+
+KEY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
+ASKED = Asked("http://127.0.0.1:1/v1", "m", KEY)
+REQUEST = httpx2.Request("POST", "http://127.0.0.1:1/v1/chat/completions", headers={"Authorization": f"Bearer {KEY}"})
+
+
+def _classes() -> list[type[Exception]]:
+    named = {**vars(openai), **vars(openai._exceptions)}
+    public = [thing for name, thing in named.items() if not name.startswith("_")]
+    kinds = {thing for thing in public if isinstance(thing, type) and issubclass(thing, Exception)}
+    return sorted(kinds, key=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize("kind", _classes(), ids=lambda kind: kind.__name__)
+def test_every_error_of_the_library_is_mapped(kind: type[Exception]) -> None:
+    """Each error class of openai has a fault of its own, or a status to go by."""
+    by_status = issubclass(kind, openai.APIStatusError)
+
+    assert by_status or f"openai.{kind.__name__}" in FAULTS or kind.__module__ == "builtins"
+
+
+def _raised(error: Exception, cause: Exception | None = None) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def _status_error(status: int, body: Any = None, headers: dict[str, str] | None = None) -> openai.APIStatusError:
+    kind = {429: openai.RateLimitError, 500: openai.InternalServerError}.get(status, openai.APIStatusError)
+    return kind("words", response=httpx2.Response(status, headers=headers, request=REQUEST), body=body)
+
+
+def _validation_error() -> Exception:
+    try:
+        pydantic.TypeAdapter(int).validate_python("x")
+    except pydantic.ValidationError as error:
+        return error
+    raise AssertionError
+
+
+def _json_error() -> Exception:
+    try:
+        json.loads("{")
+    except json.JSONDecodeError as error:
+        return error
+    raise AssertionError
+
+
+FOREIGN = {
+    "connection": (openai.APIConnectionError(request=REQUEST), Fault.CONNECTION),
+    "timeout": (openai.APITimeoutError(REQUEST), Fault.CONNECTION),
+    "illegal header": (
+        _raised(openai.APIConnectionError(request=REQUEST), httpx2.LocalProtocolError(f"Illegal b'Bearer {KEY}'")),
+        Fault.CONNECTION,
+    ),
+    "validation": (
+        openai.APIResponseValidationError(httpx2.Response(200, request=REQUEST), None),
+        Fault.NOT_A_COMPLETION,
+    ),
+    "length": (openai.LengthFinishReasonError(completion=ChatCompletion.model_construct(usage=None)), Fault.TRUNCATED),
+    "filter": (openai.ContentFilterFinishReasonError(), Fault.CONTENT_FILTER),
+    "pydantic": (_validation_error(), Fault.NOT_A_COMPLETION),
+    "json": (_json_error(), Fault.NOT_A_COMPLETION),
+    "closed loop": (RuntimeError("Event loop is closed"), Fault.CONNECTION),
+    "socket": (ConnectionResetError("reset"), Fault.CONNECTION),
+    "bare timeout": (TimeoutError(), Fault.CONNECTION),
+    "wrong option": (TypeError("create() got an unexpected keyword argument 'temprature'"), Fault.REJECTED),
+    "surrogate": (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), Fault.REJECTED),
+    "unknown": (Exception(f"told with {KEY}"), Fault.REJECTED),
+    "402": (_status_error(402), Fault.QUOTA),
+    "quota": (_status_error(429, {"code": "insufficient_quota"}), Fault.QUOTA),
+    "quota by type": (_status_error(429, {"type": "insufficient_quota"}), Fault.QUOTA),
+}
+
+
+@pytest.mark.parametrize(("raised", "fault"), FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_error_becomes_ours(raised: Exception, fault: Fault) -> None:
+    """What the library raises is told with server, model and fault, counts as one request, and holds no key."""
+    error = translate(raised, ASKED)
+
+    assert (fault, 1) == (error.fault, error.requests)
+    assert str(error).startswith("http://127.0.0.1:1/v1, model 'm': ")
+    assert KEY not in str(error)
+    kind = JudgeReplyError if fault in (Fault.TRUNCATED, Fault.CONTENT_FILTER) else JudgeUnavailableError
+    assert kind is type(error)
+
+
+STATUSES = {
+    400: Fault.REJECTED,
+    401: Fault.REJECTED,
+    403: Fault.REJECTED,
+    404: Fault.REJECTED,
+    408: Fault.SERVER_ERROR,
+    409: Fault.SERVER_ERROR,
+    413: Fault.REJECTED,
+    422: Fault.REJECTED,
+    429: Fault.RATE_LIMIT,
+    500: Fault.SERVER_ERROR,
+    503: Fault.SERVER_ERROR,
+    529: Fault.SERVER_ERROR,
+}
+
+
+@pytest.mark.parametrize(("status", "fault"), STATUSES.items(), ids=map(str, STATUSES))
+def test_a_status_has_a_fault(status: int, fault: Fault) -> None:
+    """What an error is goes by its status, whichever class the library has for it."""
+    error = translate(_status_error(status), ASKED)
+
+    assert (fault, status) == (error.fault, error.status)
+    assert fault is fault_of_status(status)
+
+
+BODIES = {
+    "OpenAI": {"message": "wrong model"},
+    "nested": {"error": {"message": "wrong model"}},
+    "FastAPI": {"detail": "wrong model"},
+    "bare": {"error": "wrong model"},
+    "page": "<html><title>wrong</title> <p>model</p></html>",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_servers_words_are_found(body: Any) -> None:
+    """However a server lays out its error, its words are in ours."""
+    assert "HTTP 400: wrong model; " in str(translate(_status_error(400, body), ASKED))
+
+
+def test_long_words_are_cut() -> None:
+    """A page of a megabyte does not become a message of one."""
+    assert len(str(translate(_status_error(500, "word " * 200_000), ASKED))) < 600
+
+
+NOW = 1_700_000_000.0
+HEADERS = {
+    "seconds": ({"retry-after": "2"}, 2.0),
+    "fraction": ({"retry-after": "0.25"}, 0.25),
+    "date": ({"retry-after": formatdate(NOW + 30, usegmt=True)}, 30.0),
+    "past date": ({"retry-after": formatdate(NOW - 30, usegmt=True)}, None),
+    "milliseconds first": ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+    "zero": ({"retry-after": "0"}, None),
+    "negative": ({"retry-after": "-3"}, None),
+    "nonsense": ({"retry-after": "soon"}, None),
+    "not a number": ({"retry-after": "nan"}, None),
+    "endless": ({"retry-after": "inf"}, float("inf")),
+    "none": ({}, None),
+}
+
+
+@pytest.mark.parametrize(("headers", "expected"), HEADERS.values(), ids=HEADERS)
+def test_retry_after_is_read(headers: dict[str, str], expected: float | None) -> None:
+    """Retry-After in seconds, milliseconds or as a date; what cannot be read asks nothing."""
+    assert expected == retry_after_s(headers, NOW)
+
+
+@given(st.text(max_size=40))
+def test_retry_after_never_raises(text: str) -> None:
+    """Whatever a server writes there, it is a positive wait or none."""
+    seconds = retry_after_s({"retry-after": text}, NOW)
+
+    assert seconds is None or seconds > 0
+
+
+ECHOES = {
+    "whole": KEY,
+    "bearer": f"Bearer {KEY}",
+    "stars": "sk-canar*************wxyz",
+    "dots": "sk-canar...wxyz",
+    "end": "****wxyz",
+    "ellipsis": "sk-ca\u2026wxyz",
+    "head": KEY[:20],
+    "tail": KEY[-12:],
+    "another key": "sk-proj-AAAABBBBCCCC",
+    "percent": f"key%3D{KEY}",
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+def test_an_echoed_key_is_scrubbed(echo: str) -> None:
+    """A key is taken out whole, in part and masked, and the words around it stay."""
+    clean = scrub(f"Incorrect API key provided: '{echo}'. You can find yours.", KEY)
+
+    assert "[key]" in clean
+    assert clean.startswith("Incorrect API key provided: '")
+    assert clean.endswith("'. You can find yours.")
+    for part in ("canar", "wxyz", "AAAA"):
+        assert part not in clean
+
+
+@given(st.text(alphabet="abc-_ .*'", max_size=60), st.text(alphabet="abcdef0123456789", min_size=8, max_size=40))
+def test_no_text_keeps_a_key(words: str, key: str) -> None:
+    """Wherever a key stands in a text, it is not there afterwards."""
+    assert key not in scrub(f"{words}{key}{words}", key)
+
+
+@given(st.text(alphabet="abcdefghij .,-", max_size=60))
+def test_words_without_a_key_stay(words: str) -> None:
+    """Scrubbing leaves other words alone, also those that hold a placeholder for a key."""
+    assert words == scrub(words, "0123456789ABCDEF")
+    assert words == scrub(words, "ab")
+
+
+def _completion(message: Any, **choice: Any) -> dict[str, Any]:
+    return {"model": "served", "choices": [{"message": message, "finish_reason": "stop", **choice}]}
+
+
+def test_all_of_a_completion_is_read() -> None:
+    """Text, model, refusal, finish, tokens with likelihoods and usage with what was cached."""
+    top = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]
+    reply = read(
+        {
+            **_completion(
+                {"content": "4", "refusal": "no"},
+                finish_reason="length",
+                logprobs={"content": [{"token": "4", "logprob": -0.1, "top_logprobs": top}]},
+            ),
+            "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 8}},
+        },
+        ASKED,
+    )
+
+    assert ("4", "served", "length", "no") == (reply.text, reply.model, reply.finish_reason, reply.refusal)
+    assert (Token("4", -0.1, (("4", -0.1), ("5", -2.5))),) == reply.tokens
+    assert Usage(9, 1, 8) == reply.usage
+
+
+CONTENTS = {
+    "text": ("a", "a"),
+    "none": (None, ""),
+    "blocks": ([{"type": "text", "text": "a"}, SimpleNamespace(text="b"), "c"], "abc"),
+    "other blocks": ([{"type": "image_url"}, 7, None], ""),
+    "number": (4, ""),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), CONTENTS.values(), ids=CONTENTS)
+def test_a_content_of_any_shape_is_read(content: Any, expected: str) -> None:
+    """A content that is no text is an empty text, for the verdict to refuse; blocks are joined."""
+    assert expected == read(_completion({"content": content}), ASKED).text
+
+
+USAGES = {
+    "none": None,
+    "empty": {},
+    "null": {"prompt_tokens": None, "completion_tokens": 1},
+    "words": {"prompt_tokens": "9", "completion_tokens": "1"},
+    "negative": {"prompt_tokens": -1, "completion_tokens": 1},
+    "a list": [1],
+}
+
+
+@pytest.mark.parametrize("usage", USAGES.values(), ids=USAGES)
+def test_a_usage_that_says_nothing_is_none(usage: Any) -> None:
+    """Tokens are numbers that the server gave, or unknown; never a guess."""
+    assert read({**_completion({"content": "a"}), "usage": usage}, ASKED).usage is None
+
+
+LOGPROBS = {
+    "none": None,
+    "no content": {"content": None},
+    "empty": {"content": []},
+    "a gap": {"content": [{"token": "a", "logprob": -1.0}, {"token": "b", "logprob": None}]},
+    "nan": {"content": [{"token": "a", "logprob": float("nan")}]},
+    "words": {"content": "ab"},
+}
+
+
+@pytest.mark.parametrize("logprobs", LOGPROBS.values(), ids=LOGPROBS)
+def test_likelihoods_with_a_gap_are_none(logprobs: Any) -> None:
+    """Tokens are given all or not at all."""
+    assert read(_completion({"content": "ab"}, logprobs=logprobs), ASKED).tokens is None
+
+
+NOT_COMPLETIONS = {
+    "page": "<html>Welcome</html>",
+    "empty page": "",
+    "none": None,
+    "list": [1, 2],
+    "no choices": {},
+    "null choices": {"choices": None},
+    "empty choices": {"choices": []},
+    "choices of words": {"choices": "abc"},
+    "choice of null": {"choices": [None]},
+    "no message": {"choices": [{"finish_reason": "stop"}]},
+    "an error": {"error": {"message": "overloaded", "code": "busy"}},
+}
+
+
+@pytest.mark.parametrize("answer", NOT_COMPLETIONS.values(), ids=NOT_COMPLETIONS)
+def test_what_is_no_completion_is_no_reply(answer: Any) -> None:
+    """Anything without a choice that has a message is the server's fault."""
+    with pytest.raises(JudgeUnavailableError) as caught:
+        read(answer, ASKED)
+
+    assert Fault.NOT_A_COMPLETION is caught.value.fault
+
+
+def test_an_error_sent_with_status_200_has_its_own_status() -> None:
+    """Routers that have begun to answer send an error's code in the body."""
+    with pytest.raises(JudgeUnavailableError, match="error 429: slow down") as caught:
+        read({"error": {"message": "slow down", "code": 429}}, ASKED)
+
+    assert Fault.RATE_LIMIT is caught.value.fault
+
+
+@pytest.mark.parametrize("answer", [f"<p>{KEY}</p>", {"error": {"message": KEY}}], ids=["page", "error"])
+def test_a_key_echoed_with_status_200_is_scrubbed(answer: Any) -> None:
+    """What is no completion is told without the key that it repeats."""
+    with pytest.raises(JudgeUnavailableError, match=r"\[key\]") as caught:
+        read(answer, ASKED)
+
+    assert KEY not in repr(caught.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["choices", "message", "content", "usage", "logprobs", "error", "code", "token", "logprob"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_any_json_is_a_reply_or_an_error_of_ours(answer: Any) -> None:
+    """No JSON that a server may send raises anything but ours."""
+    text = "none"
+    with suppress(JudgeError):
+        text = read(answer, ASKED).text
+
+    assert isinstance(text, str)

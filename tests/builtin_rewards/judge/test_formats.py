@@ -1,0 +1,403 @@
+"""How JSON is asked for, what a server takes, and what may stand around the JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from builtin_rewards.judge.endpoint.foreign import Asked, names_format, translate
+from builtin_rewards.judge.endpoint.values import Reply
+from builtin_rewards.judge.errors import Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.formats import (
+    LONGEST_OBJECT,
+    Format,
+    Negotiator,
+    format_instruction,
+    object_start,
+    object_text,
+    response_format,
+)
+from builtin_rewards.judge.rubric import Criterion, Rubric, preference_schema
+
+SCHEMA, OBJECT, TEXT = Format
+RUBRIC = Rubric((Criterion("correct", "Is it right?"), Criterion("brief", "Is it short?")), (1, 5))
+
+
+class HttpError(Exception):
+    """Stands for the client library's error: a status and a body."""
+
+    def __init__(self, status_code: int, body: object) -> None:
+        super().__init__(f"Error code: {status_code}")
+        self.status_code = status_code
+        self.body = body
+
+
+def refused(status: int, body: object = None, model: str = "m") -> JudgeUnavailableError:
+    """Makes the error that an endpoint raises for a response of this status."""
+    error = translate(HttpError(status, body), Asked("http://127.0.0.1/v1", model))
+    assert isinstance(error, JudgeUnavailableError)
+    return error
+
+
+@dataclass
+class Server:
+    """Takes some formats, and refuses the others with an error."""
+
+    takes: frozenset[Format]
+    error: Callable[[Format], JudgeUnavailableError]
+    asked: list[Format] = field(default_factory=list)
+
+    async def send(self, format: Format) -> Reply:
+        self.asked.append(format)
+        await asyncio.sleep(0)
+        if format not in self.takes:
+            raise self.error(format)
+        return Reply("{}", "m")
+
+
+def test_the_formats_stand_in_order_of_strictness() -> None:
+    """The first is the strictest, and only the first needs no words in the prompt."""
+    assert [False, True, True] == [format.in_prompt for format in Format]
+
+
+def test_each_format_is_asked_for_as_the_api_takes_it() -> None:
+    """A strict schema, a bare object, or nothing at all."""
+    schema = {"type": "object"}
+
+    assert {"type": "json_schema", "json_schema": {"name": "v", "schema": schema, "strict": True}} == response_format(
+        SCHEMA, schema, "v"
+    )
+    assert {"type": "json_object"} == response_format(OBJECT, schema, "v")
+    assert None is response_format(TEXT, schema, "v")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 65, "é"])
+def test_a_schema_name_that_the_api_refuses_is_refused(name: str) -> None:
+    """The error names the value and what is allowed."""
+    with pytest.raises(JudgeSetupError, match=r"name=.*use 1 to 64"):
+        response_format(SCHEMA, {}, name)
+
+
+def test_the_instruction_shows_the_schema_as_an_example() -> None:
+    """All keys stand in order, each grade as a place holder with its bounds."""
+    words = format_instruction(RUBRIC.json_schema())
+
+    line = next(line for line in words.splitlines() if line.startswith("{"))
+    filled = json.loads(re.sub(r'(?<!")<a whole number from 1 to 5>', "3", line))
+    assert {"correct": 3, "brief": 3} == {name: given["score"] for name, given in filled.items()}
+    assert "JSON" in words
+
+
+def test_the_instruction_of_a_preference_lists_its_values() -> None:
+    """What may be said of two answers is said in the prompt."""
+    assert '<one of "A", "B", "tie">' in format_instruction(preference_schema())
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "expected"),
+    [
+        (SCHEMA, ' {"a": 1}\n', '{"a": 1}'),
+        (SCHEMA, 'so: {"a": 1}', 'so: {"a": 1}'),
+        (OBJECT, '{"a": 1}', '{"a": 1}'),
+        (OBJECT, '<think>{"a": 2}</think>\n{"a": 1}', '{"a": 1}'),
+        (OBJECT, 'no opening tag {"a": 2}</think>{"a": 1}', '{"a": 1}'),
+        (TEXT, '{"a": 1}', '{"a": 1}'),
+        (TEXT, 'first {"a": 2}, then {"a": 1}\n\n', '{"a": 1}'),
+        (TEXT, 'so:\n```json\n{"a": 1}\n```\n', '{"a": 1}'),
+        (TEXT, 'so:\n```\n{"a": 1}\n```', '{"a": 1}'),
+        (TEXT, 'so:\n```json\n{"a": 1}', '{"a": 1}'),
+        (TEXT, '<think>x</think>{"a": "} \\" {"}', '{"a": "} \\" {"}'),
+        (TEXT, 'an odd " before {"a": "\\\\"}', '{"a": "\\\\"}'),
+    ],
+)
+def test_the_object_is_found_where_the_format_lets_it_stand(format: Format, text: str, expected: str) -> None:
+    """Blanks, reasoning, words and a fence may stand around it, by format."""
+    assert expected == object_text(text, format)
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        (OBJECT, 'so: {"a": 1}'),
+        (OBJECT, '```json\n{"a": 1}\n```'),
+        (OBJECT, '<think>x</think> so: {"a": 1}'),
+        (OBJECT, '<think>still at it {"a": 1}'),
+        (OBJECT, '<think>x</think>```json\n{"a": 1}\n```'),
+        (TEXT, '{"a": 1} is my verdict'),
+        (TEXT, '{"a": 1}.'),
+        (TEXT, '{"a": 1}```'),
+        (TEXT, '"{"a": 1}"'),
+        (TEXT, '<think>still at it {"a": 1}'),
+        (TEXT, "no object"),
+        (TEXT, '{"a": 1]}'),
+        (TEXT, "[1]"),
+        (TEXT, "}"),
+        (TEXT, "{" + " " * LONGEST_OBJECT + "}"),
+        (SCHEMA, "{" + " " * LONGEST_OBJECT + "}"),
+        (OBJECT, "{" + " " * LONGEST_OBJECT + "}"),
+    ],
+)
+def test_an_object_elsewhere_is_none(format: Format, text: str) -> None:
+    """What is not at its place is refused, however much like a verdict it looks."""
+    with pytest.raises(ValueError, match=r"."):
+        object_text(text, format)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.text(), parts, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.text(), JSON, max_size=3)
+
+
+@given(before=st.text(), value=OBJECTS, ascii=st.booleans())
+@example(before='{"', value={'"\\': "}{"}, ascii=True)
+def test_the_object_that_ends_a_text_is_found(before: str, value: dict[str, object], ascii: bool) -> None:
+    """Whatever stands before an object, quotation marks and braces included, it is found whole."""
+    written = json.dumps(value, ensure_ascii=ascii)
+
+    assert len(before) == object_start(before + written)
+
+
+@given(text=st.text(alphabet='{}[]":,\\1 a', max_size=14))
+def test_at_most_one_place_begins_an_object_that_ends_a_text(text: str) -> None:
+    """The place found is the only one from which the text is JSON to its end."""
+    text += "}"
+
+    places = [at for at, letter in enumerate(text) if letter == "{" and is_json(text[at:])]
+
+    assert places in ([], [object_start(text)])
+
+
+def is_json(text: str) -> bool:
+    """Tells whether a text is JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def ask(negotiator: Negotiator, send: Callable[[Format], Awaitable[Reply]]) -> Format:
+    """Asks once and gives the format that was answered."""
+    return asyncio.run(ask_once(negotiator, send))
+
+
+async def ask_once(negotiator: Negotiator, send: Callable[[Format], Awaitable[Reply]]) -> Format:
+    """Gives the format that was answered."""
+    return (await negotiator.ask(send)).format
+
+
+WORDS = {"message": "Unknown parameter: 'response_format.json_schema'"}
+
+
+@pytest.mark.parametrize(
+    ("error", "takes", "asked"),
+    [
+        (lambda _: refused(400, WORDS), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
+        (lambda _: refused(422, {"detail": [{"loc": ["body", "response_format"]}]}), {TEXT}, [SCHEMA, OBJECT, TEXT]),
+        (lambda _: refused(404, "json mode is not supported"), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
+        (lambda _: refused(500, {"detail": "type json_schema is unsupported"}), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
+        (lambda _: refused(400), {TEXT}, [SCHEMA, OBJECT, TEXT]),
+        (lambda _: refused(400, {"message": "Bad Request"}), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
+        (lambda _: refused(400, {"error": "Not Found."}), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
+    ],
+    ids=["400", "422 to text", "404", "500 as llama_cpp.server", "wordless", "the status in words", "and in an error"],
+)
+def test_a_format_that_the_server_rejects_is_stepped_down_from(
+    error: Callable[[Format], JudgeUnavailableError], takes: set[Format], asked: list[Format]
+) -> None:
+    """The same is asked in weaker formats until one is taken, which is the first asked the next time."""
+    server, negotiator = Server(frozenset(takes), error), Negotiator()
+
+    ask(negotiator, server.send)
+    ask(negotiator, server.send)
+
+    assert [*asked, asked[-1]] == server.asked
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused(401),
+        refused(403, WORDS),
+        refused(413),
+        refused(429, WORDS),
+        refused(400, {"message": "the prompt is longer than the context"}),
+        refused(404, {"message": "no such model"}),
+        refused(400, {"message": "too long"}, model="json_schema-judge"),
+        refused(500),
+        refused(502, "<html>no schema here</html>"),
+        refused(503, {"message": "overloaded"}),
+        JudgeUnavailableError("refused", Fault.CONNECTION),
+        JudgeUnavailableError("no response_format", Fault.REJECTED),
+    ],
+    ids=lambda error: str(error),
+)
+def test_other_errors_are_no_step_down(error: JudgeUnavailableError) -> None:
+    """An outage, a wrong key, a full quota and a prompt too long are raised after one request."""
+    server, negotiator = Server(frozenset(), lambda _: error), Negotiator()
+
+    with pytest.raises(JudgeUnavailableError) as raised:
+        ask(negotiator, server.send)
+
+    assert (error, [SCHEMA], SCHEMA) == (raised.value, server.asked, negotiator.format)
+
+
+def test_a_step_is_remembered_only_where_the_weaker_format_is_taken() -> None:
+    """A request that no format saves leaves the format as it was."""
+    server = Server(frozenset(), lambda _: refused(400, "logprobs are not supported"))
+    negotiator = Negotiator()
+
+    with pytest.raises(JudgeUnavailableError):
+        ask(negotiator, server.send)
+
+    assert ([SCHEMA, OBJECT, TEXT], SCHEMA) == (server.asked, negotiator.format)
+
+
+def test_an_outage_on_the_way_down_teaches_nothing() -> None:
+    """The outage is what is raised, and the next request begins where this one did."""
+    errors = {SCHEMA: refused(400, WORDS), OBJECT: refused(503)}
+    server, negotiator = Server(frozenset(), lambda format: errors[format]), Negotiator()
+
+    with pytest.raises(JudgeUnavailableError) as raised:
+        ask(negotiator, server.send)
+
+    assert (errors[OBJECT], SCHEMA) == (raised.value, negotiator.format)
+
+
+def test_a_wordless_rejection_means_nothing_once_the_format_was_taken() -> None:
+    """What a server takes from others it rejects here for another reason."""
+    server = Server(frozenset({SCHEMA}), lambda _: refused(400))
+    negotiator = Negotiator()
+    ask(negotiator, server.send)
+    server.takes = frozenset()
+
+    with pytest.raises(JudgeUnavailableError):
+        ask(negotiator, server.send)
+
+    assert [SCHEMA, SCHEMA] == server.asked
+
+
+def test_requests_that_learn_the_same_at_once_step_once() -> None:
+    """Sixty-four in flight against a server without schemas: each is rejected once, none goes on to text."""
+    server = Server(frozenset({OBJECT, TEXT}), lambda _: refused(400, WORDS))
+    negotiator = Negotiator()
+
+    async def many() -> list[Format]:
+        return await asyncio.gather(*(ask_once(negotiator, server.send) for _ in range(64)))
+
+    assert [OBJECT] * 64 == asyncio.run(many())
+    assert (OBJECT, 64, 64) == (negotiator.format, server.asked.count(SCHEMA), server.asked.count(OBJECT))
+
+
+def test_a_late_rejection_goes_to_what_others_learned() -> None:
+    """A request rejected after others came to text does not try the format between again."""
+    server, negotiator = Server(frozenset({TEXT}), lambda _: refused(400, WORDS)), Negotiator()
+    released = asyncio.Event()
+
+    async def slow(format: Format) -> Reply:
+        if format is SCHEMA:
+            await released.wait()
+        return await server.send(format)
+
+    async def both() -> list[Format]:
+        late = asyncio.create_task(ask_once(negotiator, slow))
+        await asyncio.sleep(0)
+        early = await ask_once(negotiator, server.send)
+        released.set()
+        return [early, await late]
+
+    assert [TEXT, TEXT] == asyncio.run(both())
+    assert [SCHEMA, OBJECT, TEXT, SCHEMA, TEXT] == server.asked
+
+
+def test_a_late_reply_in_a_stricter_format_is_no_step_back() -> None:
+    """Of several servers behind one address the one that takes least decides, and the format does not flap."""
+    server, negotiator = Server(frozenset({OBJECT}), lambda _: refused(400, WORDS)), Negotiator()
+    released = asyncio.Event()
+
+    async def slow(_: Format) -> Reply:
+        await released.wait()
+        return Reply("{}", "m")
+
+    async def both() -> list[Format]:
+        late = asyncio.create_task(ask_once(negotiator, slow))
+        await asyncio.sleep(0)
+        early = await ask_once(negotiator, server.send)
+        released.set()
+        return [early, await late]
+
+    assert ([OBJECT, SCHEMA], OBJECT) == (asyncio.run(both()), negotiator.format)
+
+
+def test_a_fixed_format_is_never_left() -> None:
+    """What the user fixed is asked once, and its rejection is the answer."""
+    server, negotiator = Server(frozenset({TEXT}), lambda _: refused(400, WORDS)), Negotiator(OBJECT)
+
+    with pytest.raises(JudgeUnavailableError):
+        ask(negotiator, server.send)
+    for _ in range(9):
+        negotiator.note(OBJECT, Fault.UNREADABLE)
+
+    assert ([OBJECT], OBJECT) == (server.asked, negotiator.format)
+
+
+@pytest.mark.parametrize(
+    ("format", "notes", "expected"),
+    [
+        (SCHEMA, [Fault.UNREADABLE, Fault.WRONG_SCHEMA, Fault.UNREADABLE], OBJECT),
+        (SCHEMA, [Fault.UNREADABLE] * 2, SCHEMA),
+        (SCHEMA, [None, *[Fault.UNREADABLE] * 9], SCHEMA),
+        (SCHEMA, [Fault.REFUSED, Fault.TRUNCATED, Fault.EMPTY, Fault.OUT_OF_RANGE], SCHEMA),
+        (OBJECT, [Fault.UNREADABLE] * 9, SCHEMA),
+        (SCHEMA, [Fault.UNREADABLE] * 9, OBJECT),
+    ],
+    ids=["three", "two", "once heeded", "other faults", "notes of another format", "no second step for the same notes"],
+)
+def test_a_server_that_pays_no_heed_to_the_format_is_found_out(
+    format: Format, notes: list[Fault | None], expected: Format
+) -> None:
+    """Three replies that are not what the server was to enforce, and none that is, are a step."""
+    negotiator = Negotiator()
+
+    for fault in notes:
+        negotiator.note(format, fault)
+
+    assert expected is negotiator.format
+
+
+def test_a_format_come_to_by_replies_is_yet_to_be_taken() -> None:
+    """After such a step the next format may be rejected without words, and is stepped down from."""
+    server, negotiator = Server(frozenset({SCHEMA, TEXT}), lambda _: refused(400)), Negotiator()
+    ask(negotiator, server.send)
+    for _ in range(3):
+        negotiator.note(SCHEMA, Fault.UNREADABLE)
+
+    ask(negotiator, server.send)
+
+    assert [SCHEMA, OBJECT, TEXT] == server.asked
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model", True),
+        ("Input should be 'text' or 'json_object'", True),
+        ("guided decoding is unsupported", True),
+        ("failed to parse grammar", True),
+        ("overloaded, try again", False),
+        ("maximum context length is 4096 tokens", False),
+    ],
+)
+def test_words_about_formats_are_told_from_others(words: str, expected: bool) -> None:
+    """What servers say when they do not take a format, and what they say of other things."""
+    assert expected is names_format(words)

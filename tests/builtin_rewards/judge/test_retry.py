@@ -1,0 +1,400 @@
+"""What is tried again and when: each fault in its real HTTP form, counted at the server; waits and deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import pickle
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builtin_rewards.judge.endpoint.client import Server, create, prepare
+from builtin_rewards.judge.endpoint.retry import TRIED_AGAIN, RetryPolicy, Sign, Tried, with_retries
+from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.errors import (
+    BudgetSpentError,
+    Fault,
+    JudgeError,
+    JudgeReplyError,
+    JudgeSetupError,
+    JudgeUnavailableError,
+)
+
+Serve = Callable[..., Any]
+
+POLICY = RetryPolicy(attempts=3, first_wait_s=0.01, longest_wait_s=0.02)
+
+
+def _request(words: str = "Good?") -> Request:
+    return Request("m", ({"role": "user", "content": words},))
+
+
+async def _ask(url: str, policy: RetryPolicy = POLICY, deadline_s: float = 20.0, **seams: Any) -> Reply:
+    server = Server(url, read_timeout_s=0.25)
+    await prepare(server)
+    return await with_retries(policy, functools.partial(create, server, _request()), deadline_s, **seams)
+
+
+class Sleeps(list[float]):
+    """Waits that take no time, written down."""
+
+    async def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+class Ear(list[Tried]):
+    """Admits every try and writes down what became of it."""
+
+    @asynccontextmanager
+    async def __call__(self) -> AsyncIterator[Callable[[Tried], None]]:
+        yield self.append
+
+    @property
+    def signs(self) -> list[Sign]:
+        return [tried.sign for tried in self]
+
+
+FAULTS: dict[str, tuple[Callable[[ModuleType], Any], Fault, int, Sign]] = {
+    "408": (lambda f: f.status(408), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
+    "409": (lambda f: f.status(409), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
+    "429": (lambda f: f.too_many(), Fault.RATE_LIMIT, 3, Sign.THROTTLED),
+    "429 with Retry-After": (lambda f: f.too_many("0.02"), Fault.RATE_LIMIT, 3, Sign.THROTTLED),
+    "429 with a long Retry-After": (lambda f: f.too_many("3600"), Fault.RATE_LIMIT, 1, Sign.THROTTLED),
+    "429 insufficient_quota": (lambda f: f.quota(), Fault.QUOTA, 1, Sign.ANSWERED),
+    "500": (lambda f: f.status(500), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
+    "502 page": (lambda f: f.html(502), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
+    "503": (lambda f: f.status(503), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
+    "503 not to be retried": (
+        lambda f: f.status(503, headers={"x-should-retry": "false"}),
+        Fault.SERVER_ERROR,
+        1,
+        Sign.AT_FAULT,
+    ),
+    "400": (lambda f: f.status(400), Fault.REJECTED, 1, Sign.ANSWERED),
+    "401": (lambda f: f.status(401), Fault.REJECTED, 1, Sign.ANSWERED),
+    "403": (lambda f: f.status(403), Fault.REJECTED, 1, Sign.ANSWERED),
+    "404": (lambda f: f.status(404), Fault.REJECTED, 1, Sign.ANSWERED),
+    "413": (lambda f: f.status(413), Fault.REJECTED, 1, Sign.ANSWERED),
+    "422": (lambda f: f.status(422), Fault.REJECTED, 1, Sign.ANSWERED),
+    "reset before the body": (lambda f: f.reset(0), Fault.CONNECTION, 3, Sign.AT_FAULT),
+    "reset in the body": (lambda f: f.reset(40), Fault.CONNECTION, 3, Sign.AT_FAULT),
+    "stall": (lambda f: f.stall(), Fault.CONNECTION, 3, Sign.AT_FAULT),
+    "page with 200": (lambda f: f.html(), Fault.NOT_A_COMPLETION, 3, Sign.AT_FAULT),
+    "empty choices": (lambda f: f.empty_choices(), Fault.NOT_A_COMPLETION, 3, Sign.AT_FAULT),
+    "null choices": (lambda f: f.null_choices(), Fault.NOT_A_COMPLETION, 3, Sign.AT_FAULT),
+    "truncated JSON": (lambda f: f.truncated_json(), Fault.NOT_A_COMPLETION, 3, Sign.AT_FAULT),
+}
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize(("action", "fault", "requests", "sign"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_tried_as_often_as_the_policy_says(
+    serve: Serve, faults: ModuleType, action: Callable[[ModuleType], Any], fault: Fault, requests: int, sign: Sign
+) -> None:
+    """A server that always fails sees as many requests as the policy allows for its fault, and the error says so."""
+    server, ear = serve([action(faults)]), Ear()
+    with pytest.raises(JudgeUnavailableError) as caught:
+        asyncio.run(_ask(server.url, admit=ear))
+
+    assert (fault, requests) == (caught.value.fault, caught.value.requests)
+    assert requests == len(server.seen)
+    assert caught.value.reached
+    assert [sign] * requests == ear.signs
+    assert ("tried 3 times" in str(caught.value)) == (requests == 3)
+    assert caught.value.__cause__ is None
+
+
+MENDED = [name for name, (_, fault, requests, _) in FAULTS.items() if fault in TRIED_AGAIN and requests > 1]
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize("name", MENDED)
+def test_a_fault_that_passes_is_mended(serve: Serve, faults: ModuleType, name: str) -> None:
+    """Two failed tries and a good one make one reply that counts three requests."""
+    bad, ear = FAULTS[name][0](faults), Ear()
+    server = serve([bad, bad, faults.ok("4")])
+    reply = asyncio.run(_ask(server.url, admit=ear))
+
+    assert ("4", 3) == (reply.text, reply.requests)
+    assert 3 == len(server.seen)
+    assert [FAULTS[name][3]] * 2 + [Sign.ANSWERED] == ear.signs
+
+
+REPLIES: dict[str, Callable[[ModuleType], Any]] = {
+    "refusal": lambda f: f.refusal(),
+    "out of range": lambda f: f.out_of_range(),
+    "wrong schema": lambda f: f.wrong_schema(),
+    "cut short": lambda f: f.ok("{", finish_reason="length"),
+    "filtered": lambda f: f.ok(None, finish_reason="content_filter"),
+    "no usage": lambda f: f.ok("4", usage=None),
+}
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize("action", REPLIES.values(), ids=REPLIES)
+def test_a_reply_that_may_be_no_verdict_is_not_tried_again(
+    serve: Serve, faults: ModuleType, action: Callable[[ModuleType], Any]
+) -> None:
+    """What the model said, good or bad, is one reply of one request: reading it is left to others."""
+    server = serve([action(faults)])
+
+    assert 1 == asyncio.run(_ask(server.url)).requests
+    assert 1 == len(server.seen)
+
+
+@pytest.mark.usefixtures("canary")
+def test_a_refused_connection_is_tried_again(faults: ModuleType) -> None:
+    """A server that does not listen is tried as often as one that fails."""
+    ear = Ear()
+    with faults.refused() as url, pytest.raises(JudgeUnavailableError, match="tried 3 times") as caught:
+        asyncio.run(_ask(url, admit=ear))
+
+    assert (Fault.CONNECTION, 3, False) == (caught.value.fault, caught.value.requests, caught.value.reached)
+    assert [Sign.AT_FAULT] * 3 == ear.signs
+
+
+@pytest.mark.usefixtures("canary")
+def test_a_server_that_comes_back_is_found(serve: Serve, faults: ModuleType) -> None:
+    """A server that is stopped and started again at its port answers the next try."""
+    server = serve([faults.ok("back")])
+    server.stop()
+
+    async def sleep(_: float) -> None:
+        if not server.running:
+            server.start()
+
+    assert ("back", 2) == (lambda reply: (reply.text, reply.requests))(asyncio.run(_ask(server.url, sleep=sleep)))
+
+
+@pytest.mark.usefixtures("canary")
+def test_retry_after_is_waited_for(serve: Serve, faults: ModuleType) -> None:
+    """The wait is what the server asked for and a little more, whatever the policy's own would be."""
+    server, sleeps = serve([faults.too_many("7"), faults.status(503), faults.ok()]), Sleeps()
+    asyncio.run(_ask(server.url, sleep=sleeps, draw=lambda: 0.5))
+
+    assert pytest.approx([7.0025, 0.015]) == sleeps
+
+
+@pytest.mark.usefixtures("canary")
+def test_a_long_retry_after_ends_the_judgement(serve: Serve, faults: ModuleType) -> None:
+    """What the server asks and what the policy allows are both in the message."""
+    server = serve([faults.too_many("90")])
+    with pytest.raises(JudgeUnavailableError, match="it asks to wait 90 s, and longest_retry_after_s=60") as caught:
+        asyncio.run(_ask(server.url, deadline_s=500))
+
+    assert (90.0, 429) == (caught.value.retry_after_s, caught.value.status)
+
+
+@pytest.mark.usefixtures("canary")
+def test_a_wait_that_would_pass_the_deadline_is_not_begun(serve: Serve, faults: ModuleType) -> None:
+    """The judgement fails at once, with the fault that it met."""
+    server, sleeps = serve([faults.too_many("30")]), Sleeps()
+    with pytest.raises(JudgeUnavailableError, match=r"waiting 30\.. s more would pass the deadline of 10 s") as caught:
+        asyncio.run(_ask(server.url, deadline_s=10, sleep=sleeps))
+
+    assert (Fault.RATE_LIMIT, 1) == (caught.value.fault, caught.value.requests)
+    assert [] == sleeps
+
+
+@pytest.mark.usefixtures("canary")
+def test_a_dribbled_reply_meets_the_deadline(serve: Serve, faults: ModuleType) -> None:
+    """Bytes that keep coming hold no judgement past its deadline, and the server is at fault."""
+    server, ear = serve([faults.dribble(interval_s=0.02)]), Ear()
+    with pytest.raises(JudgeUnavailableError, match=r"within the deadline of 0\.5 s; 1 try was made, none") as caught:
+        asyncio.run(_ask(server.url, deadline_s=0.5, admit=ear))
+
+    assert (Fault.DEADLINE, 1) == (caught.value.fault, caught.value.requests)
+    assert [Sign.AT_FAULT] == ear.signs
+
+
+@pytest.mark.usefixtures("canary")
+def test_a_deadline_tells_what_failed_before_it(serve: Serve, faults: ModuleType) -> None:
+    """The last fault is named where tries failed before the one that was cut off."""
+    server = serve([faults.status(503, "overloaded"), faults.dribble()])
+    with pytest.raises(JudgeUnavailableError, match=r"2 tries were made, the last that failed: .*overloaded") as caught:
+        asyncio.run(_ask(server.url, deadline_s=0.5))
+
+    assert (Fault.DEADLINE, 2, 503) == (caught.value.fault, caught.value.requests, caught.value.status)
+
+
+def _fails(fault: Fault | None, requests: int = 1, kind: type[JudgeError] = JudgeUnavailableError) -> JudgeError:
+    error = kind("words", fault)
+    error.requests = requests
+    return error
+
+
+async def _never() -> Reply:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def _run(*steps: Reply | BaseException, policy: RetryPolicy = POLICY, **seams: Any) -> Reply:
+    script = iter(steps)
+
+    async def attempt() -> Reply:
+        step = next(script)
+        if isinstance(step, BaseException):
+            raise step
+        return step
+
+    return await with_retries(policy, attempt, 5.0, sleep=Sleeps(), **seams)
+
+
+def test_requests_of_all_tries_are_added() -> None:
+    """A try that sent two requests counts two, one that sent none counts none."""
+    reply = asyncio.run(_run(_fails(Fault.CONNECTION, 2), _fails(Fault.CONNECTION, 0), Reply("4", "m", requests=3)))
+
+    assert 5 == reply.requests
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault not in TRIED_AGAIN])
+def test_a_fault_of_another_kind_ends_the_tries(fault: Fault) -> None:
+    """An open breaker, a spent budget, a refusal: no further try, and the error is told as it is."""
+    ear = Ear()
+    with pytest.raises(JudgeReplyError, match=r"^words$") as caught:
+        asyncio.run(_run(_fails(fault, 0, JudgeReplyError), admit=ear))
+
+    assert 0 == caught.value.requests
+    assert [Sign.UNKNOWN] == ear.signs
+
+
+def test_a_refused_admission_ends_the_tries() -> None:
+    """What refuses a try is told as it is, with the requests that were sent before it."""
+    admitted = []
+
+    @asynccontextmanager
+    async def admit() -> AsyncIterator[Callable[[Tried], None]]:
+        if admitted:
+            raise BudgetSpentError("spent", Fault.BUDGET)
+        yield admitted.append
+
+    with pytest.raises(BudgetSpentError, match=r"^spent") as caught:
+        asyncio.run(_run(_fails(Fault.CONNECTION), admit=admit))
+
+    assert 1 == caught.value.requests
+    assert [Sign.AT_FAULT] == [tried.sign for tried in admitted]
+
+
+def test_waiting_for_admission_sends_nothing() -> None:
+    """A deadline that passes in a limit's queue counts no request."""
+
+    @asynccontextmanager
+    async def admit() -> AsyncIterator[Callable[[Tried], None]]:
+        await _never()
+        yield lambda tried: None
+
+    with pytest.raises(JudgeUnavailableError, match=r"m at s: no reply within .* 0 tries were made") as caught:
+        asyncio.run(with_retries(POLICY, _never, 0.01, admit=admit, asked="m at s"))
+
+    assert (Fault.DEADLINE, 0) == (caught.value.fault, caught.value.requests)
+
+
+def test_a_caller_that_counts_is_believed() -> None:
+    """A try that is cut off while it waits for its turn sent nothing, if its caller says so."""
+    with pytest.raises(JudgeUnavailableError) as caught:
+        asyncio.run(with_retries(POLICY, _never, 0.01, sent=lambda: 0))
+    reply = asyncio.run(_run(_fails(Fault.CONNECTION), Reply("4", "m"), sent=lambda: 7))
+
+    assert (0, 7) == (caught.value.requests, reply.requests)
+
+
+def test_a_try_cancelled_from_outside_says_nothing_of_the_server() -> None:
+    """Who cancels a judgement gets the cancellation, and the one who counts tries hears of it."""
+    ear = Ear()
+
+    async def cancel() -> None:
+        task = asyncio.create_task(with_retries(POLICY, _never, 5.0, admit=ear))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel())
+
+    assert [Sign.UNKNOWN] == ear.signs
+
+
+def test_an_error_that_is_not_of_judges_passes() -> None:
+    """A mistake of our own is neither hidden nor tried again, nor is a timeout that is none of ours."""
+    for error in (KeyError("mine"), TimeoutError("mine")):
+        with pytest.raises(type(error), match="mine"):
+            asyncio.run(_run(error))
+
+
+def test_one_attempt_means_no_second_one() -> None:
+    """With attempts=1 the first error is told as it is."""
+    with pytest.raises(JudgeUnavailableError, match=r"^words$") as caught:
+        asyncio.run(_run(_fails(Fault.CONNECTION), policy=RetryPolicy(attempts=1)))
+
+    assert 1 == caught.value.requests
+
+
+BAD = {
+    "no tries": ({"attempts": 0}, "attempts=0: expected a whole number"),
+    "half a try": ({"attempts": 1.5}, "attempts=1.5"),
+    "true": ({"attempts": True}, "attempts=True"),
+    "negative": ({"first_wait_s": -1}, "first_wait_s=-1: expected a number of seconds"),
+    "endless": ({"longest_retry_after_s": float("inf")}, "longest_retry_after_s=inf"),
+    "upside down": ({"first_wait_s": 5, "longest_wait_s": 1}, "longest_wait_s=1: expected at least first_wait_s=5"),
+}
+
+
+@pytest.mark.parametrize(("settings", "words"), BAD.values(), ids=BAD)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words: str) -> None:
+    """The error names the setting and what is expected."""
+    with pytest.raises(JudgeSetupError, match=words):
+        RetryPolicy(**settings)
+
+
+def test_a_policy_pickles() -> None:
+    """A policy travels to worker processes."""
+    assert POLICY == pickle.loads(pickle.dumps(POLICY))
+
+
+@given(
+    tries=st.integers(1, 10_000),
+    drawn=st.floats(0, 1, exclude_max=True),
+    first_s=st.floats(0.001, 10),
+    longest_s=st.floats(10, 1000),
+)
+def test_waits_grow_within_their_bounds(tries: int, drawn: float, first_s: float, longest_s: float) -> None:
+    """Each wait lies between half of its bound and the bound, and the bound doubles up to the longest wait."""
+    policy = RetryPolicy(first_wait_s=first_s, longest_wait_s=longest_s)
+    bound = min(longest_s, first_s * 2.0 ** min(tries - 1, 64))
+
+    assert bound / 2 <= policy.wait_s(tries, None, drawn) <= bound
+    assert policy.wait_s(tries, None, drawn) <= policy.wait_s(tries + 1, None, drawn)
+
+
+@given(retry_after_s=st.floats(0.001, 1000), drawn=st.floats(0, 1, exclude_max=True))
+def test_no_wait_is_shorter_than_the_server_asks(retry_after_s: float, drawn: float) -> None:
+    """After a Retry-After the server is left alone for at least that long."""
+    assert retry_after_s <= RetryPolicy().wait_s(3, retry_after_s, drawn) <= retry_after_s + 0.25
+
+
+@pytest.mark.usefixtures("canary")
+def test_many_judgements_among_faults(serve: Serve, faults: ModuleType) -> None:
+    """With a fault in every fifth request at 64 in flight, replies are of their own requests, and all are counted."""
+    server = serve(faults.mixed, process=True)
+
+    async def ask_all() -> list[Reply]:
+        asked, slots = Server(server.url), asyncio.Semaphore(64)
+        await prepare(asked)
+
+        async def one(place: int) -> Reply:
+            async with slots:
+                attempt = functools.partial(create, asked, _request(str(place)))
+                return await with_retries(RetryPolicy(12, 0.005, 0.02), attempt, 60.0)
+
+        return await asyncio.gather(*(one(place) for place in range(300)))
+
+    replies = asyncio.run(ask_all())
+
+    assert [str(place) for place in range(300)] == [reply.text for reply in replies]
+    assert sum(reply.requests for reply in replies) == len(server.seen)

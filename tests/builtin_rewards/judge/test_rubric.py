@@ -1,0 +1,161 @@
+"""What may be graded, how grades become a score, and the schema of a verdict."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError
+from builtin_rewards.judge.rubric import Criterion, Rubric, Scale, preference_schema
+
+CORRECT = Criterion("correct", "Is it right?", weight=2)
+CLEAR = Criterion("clear", "Is it plain?")
+WEIGHTS = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+
+
+@pytest.mark.parametrize(
+    ("grades", "scale", "score"),
+    [
+        ({"correct": 5, "clear": 5}, (1, 5), 1.0),
+        ({"correct": 1, "clear": 1}, (1, 5), 0.0),
+        ({"correct": 4, "clear": 1}, (1, 5), 0.5),
+        ({"clear": 1, "correct": 4}, (1, 5), 0.5),
+        ({"correct": 0, "clear": 1}, (0, 1), 1 / 3),
+        ({"correct": -1, "clear": 1}, (-1, 1), 1 / 3),
+        ({"correct": 2.5, "clear": 2.5}, (1, 4), 0.5),
+    ],
+    ids=["best", "worst", "weighted", "other order", "two grades", "negative", "between grades"],
+)
+def test_score_is_the_weighted_mean_of_the_grades(
+    grades: dict[str, float], scale: tuple[int, int], score: float
+) -> None:
+    """The score is sum(w * (g - low) / (high - low)) / sum(w), by hand."""
+    assert score == pytest.approx(Rubric([CORRECT, CLEAR], scale).normalised(grades))
+
+
+@given(st.lists(st.tuples(WEIGHTS, st.integers(1, 7)), min_size=1, max_size=6), st.randoms())
+def test_score_lies_in_range_and_order_does_not_matter(graded: list[tuple[float, int]], chance: Any) -> None:
+    """For any weights the score is in [0, 1], between the lowest and highest part, in whatever order criteria come."""
+    criteria = [Criterion(f"c{place}", "d", weight) for place, (weight, _) in enumerate(graded)]
+    grades = {f"c{place}": grade for place, (_, grade) in enumerate(graded)}
+    score = Rubric(criteria, (1, 7)).normalised(grades)
+    shuffled = chance.sample(criteria, len(criteria))
+    parts = [(grade - 1) / 6 for _, grade in graded]
+    assert 0.0 <= score <= 1.0
+    assert min(parts) - 1e-9 <= score <= max(parts) + 1e-9
+    assert score == Rubric(shuffled, (1, 7)).normalised(grades)
+
+
+@pytest.mark.parametrize(
+    ("grades", "fault"),
+    [
+        ({"correct": 3}, Fault.WRONG_SCHEMA),
+        ({"correct": 3, "clear": 3, "kind": 3}, Fault.WRONG_SCHEMA),
+        ({"correct": 3, "clear": "3"}, Fault.WRONG_SCHEMA),
+        ({"correct": 3, "clear": True}, Fault.WRONG_SCHEMA),
+        ({"correct": 3, "clear": 6}, Fault.OUT_OF_RANGE),
+        ({"correct": 0, "clear": 3}, Fault.OUT_OF_RANGE),
+        ({"correct": 3, "clear": math.nan}, Fault.OUT_OF_RANGE),
+    ],
+    ids=["missing", "unknown", "text", "bool", "above", "below", "nan"],
+)
+def test_odd_grades_are_no_score(grades: dict[str, Any], fault: Fault) -> None:
+    """A grade that is missing, unknown or outside the scale is an error; none is moved into the scale."""
+    with pytest.raises(JudgeReplyError) as caught:
+        Rubric([CORRECT, CLEAR]).normalised(grades)
+    assert fault == caught.value.fault
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Rubric([]), "at least one"),
+        (lambda: Rubric([CORRECT, CLEAR, CORRECT]), "named twice"),
+        (lambda: Rubric(["correct"]), "no Criterion"),
+        (lambda: Criterion("is it right?", "d"), "is it right?"),
+        (lambda: Criterion("", "d"), "1 to 64"),
+        (lambda: Criterion("x" * 65, "d"), "1 to 64"),
+        (lambda: Criterion("correct\n", "d"), "1 to 64"),
+        (lambda: Criterion("größe", "d"), "1 to 64"),
+        (lambda: Criterion("correct", " "), "no description"),
+        (lambda: Criterion("correct", "d", 0), "weight=0"),
+        (lambda: Criterion("correct", "d", -1), "weight=-1"),
+        (lambda: Criterion("correct", "d", math.nan), "weight=nan"),
+        (lambda: Criterion("correct", "d", math.inf), "weight=inf"),
+        (lambda: Criterion("correct", "d", "2"), "weight='2'"),
+        (lambda: Rubric([CORRECT], (5, 1)), "upside down"),
+        (lambda: Rubric([CORRECT], (3, 3)), "upside down"),
+        (lambda: Rubric([CORRECT], (0, 0.5)), "whole numbers"),
+        (lambda: Rubric([CORRECT], (False, True)), "whole numbers"),
+        (lambda: Rubric([CORRECT], 5), "whole numbers"),
+        (lambda: Rubric([CORRECT], (1, 2, 3)), "whole numbers"),
+        (lambda: Rubric([CORRECT], (0, 101)), "102 grades"),
+    ],
+)
+def test_senseless_rubrics_are_refused_when_made(make: Callable[[], object], words: str) -> None:
+    """Each setting that makes no sense raises at once, and the message says what is wrong with it."""
+    with pytest.raises(JudgeSetupError, match=words.replace("?", r"\?")):
+        make()
+
+
+def test_a_hundred_and_one_grades_are_allowed() -> None:
+    assert 101 == len(Rubric([CORRECT], (0, 100)).scale.grades)
+
+
+def test_one_criterion_needs_no_list() -> None:
+    assert Rubric([CORRECT]) == Rubric(CORRECT)  # type: ignore[arg-type]
+
+
+def test_schema_is_strict_and_reasons_come_first() -> None:
+    """Every object is closed and wants all it has, in the criteria's order, each reason before its score."""
+    graded = {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "score": {"type": "integer", "enum": [1, 2, 3]}},
+        "required": ["reason", "score"],
+        "additionalProperties": False,
+    }
+    expected = {
+        "type": "object",
+        "properties": {"correct": graded, "clear": graded},
+        "required": ["correct", "clear"],
+        "additionalProperties": False,
+    }
+    assert json.dumps(expected) == json.dumps(Rubric([CORRECT, CLEAR], (1, 3)).json_schema())
+
+
+def test_a_reason_can_be_bounded() -> None:
+    """``reason_chars`` becomes ``maxLength``, in gradings and in comparisons."""
+    schema = Rubric([CORRECT]).json_schema(reason_chars=160)
+    assert 160 == schema["properties"]["correct"]["properties"]["reason"]["maxLength"]
+    assert 160 == preference_schema(reason_chars=160)["properties"]["reason"]["maxLength"]
+
+
+def test_preference_schema_wants_the_reason_first() -> None:
+    schema = preference_schema()
+    assert ["reason", "verdict"] == list(schema["properties"]) == schema["required"]
+    assert ["A", "B", "tie"] == schema["properties"]["verdict"]["enum"]
+    assert schema["additionalProperties"] is False
+
+
+def test_words_for_the_prompt_show_no_weights() -> None:
+    words = Rubric([CORRECT, CLEAR], (0, 10)).words()
+    assert {
+        "criteria": "- correct: Is it right?\n- clear: Is it plain?",
+        "scale": "whole numbers from 0 (not met at all) to 10 (met in full)",
+    } == words
+
+
+def test_rubrics_are_plain_values() -> None:
+    """Equal settings are equal, pickle and hash; the scale is given as a tuple and has names."""
+    rubric = Rubric([CORRECT, CLEAR])
+    assert rubric == pickle.loads(pickle.dumps(rubric))
+    assert hash(rubric) == hash(Rubric((CORRECT, CLEAR), (1, 5)))
+    assert Scale(1, 5) == rubric.scale
+    assert 5 == rubric.scale.high
