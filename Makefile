@@ -35,11 +35,11 @@ test-all: $(READY) ## run the tests in full: real training, soak
 	$(BIN)/python -m pytest --full
 
 test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-core PYTHON=python3.13
-	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not slow"
+	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not slow and not real_model"
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[rewards,testing]' psutil
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,rewards,testing]' psutil
 	@touch $@
 
 lint: $(READY) ## ruff, mypy and the import contracts
@@ -53,9 +53,10 @@ format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## measure what the runtime and the jail cost
+bench: $(READY) ## measure what the runtime, the jail and a judge cost
 	$(BIN)/python tests/benchmarks/bench_runtime.py
 	$(BIN)/python tests/benchmarks/bench_sandbox.py
+	$(BIN)/python tests/benchmarks/bench_judge.py
 
 docs: $(READY) ## run the examples in the docs
 	$(BIN)/python -m pytest tests/test_docs.py

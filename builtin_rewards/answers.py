@@ -10,12 +10,11 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from builtin_rewards.announcements import MAX_MARKS, announced
 from builtin_rewards.quantities import NUMBER, clean, fold, read_quantity
 
 MAX_ANSWER_CHARS = 4_000
 """A marked answer that is longer is no answer."""
-MAX_MARKS = 200
-"""Of more boxes, tags or phrases the last ones are compared."""
 
 
 class Rule(StrEnum):
@@ -66,32 +65,6 @@ _BLANK = re.compile(
     r"(?:\\(?:[hv]?phantom|rule|hspace)\s*\{[^{}]*\}|\\(?:square|Box|[lc]?dots|q?quad)\b|[\s_?.,~]|\\[_ ,;:!])*"
 )
 _TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}answer\s{0,3}>", re.IGNORECASE)
-_LEAD = re.compile(
-    r"(?:\b(?:the|my|our|your|final|correct|right)[\s*_]+|^[\s*_>#-]{0,12}(?P<line>(?:final\s+)?))$", re.IGNORECASE
-)
-_ANNOUNCES = re.compile(
-    r"(?:\s+(?:to|of|for)\b[^\n.:?]{1,80}?)?[*_\s]{0,4}"
-    r"\b(?:is|was|are|equals|would be|will be|should be|must be)\b(?!n't|'|\u2019)|[*_\s]{0,4}[:=]",
-    re.IGNORECASE,
-)
-_ANNOUNCES_ON_LINE = re.compile(r"[*_ ]{0,4}:")
-_ALONE_ON_LINE = re.compile(r"[*_ ]{0,4}\n")
-_NUMBER_NEXT = re.compile(r" ?[-+$\d\\.]")
-_FILLER = re.compile(
-    r"[\s*_:]*(?:(?:therefore|thus|hence|then|simply|exactly|just|indeed|clearly|equal to|given by|now|found to be)\b"
-    r"[\s,:]*)*",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|\n")
-_CLAUSE = re.compile(
-    r",?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
-    r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)",
-    re.IGNORECASE,
-)
-_HEDGE = re.compile(
-    r"\b(?:or|maybe|perhaps|possibly|alternatively|could|might|may|otherwise|unless|else|either|unsure|alternative)\b",
-    re.IGNORECASE,
-)
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:not|never|cannot|neither|nor|isnt)|n['\u2019]t)"
     r"(?:\s+(?:be|equal|to|the|a|an|answer|is|just|simply|really|actually|value|result|exactly|correct))*[\s:$(\[\\*_\"'{]*$"
@@ -215,7 +188,7 @@ def _boxed(text: str, marked: bool) -> Extraction | None:
         tag = _tagged(text)
         if tag is not None and "\\boxed" not in (tag.answer or "") and "\\fbox" not in (tag.answer or ""):
             others += [tag.answer or ""]
-        others += [tail for tail in _tails(text) if read_quantity(clean(tail)) is not None]
+        others += [tail for tail in announced(text) if read_quantity(clean(tail)) is not None]
     return _extraction([other for other in others if other] + answers, Rule.BOXED, problem)
 
 
@@ -225,8 +198,8 @@ def _boxes(text: str) -> tuple[list[tuple[int, int, str]], int | None]:
     opened: list[int | None] = []
     first: tuple[int, int] | None = None
     depth = 0
-    begin = min(place for name in ("\\boxed", "\\fbox") if (place := text.find(name)) >= 0)
-    for match in _BOX_OR_BRACE.finditer(text, begin):
+    places = [place for name in ("\\boxed", "\\fbox") if (place := text.find(name)) >= 0]
+    for match in _BOX_OR_BRACE.finditer(text, min(places)):
         if match["escaped"]:
             continue
         if match["bare"] is not None:
@@ -259,19 +232,19 @@ def _unboxed(content: str) -> str:
 
 
 def _denied(text: str, start: int, end: int) -> str:
-    if not _may_deny(text[max(0, start - 80) : start]) and not _may_deny(text[end : end + 60]):
+    before, after = text[max(0, start - 80) : start], text[end : end + 60]
+    if not _may_deny(f"{before}\n{after}"):
         return ""
-    if _DENIED_BEFORE.search(text[max(0, start - 80) : start]):
+    if _DENIED_BEFORE.search(before):
         return "the answer is denied: 'not' stands before it"
-    if _DENIED_AFTER.match(text[end : end + 60]):
+    if _DENIED_AFTER.match(after):
         return "the answer is denied after it"
     return ""
 
 
 def _may_deny(text: str) -> bool:
     """Whether a denial can be in a short text: a quick look before the exact one."""
-    lower = text.lower()
-    return any(sign in lower for sign in _DENIALS)
+    return any(map(text.lower().__contains__, _DENIALS))
 
 
 def _tagged(text: str) -> Extraction | None:
@@ -300,7 +273,7 @@ def _tagged(text: str) -> Extraction | None:
 
 def _spoken(content: str) -> str:
     """A tag's content, or the answer that a phrase in it states."""
-    tails = _tails(content) if len(content) <= MAX_ANSWER_CHARS else []
+    tails = announced(content) if len(content) <= MAX_ANSWER_CHARS else []
     return tails[-1] if tails else content
 
 
@@ -308,7 +281,7 @@ def _spoken(content: str) -> str:
 
 
 def _stated(text: str) -> Extraction | None:
-    tails = _tails(text)
+    tails = announced(text)
     if not tails:
         return None
     last = tails[-1]
@@ -324,85 +297,6 @@ def _says_something(tail: str) -> bool:
         return read_quantity(clean(tail)) is not None or not re.search(r"[A-Za-z]{3,} +[A-Za-z]{2,} ", tail)
     words = tail.lower().split()
     return 0 < len(words) <= 2 and words[0] not in ("a", "an", "the", "not")
-
-
-def _tails(text: str) -> list[str]:
-    """What stands after each phrase that announces an answer, as far as it goes."""
-    found = []
-    for end in _announcements(text)[-MAX_MARKS:]:
-        tail = _tail(text[end : end + 600])
-        if tail.strip(" \t*_`.:$"):
-            found.append(tail)
-    return found
-
-
-def _announcements(text: str) -> list[int]:
-    """The places after each phrase that announces an answer, in their order."""
-    ends = []
-    if "nswer" in text or "NSWER" in text:
-        ends = [end for place in _answer_words(text)[-5 * MAX_MARKS :] if (end := _announced(text, place)) is not None]
-    if "####" in text or "A:" in text:
-        ends += [*_short_marks(text, "####"), *_short_marks(text, "A:")]
-    return sorted(ends)
-
-
-def _short_marks(text: str, mark: str) -> list[int]:
-    """The places after a short mark at the beginning of a line."""
-    ends = []
-    place = text.find(mark)
-    while place >= 0:
-        line = text.rfind("\n", max(0, place - 5), place) + 1
-        at_start = place == 0 or line > 0 or place <= 4
-        if at_start and not text[line:place].strip(" *_") and (mark == "A:" or _NUMBER_NEXT.match(text, place + 4)):
-            ends.append(place + len(mark))
-        place = text.find(mark, place + len(mark))
-    return ends
-
-
-def _answer_words(text: str) -> list[int]:
-    """Where the word "answer" stands. A search for plain text is many times as quick as one without regard to case."""
-    places = []
-    for ending in ("nswer", "NSWER"):
-        place = text.find(ending)
-        while place >= 0:
-            if place and text[place - 1] in "aA":
-                places.append(place - 1)
-            place = text.find(ending, place + 5)
-    return places
-
-
-def _announced(text: str, place: int) -> int | None:
-    """Where the announcement ends that the word "answer" at a place stands in, if it does."""
-    line = text.rfind("\n", 0, place) + 1
-    lead = _LEAD.search(text, max(line, place - 24), place)
-    if lead is None or (lead["line"] is not None and lead.start() != line):
-        return None
-    patterns = [_ANNOUNCES] if lead["line"] is None else [_ANNOUNCES_ON_LINE]
-    if (lead["line"] or lead[0]).strip(" \t*_#>").lower().endswith("final"):
-        patterns = [_ANNOUNCES, _ALONE_ON_LINE]
-    for pattern in patterns:
-        if (match := pattern.match(text, place + 6)) is not None:
-            return match.end()
-    return None
-
-
-def _tail(text: str) -> str:
-    begin = _FILLER.match(text)
-    text = text[begin.end() if begin else 0 :]
-    for opening, closing in (("\\[", "\\]"), ("$$", "$$")):
-        if text.startswith(opening) and (end := text.find(closing, 2)) > 0:
-            return text[2:end]
-    end_of_sentence = _SENTENCE_END.search(text)
-    sentence = text[: end_of_sentence.start()] if end_of_sentence else text
-    return _before_clause(sentence)
-
-
-def _before_clause(sentence: str) -> str:
-    """A sentence up to where it goes on to explain; not where it goes on to hedge."""
-    clause = _CLAUSE.search(sentence)
-    if clause is None or not clause.start() or _HEDGE.search(sentence, clause.start()):
-        return sentence
-    return sentence[: clause.start()]
 
 
 # The completion itself, and its last number

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from builtin_rewards.folding import after_thinking, fold, normalise
+from builtin_rewards.folding import after_thinking, fold, may_be, normalise
 
 _READ_CHARS = 50_000
 """Characters, the last ones, in which a choice is looked for."""
@@ -28,6 +28,7 @@ _SIGNS = ("####", "\u7b54\u6848", "\u9009")  # the last two: answer, choose
 _VERDICTS = (" is correct", " is right", " is the correct", " is the right", " is the best")
 
 _TAGGED = re.compile(r"<answer>([^<]{0,2000})</answer>", re.IGNORECASE)
+_LATEX_MARKS = "\\{}$"
 _BRACES = re.compile(r"\\boxed\s{0,8}\{|\\[{}]|[{}]")
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf)\b|\\[()\[\],;! ]|[{}$]")
 _FILLER = (
@@ -44,9 +45,24 @@ _AFTER = {
     _VERBS: re.compile(rf"[\s:*_]{{1,4}}{_FILLER}", re.IGNORECASE),
     _SIGNS: re.compile(r"[\s:*_]{0,4}[\u662f\u4e3a\u9009:]?[\s:*_]{0,4}"),
 }
+_STEMS = ("ans", "cho", "posta")
+
+
+def _by_stem() -> dict[str, dict[str, re.Pattern[str]]]:
+    """Gives the words that statements are made with and what follows them, by a part that several have in common."""
+    cues: dict[str, dict[str, re.Pattern[str]]] = {}
+    for words, follow in _AFTER.items():
+        for word in words:
+            cues.setdefault(next((stem for stem in _STEMS if stem in word), word), {})[word] = follow
+    return cues
+
+
+_CUES = _by_stem()
 _DENIED = re.compile(
     r"(?:\b(?:not|never|no|wrong|incorrect|other|cannot)|n't)(?: +\w{1,10})?[ *_]{1,3}$", re.IGNORECASE
 )
+_DENYING = ("no", "never", "wrong", "incorrect", "other", "n't")
+"""Texts of which every denial holds one."""
 _BEFORE_VERDICT = re.compile(r"(?:^|[\s(*_\"'`])([A-Za-z])[)*_\"'`]{0,4}$")
 _PREFIX = re.compile(
     r"(?:(?:so|thus|therefore|hence|i think|i believe|i'd say|i would say|it is|it's|it must be|that is|that's|the|my|"
@@ -54,6 +70,9 @@ _PREFIX = re.compile(
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"[\s*_`\"'(\[<]{0,6}(?P<letter>[A-Za-z])(?P<close>[*_`\"')\]>]{0,6})")
+_AROUND = "*_`\"'()[]<>.:~!"
+_AROUND_ALL = _AROUND + " \t\n\r\v\f#,;/&|"
+"""What may stand around a letter, and between two."""
 _JOINED = re.compile(
     r"[\s*_]{0,3}(?:,|;|/|&|\bor\b|\band\b){1,2}[\s*_]{0,3}(?:(?:or|and|option|choice)\s)?", re.IGNORECASE
 )
@@ -158,7 +177,7 @@ class _Reader:
         """Gives the letters of phrases that are marked as the answer."""
         found: set[str] = set()
         for phrase in phrases:
-            plain = _LATEX.sub(" ", phrase).strip()
+            plain = _without_latex(phrase).strip()
             found |= self.bare(plain) or self.led(plain) or self.stated(plain) or self.spelled(plain)
         return found
 
@@ -166,16 +185,23 @@ class _Reader:
         """Gives the letters of statements, and of the choices that statements spell out."""
         lowered = _lowered(text)
         found: set[str] = set()
-        for words, follow in _AFTER.items():
-            for word in words:
-                for place in _places(lowered, word):
-                    end = place + len(word)
-                    if word[0].isalpha() and word.isascii() and not _is_word(lowered, place, end):
-                        continue
-                    link = follow.match(text, end, end + _WINDOW_CHARS)
-                    if link and not _DENIED.search(text[max(0, place - 24) : place]):
-                        found |= self._said(_LATEX.sub(" ", text[link.end() : end + _WINDOW_CHARS]))
+        for stem, words in _CUES.items():
+            if stem in lowered:
+                for word, follow in words.items():
+                    found |= self._announced(text, lowered, word, follow)
         return found | self._judged(text, lowered)
+
+    def _announced(self, text: str, lowered: str, word: str, follow: re.Pattern[str]) -> set[str]:
+        """Gives the letters of the statements that are made with one word."""
+        found: set[str] = set()
+        for place in _places(lowered, word):
+            end = place + len(word)
+            if word[0].isalpha() and word.isascii() and not _is_word(lowered, place, end):
+                continue
+            link = follow.match(text, end, end + _WINDOW_CHARS)
+            if link and not _is_denied(text[max(0, place - 24) : place]):
+                found |= self._said(_without_latex(text[link.end() : end + _WINDOW_CHARS]))
+        return found
 
     def _said(self, said: str) -> set[str]:
         line = said.partition("\n")[0] if said[:1] != "\n" else said
@@ -185,7 +211,7 @@ class _Reader:
         """Gives the letters that are said to be correct."""
         found: set[str] = set()
         for words in _VERDICTS:
-            for place in _places(lowered, words):
+            for place in _places(lowered, words) if words in lowered else ():
                 end = place + len(words)
                 judged = _BEFORE_VERDICT.search(text[max(0, place - 8) : place])
                 if judged and judged[1].upper() in self.letters and not lowered[end : end + 1].isalpha():
@@ -221,13 +247,13 @@ class _Reader:
 
     def bare(self, line: str) -> set[str]:
         """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
-        if len(line) > _WINDOW_CHARS:
+        if len(line) > _WINDOW_CHARS or not _ends_bare(line):
             return set()
-        line = _LATEX.sub(" ", line).strip(" \t*_`\"'.#>~")
+        line = _without_latex(line).strip(" \t*_`\"'.#>~")
         prefix = _PREFIX.match(line)
         found: set[str] = set()
         for part in re.split(r"[,;/&|\s]+", line[prefix.end() if prefix else 0 :]):
-            inside = part.strip("*_`\"'()[]<>.:~!")
+            inside = part.strip(_AROUND)
             if not inside or (found and inside.lower() in ("and", "or")):
                 continue
             if len(inside) != 1 or inside.upper() not in self.letters:
@@ -249,18 +275,38 @@ class _Reader:
         """Gives the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
         if not self.by_text or len(said) > _SPELLED_CHARS:
             return set()
-        for phrase in (said, said.partition(". ")[0]):
-            letter = self.by_text.get(normalise(phrase))
+        for phrase in dict.fromkeys((said, said.partition(". ")[0])):
+            letter = self.by_text.get(normalise(phrase)) if may_be(phrase, self.by_text) else None
             if letter is not None:
                 return {letter}
         return set()
+
+
+def _without_latex(text: str) -> str:
+    return _LATEX.sub(" ", text) if any(map(text.__contains__, _LATEX_MARKS)) else text
+
+
+def _is_denied(before: str) -> bool:
+    """Whether what stands right before a statement denies it."""
+    lowered = before.lower()
+    may_be_denied = not before.isascii() or any(map(lowered.__contains__, _DENYING))
+    return may_be_denied and _DENIED.search(before) is not None
+
+
+def _ends_bare(line: str) -> bool:
+    """Whether a line may end in a letter that stands alone: a quick look at its end, before it is taken apart."""
+    bare = line.rstrip(_AROUND_ALL)
+    if bare[-2:-1] in _AROUND_ALL or bare[-1:].isspace() or bare[-2:-1].isspace():
+        return True
+    return bare[-3:].lower().endswith(("and", "or")) or any(map(line.__contains__, _LATEX_MARKS))
 
 
 def _is_word(text: str, start: int, end: int) -> bool:
     return not text[start - 1 : start].isalnum() and not text[end : end + 1].isalpha()
 
 
-def gold_letter(answer: str, letters: str, choices: Sequence[str] | None, first_index: int) -> str | None:
+@functools.lru_cache(maxsize=256)
+def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
     """Gives the letter that a row's answer stands for, or ``None`` where it is none, or might be two.
 
     An answer is a letter in any writing (``B``, ``(b)``, ``B.``), the index of a choice, or a choice's own text.

@@ -9,29 +9,18 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 from xml.parsers import expat
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.code import extract_code
+from builtin_rewards.folding import shows
+from builtin_rewards.markdown import heading_title, read_markdown, split_fences
 from builtin_rewards.structured import after_reasoning
 from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_VISIBLE_ASCII = re.compile(r"[!-~]")
-_BLANKS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Characters that are letters or symbols by category and yet show nothing."""
 _SHOWN_CHARS = 200
-
-
-def shows(text: str) -> bool:
-    """Whether a text has a character that a reader sees: no white space, control, zero-width or blank one."""
-    if _VISIBLE_ASCII.search(text):
-        return True
-    return not text.isascii() and any(
-        unicodedata.category(char)[0] in "LNPS" and char not in _BLANKS for char in text if char > "\x7f"
-    )
 
 
 # Tags
@@ -117,6 +106,9 @@ def _tag_span(text: str, name: str, looks: int) -> tuple[str, tuple[int, int] | 
 
 
 def _overlapping(spans: dict[str, tuple[int, int]]) -> list[str]:
+    ordered = sorted(spans.values())
+    if all(map(_part, ordered, ordered[1:])):
+        return []
     return [
         name
         for name, (start, end) in spans.items()
@@ -128,12 +120,16 @@ def _overlapping(spans: dict[str, tuple[int, int]]) -> list[str]:
     ]
 
 
+def _part(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return first[1] <= second[0]
+
+
 def _layout_fault(text: str, spans: Sequence[tuple[int, int]]) -> str | None:
     if list(spans) != sorted(spans):
         return "the tags are out of order"
     edges = [0, *(edge for span in spans for edge in span), len(text)]
-    gaps = (text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
-    return "there is text outside the tags" if any(gap and not gap.isspace() for gap in gaps) else None
+    gaps = "".join([text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)])
+    return "there is text outside the tags" if gaps and not gaps.isspace() else None
 
 
 def _tag_looks(text: str, names: tuple[str, ...]) -> dict[str, int]:
@@ -309,56 +305,6 @@ def _xml_fault(source: str) -> tuple[str | None, str]:
 # Fenced blocks
 
 
-_FENCES = ("```", "~~~")
-
-
-class FencedBlock(NamedTuple):
-    """A fenced block of Markdown.
-
-    Attributes:
-        mark: The language behind the opening fence, in lower case; empty for none.
-        body: What stands between the fences.
-        closed: Whether there is a closing fence.
-    """
-
-    mark: str
-    body: str
-    closed: bool
-
-
-def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
-    """Gives a text's fenced blocks, and the lines outside them, the opening fence in each block's place.
-
-    As CommonMark has it: three or more backticks or tildes, closed by at least as many of the same and nothing
-    behind them. They may stand at any indentation, for blocks stand in lists.
-    """
-    if not any(fence in text for fence in _FENCES):
-        return [], text.split("\n")
-    blocks: list[FencedBlock] = []
-    outside: list[str] = []
-    fence, mark = "", ""
-    inside: list[str] = []
-    for line in text.split("\n"):
-        bare = line.strip()
-        if fence:
-            if bare.startswith(fence) and not bare.strip(fence[0]):
-                blocks.append(FencedBlock(mark, "\n".join(inside), True))
-                fence = ""
-            else:
-                inside.append(line)
-        elif bare[:3] in _FENCES and not (bare[0] == "`" and "`" in bare.lstrip("`")):
-            behind = bare.lstrip(bare[0])
-            fence = bare[: len(bare) - len(behind)]
-            words = behind.strip(" {.}").split(maxsplit=1)
-            mark, inside = (words[0].lower() if words else ""), []
-            outside.append(line)
-        else:
-            outside.append(line)
-    if fence:
-        blocks.append(FencedBlock(mark, "\n".join(inside), False))
-    return blocks, outside
-
-
 _ALIASES = (
     frozenset({"python", "py", "python3"}),
     frozenset({"javascript", "js"}),
@@ -414,15 +360,6 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
 # Markdown
 
 
-class _Markdown(NamedTuple):
-    """What a Markdown text has: its headings with whether something stands below each, its items, its tables."""
-
-    headings: dict[str, bool]
-    list_items: int
-    tables: int
-    code_blocks: int
-
-
 @adjustable
 def markdown_structure(
     sections: Sequence[str] = (),
@@ -449,7 +386,7 @@ def markdown_structure(
     for word, number in asked.items():
         if number < 0:
             raise ValueError(f"markdown_structure: {word}={number!r} must be 0 or more")
-    titles = tuple(_title(title) for title in ([sections] if isinstance(sections, str) else sections))
+    titles = tuple(heading_title(title) for title in ([sections] if isinstance(sections, str) else sections))
     if len(set(titles)) < len(titles) or not all(map(shows, titles)):
         raise ValueError(f"markdown_structure: sections={sections!r} must be titles, each once")
     numbers = tuple((word, number) for word, number in asked.items() if number)
@@ -465,7 +402,7 @@ def markdown_structure(
         headings and items count once for each different text, so that repeating one earns nothing. Headings are
         ``#`` to ``######`` or underlined. Form alone is read. Never ``None``.
         """
-        found = _markdown(completion)
+        found = read_markdown(completion)
         parts = {f"section {title!r}": float(found.headings.get(title, False)) for title in titles}
         counts = {
             "headings": len(found.headings),
@@ -483,82 +420,3 @@ def markdown_structure(
         )
 
     return markdown_structure
-
-
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_LIST_ITEM = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])[ \t]++(.*)")
-_ITEM_STARTS = frozenset("-*+0123456789")
-
-
-def _title(text: str) -> str:
-    """Gives a heading's text as it is compared: no marks of emphasis or closing ``#``, one case, single spaces."""
-    return " ".join(text.strip().rstrip("#").strip("*_` \t\r:").lower().split())
-
-
-def _markdown(text: str) -> _Markdown:
-    blocks, lines = split_fences(text)
-    blocks = [block for block in blocks if block.closed and shows(block.body)]
-    headings: dict[str, bool] = {}
-    open_titles: list[tuple[int, str]] = []
-    items: set[str] = set()
-    tables = 0
-    fresh = False
-    for place, (line, behind) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
-        first = line.lstrip()[:1]
-        if not first:
-            continue
-        heading = _heading(line, behind) if first == "#" or behind[:1] in ("=", "-") else None
-        if heading is not None:
-            level, title = heading
-            open_titles = [(above, name) for above, name in open_titles if above < level]
-            if shows(title):
-                headings.setdefault(title, False)
-                open_titles.append((level, title))
-            fresh = bool(open_titles)
-            continue
-        if fresh and not _is_rule(line) and shows(line):
-            headings.update((name, True) for _, name in open_titles)
-            fresh = False
-        item = _LIST_ITEM.match(line) if first in _ITEM_STARTS else None
-        if item is not None and any(map(str.isalnum, item[1])):
-            items.add(item[1].strip())
-        if "|" in line and "|" in behind and _is_rule(behind) and not _is_rule(line):
-            tables += _begins_table(lines, place)
-    return _Markdown(headings, len(items), tables, len(blocks))
-
-
-def _heading(line: str, behind: str) -> tuple[int, str] | None:
-    """Gives a heading's level and title: of a line of ``#``, or of one that the next line underlines."""
-    found = _HEADING.match(line)
-    if found is not None:
-        return len(found[1]), _title(found[2])
-    if behind[:1] not in ("=", "-") or "|" in line:
-        return None
-    under = behind.rstrip()
-    if len(under) < 2 or under.strip(under[0]) or not shows(line):
-        return None
-    other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
-    return None if other else (1 if under[0] == "=" else 2, _title(line))
-
-
-def _is_rule(line: str) -> bool:
-    """Whether a line is made of ``-``, ``=``, ``*``, ``_``, ``|`` and ``:`` alone: it draws, and says nothing."""
-    return not line.strip("-=*_|: \t\r")
-
-
-def _cells(line: str) -> list[str]:
-    bare = line.strip().replace("\\|", "").removeprefix("|").removesuffix("|")
-    return [cell.strip() for cell in bare.split("|")]
-
-
-def _begins_table(lines: Sequence[str], place: int) -> bool:
-    """Whether a table's head stands in this line: below it come as many cells of dashes, then a row."""
-    if place + 2 >= len(lines) or any("|" not in line for line in lines[place : place + 3]):
-        return False
-    head, rule, row = (_cells(line) for line in lines[place : place + 3])
-    dashes = all(cell.strip(":") and not cell.strip(":").strip("-") for cell in rule)
-    return dashes and len(head) == len(rule) and _says(head) and _says(row)
-
-
-def _says(cells: Iterable[str]) -> bool:
-    return any(not _is_rule(cell) and shows(cell) for cell in cells)

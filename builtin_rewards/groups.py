@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.folding import fold
@@ -40,8 +41,8 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
         rewards being different, not being right or readable: add it with a small weight. No columns. ``None`` in a
         group of one, or where all others are empty.
         """
-        numbers: dict[tuple[str, ...], int] = {}
-        sets = [{numbers.setdefault(gram, len(numbers)) for gram in _grams(text, n)} for text in completions]
+        numbers: defaultdict[tuple[str, ...], int] = defaultdict(itertools.count().__next__)
+        sets = [set(map(numbers.__getitem__, _grams(text, n))) for text in completions]
         likenesses: list[list[float]] = [[] for _ in sets]
         for first, second in itertools.combinations(range(len(sets)), 2):
             if sets[first] and sets[second]:
@@ -53,9 +54,9 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
     return diversity
 
 
-def _grams(text: str, n: int) -> list[tuple[str, ...]]:
+def _grams(text: str, n: int) -> Iterable[tuple[str, ...]]:
     words = units(text[:_COMPARED_CHARS])
-    return list(grams(words, n)) or ([tuple(words)] if words else [])
+    return grams(words, n) if len(words) >= n else [tuple(words)] if words else []
 
 
 def _difference(own: set[int], likenesses: list[float], group: int) -> Score:

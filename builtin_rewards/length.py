@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.folding import fold
+from builtin_rewards.folding import count_words, fold
 from builtin_rewards.matching import normalized_match
 from rewardkit import Kind, Reward, Score, reward
 
@@ -27,7 +27,7 @@ def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
     if unit == "tokens":
         return None if token_ids is None else len(token_ids)
     text = fold(text)
-    return len(text.split()) if unit == "words" else len(text.strip())
+    return count_words(text) if unit == "words" else len(text.strip())
 
 
 def check_unit(unit: str) -> None:

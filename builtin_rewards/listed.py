@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
-from builtin_rewards.folding import after_thinking, fold, normalise
+from builtin_rewards.folding import after_thinking, beyond_ascii, fold, normalise_lines
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]
@@ -25,13 +25,17 @@ SEVERAL = "several different lists"
 DENIED = "the list is denied"
 TOO_LONG = "too long a text to be read as a list"
 
-_NUMBER = re.compile(
-    r"(?<![\w.])(?P<negated>not\s+)?(?<![\w.])(?P<number>[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{1,4})?)"
-    r"(?:[ \t]{0,2}/[ \t]{0,2}(?P<below>\d+))?",
-    re.IGNORECASE,
+_NUMERAL = (
+    r"(?<![\w.])(?P<number>[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{1,4})?)"
+    r"(?:[ \t]{0,2}/[ \t]{0,2}(?P<below>\d+))?"
 )
+_PLAIN_NUMBER = re.compile(_NUMERAL, re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.])(?P<negated>not\s+)?" + _NUMERAL, re.IGNORECASE)
+_KINDS = bytes(code if chr(code) in " ," else ord("0") if chr(code) in "0123456789" else 32 for code in range(256))
+_RARE = 100
+"""So many digits are looked for one by one; of more, numbers are found in one pass."""
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
-_MARKER = re.compile(r"^[ \t]*(?:(\d{1,4})[.)]|[-*+\u2022])[ \t]+", re.MULTILINE)
+_MARKER = re.compile(r"[ \t]*(?:(\d{1,4})[.)]|[-*+\u2022])[ \t]+")
 _LONGEST_NUMBER = 400
 """Characters of a number that is read; no float that is finite needs more before its point."""
 _LONGEST_TEXT = 100_000
@@ -41,6 +45,7 @@ _TAGS = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\[{}]|[{}]")
 _BRACKETS = {"[]": re.compile(r"[\[\]]"), "{}": re.compile(r"[{}]")}
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
+_LATEX_MARKS = "\\{}$"
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
 
 _NO = (
@@ -83,7 +88,8 @@ _ITEM_DENIES = re.compile(
     r"|(?:is|are|was|were) (?:wrong|incorrect|false))\b|[\u2260\u00ac\u2262\u2209]"
 )
 _SIGN_FIRST = re.compile(r"[\s*_`$(]{0,9}(?:\\neq?(?![a-z])|\\neg(?![a-z])|\\lnot(?![a-z])|!=|=/=)")
-_PARTED = re.compile(r"[,;]|\band\b|\bor\b|&")
+_JOINING = {"and": re.compile(r"and(?<!\wand)(?!\w)"), "or": re.compile(r"or(?<!\wor)(?!\w)")}
+"""The words between items. A pattern that begins with letters is found many times as fast as one that does not."""
 _SENTENCE_ENDS = (". ", "! ", "? ", "\n", ">")
 _SENTENCE_CHARS = 300
 """Characters before a list in which its sentence is looked for."""
@@ -139,8 +145,11 @@ def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -
 def _frames(text: str) -> list[_Span]:
     """Gives the insides of boxes, and of answer tags without a box in them, that are not blank, in order."""
     boxes = _boxes(text) if "\\boxed" in text or "\\fbox" in text else []
+    tagged = "</" in text
+    if not boxes and not tagged:
+        return []
     tags: list[_Span] = []
-    if "</" in text:
+    if tagged:
         opened, place = -1, 0
         for tag in _TAGS.finditer(text):
             if not tag[1]:
@@ -219,7 +228,7 @@ def _is_denied(text: str, start: int, end: int, *, in_frame: bool = False) -> bo
             end += len("/answer>")
     sentence, last = before[max(map(before.rfind, _SENTENCE_ENDS)) + 1 :], before[-_HANGING_CHARS:]
     return bool(
-        (any(map(sentence.__contains__, _HINTS)) and _BEFORE.search(sentence))
+        (sentence and any(map(sentence.__contains__, _HINTS)) and _BEFORE.search(sentence))
         or (any(map(last.__contains__, _HINTS)) and _HANGING.search(last))
         or _BEHIND.match(text, end)
         or (not text.isascii() and _STRUCK.search(text, start, end))
@@ -234,12 +243,74 @@ def _number_lists(text: str) -> tuple[list[float], str]:
         bracketed = _last_of(text, brackets, _numbers, _same_numbers)
         if bracketed is not None:
             return bracketed
-    text = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), _without_markers(text))
-    matches = list(_NUMBER.finditer(text))
-    if not matches:
+    text = _without_markers(text)
+    kinds = _kinds(text)
+    if kinds is None or b"0,000" in kinds:
+        text = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), text)
+        kinds = _kinds(text)
+    found = _numbers_in(text, kinds)
+    if not found:
         return [], ""
-    denied = _is_denied(text, matches[0].start(), matches[-1].end())
-    return [_value(match) for match in matches], DENIED if denied else ""
+    denied = _is_denied(text, found[0].start, found[-1].end)
+    return [number.value for number in found], DENIED if denied else ""
+
+
+class _Found(NamedTuple):
+    """A number in a text, the word ``not`` before it included; then, and past all bounds, its value is NaN."""
+
+    start: int
+    end: int
+    value: float
+
+
+def _kinds(text: str) -> bytes | None:
+    """Gives the text with digits as 0, and all but digits and commas as blanks; ``None`` for digits beyond ASCII."""
+    if not text.isascii() and any(map(str.isdecimal, beyond_ascii(text))):
+        return None
+    return text.encode("ascii", "replace").translate(_KINDS)
+
+
+def _numbers_in(text: str, kinds: bytes | None) -> list[_Found]:
+    """Gives a text's numbers, as :data:`_NUMBER` finds them; told from the digits where they are few."""
+    if kinds is None or kinds.count(b"0") > _RARE:
+        return [_Found(*match.span(), _value(match, bool(match["negated"]))) for match in _NUMBER.finditer(text)]
+    found: list[_Found] = []
+    done, digit = 0, kinds.find(b"0")
+    while digit >= 0:
+        match = _number_at(text, done, digit)
+        if match is None:
+            after = _after_digits(kinds, digit)
+        else:
+            start, after = match.span()
+            before = text[done:start]
+            stripped = before.rstrip()
+            negated = len(stripped) < len(before) and _ends_in_not(text, stripped, done)
+            found.append(_Found(done + len(stripped) - 3 if negated else start, after, _value(match, negated)))
+        done = after
+        digit = kinds.find(b"0", done)
+    return found
+
+
+def _number_at(text: str, done: int, digit: int) -> re.Match[str] | None:
+    """Gives the number whose first digit stands there, if there is one; a sign and a point may stand before it."""
+    for start in range(max(done, digit - 2), digit):
+        if text[start] in "+-." and (match := _PLAIN_NUMBER.match(text, start)):
+            return match
+    return _PLAIN_NUMBER.match(text, digit)
+
+
+def _after_digits(kinds: bytes, digit: int) -> int:
+    ends = [end for mark in (b" ", b",") if (end := kinds.find(mark, digit)) >= 0]
+    return min(ends, default=len(kinds))
+
+
+def _ends_in_not(text: str, before: str, start: int) -> bool:
+    """Whether the part of a text that begins at ``start`` ends in the word ``not``."""
+    if before[-3:].lower() != "not":
+        return False
+    place = start + len(before) - 3
+    ahead = text[place - 1 : place]
+    return not (ahead.isalnum() or ahead in tuple("_."))
 
 
 def _same_numbers(numbers: list[float]) -> tuple[str, ...]:
@@ -247,24 +318,36 @@ def _same_numbers(numbers: list[float]) -> tuple[str, ...]:
 
 
 def _numbers(text: str) -> list[float]:
-    return [_value(match) for match in _NUMBER.finditer(text)]
+    return [_value(match, bool(match["negated"])) for match in _NUMBER.finditer(text)]
 
 
-def _value(match: re.Match[str]) -> float:
-    if len(match[0]) > _LONGEST_NUMBER:
+def _value(match: re.Match[str], negated: bool) -> float:
+    if negated or len(match[0]) > _LONGEST_NUMBER:
         return math.nan
     value = float(match["number"])
     if match["below"]:
         below = float(match["below"])
         value = value / below if below else math.nan
-    return value if math.isfinite(value) and not match["negated"] else math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def _without_markers(text: str) -> str:
     """Takes list markers off the lines; numbers are markers where they count 1, 2, 3 line by line."""
-    counted = [marker[1] for marker in _MARKER.finditer(text) if marker[1]]
+    lines = text.split("\n")
+    markers = {place: marker for place, line in enumerate(lines) if (marker := _marker(line))}
+    if not markers:
+        return text
+    counted = [marker[1] for marker in markers.values() if marker[1]]
     counts = len(counted) > 1 and counted == [str(place) for place in range(1, len(counted) + 1)]
-    return _MARKER.sub(lambda marker: "" if counts or not marker[1] else marker[0], text)
+    for place, marker in markers.items():
+        if counts or not marker[1]:
+            lines[place] = lines[place][marker.end() :]
+    return "\n".join(lines)
+
+
+def _marker(line: str) -> re.Match[str] | None:
+    first = line.lstrip(" \t")[:1]
+    return _MARKER.match(line) if first.isdecimal() or (first and first in "-*+\u2022") else None
 
 
 def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
@@ -282,28 +365,38 @@ def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, a
 
 
 def _item_lists(text: str, known: Collection[str]) -> tuple[list[str], str]:
-    bracketed = _last_of(text, "[]", lambda inside: _items(re.split(r"[,;\n]", inside)), frozenset)
+    bracketed = _last_of(text, "[]", lambda inside: _items(_at_commas(inside.replace("\n", ","))), frozenset)
     if bracketed is not None:
         return bracketed
     found = _items(_parts(text))
     ends = [item for item in (*found[:1], *found[-1:]) if item not in known]
-    denied = any(_ITEM_DENIES.search(item) for item in ends) or _SIGN_FIRST.match(text) or _STRUCK.search(text)
+    denied = (
+        any(map(_ITEM_DENIES.search, ends)) or _SIGN_FIRST.match(text) or (not text.isascii() and _STRUCK.search(text))
+    )
     return found, DENIED if denied else ""
 
 
-def _parts(text: str) -> Iterator[str]:
+def _at_commas(text: str) -> list[str]:
+    return text.replace(";", ",").split(",")
+
+
+def _parts(text: str) -> list[str]:
     """Gives the items of a text without brackets."""
     lines = text.splitlines()
-    marked = [line[match.end() :] for line in lines if (match := _MARKER.match(line))]
+    marked = [line[match.end() :] for line in lines if (match := _marker(line))]
     if marked:
-        yield from (part for line in marked for part in line.split(";"))
-        return
-    for line in lines:
-        said = line.partition(":")[2] if ":" in line else line
-        yield from _PARTED.split(said)
+        return [part for line in marked for part in line.split(";")]
+    said = "\n".join(line.partition(":")[2] if ":" in line else line for line in lines)
+    for word, pattern in _JOINING.items():
+        said = said.replace(f" {word} ", " , ")
+        said = pattern.sub(",", said) if word in said else said
+    return _at_commas(said.replace("&", ",").replace("\n", ","))
 
 
 def _items(parts: Iterable[str]) -> list[str]:
-    """Gives the parts normalised, each once and none empty."""
-    plain = dict.fromkeys(_LATEX.sub(" ", part).strip(" \t\r\"'") for part in parts)
-    return list(dict.fromkeys(item for part in plain if part and (item := normalise(part))))
+    """Gives the parts normalised, each once and none empty. No part holds a line feed."""
+    whole = "\n".join(dict.fromkeys(parts))
+    if any(map(whole.__contains__, _LATEX_MARKS)):
+        whole = "\n".join(_LATEX.sub(" ", part) for part in whole.split("\n"))
+    plain = dict.fromkeys(part.strip(" \t\r\"'") for part in whole.split("\n"))
+    return [item for item in dict.fromkeys(normalise_lines("\n".join(plain))) if item]

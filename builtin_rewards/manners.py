@@ -180,6 +180,7 @@ def no_refusal(completion: str) -> Score:
 
 
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_PLAIN = bytes(range(128)).decode().lower().translate(_MARKS).encode() + bytes(range(128, 256))
 _LEAST_WORDS = 4
 
 
@@ -219,16 +220,19 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
 
 
 def _words(text: str) -> list[str]:
-    return fold(text).lower().translate(_MARKS).split()
+    text = fold(text)
+    if text.isascii():
+        return text.encode().translate(_PLAIN).decode().split()
+    return text.lower().translate(_MARKS).split()
 
 
 def _echoed(said: list[str], asked: list[str], width: int) -> tuple[int, int]:
     """Gives how many runs of ``width`` words the prompt has too, and how many there are."""
-    runs = [tuple(said[place : place + width]) for place in range(0, len(said) - width + 1, width)]
-    spare = len(said) % width
-    if spare:  # the last words with those before them
-        runs.append(tuple(said[-width:]))
+    starts = [*range(0, len(said) - width + 1, width)]
+    if len(said) % width:  # the last words with those before them
+        starts.append(len(said) - width)
     words = set(asked)
-    likely = [run for run in runs if words.issuperset(run)]
+    runs = [said[start : start + width] for start in starts if said[start] in words]
+    likely = [tuple(run) for run in runs if words.issuperset(run)]
     known = set(grams(asked, width)) if likely else set()
-    return sum(run in known for run in likely), len(runs)
+    return sum(run in known for run in likely), len(starts)

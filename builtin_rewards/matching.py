@@ -6,6 +6,7 @@ holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.choices import gold_letter, letters_chosen
 from builtin_rewards.extras import extra
-from builtin_rewards.folding import fold, is_normally, normal_words, normalise
+from builtin_rewards.folding import fold, is_normally, normal_words, normalise, tally
 from builtin_rewards.listed import items_listed, matched_numbers, numbers_listed
 from builtin_rewards.terms import prepared, uses
 from rewardkit import Reward, Score, reward
@@ -59,10 +60,16 @@ def normalized_match(completion: str, answer: str | None) -> Score:
     sentence, a negated one or several do not match. Columns: ``answer``, the text. ``None`` where the row has no
     answer.
     """
-    gold = normalise(answer) if answer else ""
+    gold = _normal_gold(answer) if answer else ""
     if not gold:
         return _NO_GOLD
     return Score(1.0) if is_normally(completion, gold) else _unlike(completion.strip(), gold)
+
+
+@functools.lru_cache(maxsize=256)
+def _normal_gold(answer: str) -> str:
+    """Gives an answer normalised; a group's completions ask for the same one."""
+    return normalise(answer)
 
 
 def _terms(given: Sequence[str] | str | None) -> list[str]:
@@ -82,10 +89,9 @@ def _set_terms(terms: Sequence[str] | str | None) -> tuple[str, ...] | None:
 
 
 def _split(
-    completion: str, terms: Sequence[str], *, words: bool, ignore_case: bool, negated: bool
+    text: str, terms: Sequence[str], *, words: bool, ignore_case: bool, negated: bool
 ) -> tuple[list[str], list[str]]:
-    """Gives the terms that the completion uses and those that it does not."""
-    text = prepared(completion, ignore_case=ignore_case)
+    """Gives the terms that a prepared text uses and those that it does not."""
     used: list[str] = []
     unused: list[str] = []
     for term in terms:
@@ -134,7 +140,8 @@ def contains_all(
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
-        used, unused = _split(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
+        text = prepared(completion, ignore_case=ignore_case)
+        used, unused = _split(text, sought, words=words, ignore_case=ignore_case, negated=negated)
         reason = f"missing: {_named(unused)}" if unused else None
         return Score(len(used) / len(sought), reason=reason, metrics={"found": len(used), "terms": len(sought)})
 
@@ -173,7 +180,8 @@ def contains_any(
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
-        used, _ = _split(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
+        text = prepared(completion, ignore_case=ignore_case)
+        used, _ = _split(text, sought, words=words, ignore_case=ignore_case, negated=negated)
         return Score(1.0, reason=f"found {_named(used)}") if used else Score(0.0, reason=f"none of {_named(sought)}")
 
     return contains_any
@@ -206,9 +214,10 @@ def contains_none(
         sought = fixed if fixed is not None else _terms(forbidden)
         if not sought:
             return _NO_TERMS
-        if not fold(completion).strip():
+        text = prepared(completion, ignore_case=ignore_case)
+        if not text.strip():
             return Score(0.0, reason="the completion is empty")
-        used, _ = _split(completion, sought, words=words, ignore_case=ignore_case, negated=True)
+        used, _ = _split(text, sought, words=words, ignore_case=ignore_case, negated=True)
         return Score(0.0, reason=f"found {_named(used)}") if used else Score(1.0)
 
     return contains_none
@@ -230,6 +239,7 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         raise ValueError(f"letters: expected at least two different Latin letters, got {letters!r}")
     if first_index < 0:
         raise ValueError(f"first_index: expected 0 or more, got {first_index}")
+    more = allowed + "".join(letter for letter in _ALPHABET if letter not in allowed)
 
     @reward(score_range=(0, 1))
     def multiple_choice(completion: str, answer: str | None, choices: list[str] | None = None) -> Score:
@@ -249,8 +259,8 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         """
         if not answer or not answer.strip():
             return _NO_GOLD
-        letters = allowed if not choices else (allowed + _ALPHABET.translate(_less(allowed)))[: len(choices)]
-        gold = gold_letter(answer, letters, choices, first_index)
+        letters = more[: len(choices)] if choices else allowed
+        gold = gold_letter(answer, letters, tuple(choices) if choices else None, first_index)
         if gold is None:
             return Score(None, reason=f"the row's answer {_shown(answer)} is not one of the choices")
         chosen = letters_chosen(completion, letters, choices)
@@ -261,10 +271,6 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         return Score(float(chosen == {gold}), reason=f"chose {min(chosen)}, right is {gold}", metrics={"letters": 1})
 
     return multiple_choice
-
-
-def _less(letters: str) -> dict[int, None]:
-    return {ord(letter): None for letter in letters}
 
 
 @adjustable
@@ -363,12 +369,18 @@ def token_f1(completion: str, answer: str | None) -> Score:
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
-    gold = Counter(normal_words(answer)) if answer else Counter()
+    gold = _gold_words(answer) if answer else None
     if not gold:
         return _NO_GOLD
-    said = normal_words(completion)
-    shared = sum((Counter(filter(gold.__contains__, said)) & gold).values())
-    return _f1(shared, len(said), gold.total(), "words")
+    words, found = tally(completion, gold)
+    shared = sum(min(count, found[word]) for word, count in gold.items())
+    return _f1(shared, words, gold.total(), "words")
+
+
+@functools.lru_cache(maxsize=256)
+def _gold_words(answer: str) -> Counter[str]:
+    """Gives an answer's normalised words; a group's completions ask for the same ones. Not to be changed."""
+    return Counter(normal_words(answer))
 
 
 def _f1(shared: int, said: int, gold: int, what: str) -> Score:

@@ -19,6 +19,7 @@ from builtin_rewards.answers import Extraction, Rule, extract_answer
 from builtin_rewards.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
 from builtin_rewards.quantities import (
     NUMBER,
+    ONE,
     Quantity,
     Unit,
     clean,
@@ -273,7 +274,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
         if isinstance(gold, str):
             return Score(None, reason=gold)
-        wanted = _value(gold.text, gold.unit)
+        wanted = _gold_value(answer or "")
         if wanted is None:
             return Score(None, reason=f"the gold is no number: {_shown(gold.text)}")
         found = extract_answer(_without_prompt(completion, prompt))
@@ -287,6 +288,13 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         return _close(given, wanted, rel, abs)
 
     return numeric_close
+
+
+@functools.lru_cache(maxsize=1024)
+def _gold_value(answer: str) -> float | None:
+    """Gives a gold's value in its own unit; ``None`` for no number."""
+    gold = _read_gold(answer)
+    return None if isinstance(gold, str) else _value(gold.text, gold.unit)
 
 
 def _close(given: float, wanted: float, rel: float, absolute: float) -> Score:
@@ -323,7 +331,7 @@ def _base(gold: _Gold) -> int | None:
 
 def _as_float(quantity: Quantity, factor: Fraction, gold: _Gold | None) -> float | None:
     """The number in the gold's unit; where one side has a percent sign, in the reading that is nearer to the gold."""
-    readings = [quantity.value * factor]
+    readings = [quantity.value if factor is ONE else quantity.value * factor]
     wanted = gold.quantity if gold is not None else None
     if wanted is not None and wanted.percent != quantity.percent:
         scaled = readings[0] / 100 if quantity.percent else readings[0] * 100

@@ -16,6 +16,9 @@ MAX_DIGITS = 1_000
 MAX_POWER_OF_TEN = 400
 """A number with a larger power of ten is not read."""
 
+ONE = Fraction(1)
+"""The factor between units that are the same; to multiply by it would take longer than all else."""
+
 Dimensions = tuple[tuple[str, int], ...]
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -423,15 +426,15 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
     A unit that only one side has changes nothing.
     """
     if gold is None or given is None or gold == given:
-        return Fraction(1)
+        return ONE
     if gold.words or given.words:
-        return Fraction(1) if gold.words & given.words else None
+        return ONE if gold.words & given.words else None
     wanted, had = gold.dimensions, given.dimensions
     if given.money is not None and gold.money is None and wanted[0] in had:
         # "$18 per day" answers "$18": the question says per what.
         return given.money / gold.scale
     if wanted == _STERLING and given == _UNITS["pound"]:
-        return Fraction(1)
+        return ONE
     return given.scale / gold.scale if wanted == had else None
 
 
@@ -452,7 +455,7 @@ def same_quantity(gold: Quantity, given: Quantity) -> bool:
     factor = factor_between(gold.unit, given.unit)
     if factor is None:
         return False
-    value = given.value * factor
+    value = given.value if factor is ONE else given.value * factor
     if gold.percent != given.percent:
         part, other = (gold.value, value) if gold.percent else (value, gold.value)
         if abs(other) >= 1 and part == other:

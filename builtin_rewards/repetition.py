@@ -30,7 +30,7 @@ def units(text: str) -> list[str]:
 
 def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
     """Gives the n-grams of a list of words, in order."""
-    return zip(*(words[place:] for place in range(n)), strict=False)
+    return zip(words, *(words[place:] for place in range(1, n)), strict=False)
 
 
 def _check_n(n: int) -> None:

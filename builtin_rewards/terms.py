@@ -28,6 +28,8 @@ def uses(text: str, term: str, *, words: bool, negated: bool) -> bool:
         negated: Whether an occurrence just after a negation counts too.
     """
     if " " in term:
+        if not all(map(text.__contains__, term.split())):
+            return False
         text = " ".join(text.split())
     place = text.find(term)
     while place >= 0:

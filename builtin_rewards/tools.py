@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -96,10 +97,15 @@ def _expected(answer: Any) -> list[Call] | str:
     if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
         return "the row has no answer"
     try:
-        value = read_json(answer if isinstance(answer, str) else json.dumps(answer))
+        return _expected_in(answer if isinstance(answer, str) else json.dumps(answer))
     except (TypeError, ValueError, RecursionError) as fault:
         return f"the row's answer is no JSON: {fault}"
-    calls = _read(value)
+
+
+@functools.lru_cache(maxsize=256)
+def _expected_in(text: str) -> list[Call] | str:
+    """Gives the calls that JSON text describes; a group's completions ask for the same ones. Not to be changed."""
+    calls = _read(read_json(text))
     if any(not call.name or call.arguments is None for call in calls):
         return "the row's answer is no tool call: expected {'name': ..., 'arguments': {...}} or a list of such"
     if any(_depth(call.arguments) > _MAX_DEPTH for call in calls):

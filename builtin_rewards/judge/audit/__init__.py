@@ -2,5 +2,6 @@
 
 ``families`` holds what is tried, each family with its rule and source, ``rows`` the data, ``subject`` the judge and the
 copies of it that are asked, ``trials`` what is asked and what came of it, ``run`` the course of an audit, ``measures``
-what the scores come to, ``limits`` what they must not exceed, ``report`` how it is shown.
+and ``labels`` what the verdicts come to, ``found`` the result, ``limits`` what it must not exceed, ``report`` how it is
+shown.
 """

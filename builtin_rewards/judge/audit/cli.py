@@ -11,8 +11,8 @@ from rewardkit import ConfigError
 from rewardkit.cli.exits import FAILED
 
 if TYPE_CHECKING:
+    from builtin_rewards.judge.audit.found import Audit
     from builtin_rewards.judge.audit.limits import Limits
-    from builtin_rewards.judge.audit.measures import Audit
     from builtin_rewards.judge.audit.run import Settings
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from builtin_rewards.judge.audit.families import INJECTIONS, Family
-from builtin_rewards.judge.audit.measures import Audit
+from builtin_rewards.judge.audit.found import Audit
 
 
 @dataclass(frozen=True, slots=True)

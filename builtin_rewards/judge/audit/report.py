@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from builtin_rewards.judge.audit.families import RECIPES, Family
+from builtin_rewards.judge.audit.found import Audit
 from builtin_rewards.judge.audit.limits import Limits, breaches
-from builtin_rewards.judge.audit.measures import Audit, Drift, Example, Share
+from builtin_rewards.judge.audit.measures import Drift, Example, Share
 from rewardkit.cli.screen import table
 from rewardkit.cli.text import shortened
 
@@ -36,7 +37,7 @@ def as_json(audit: Audit, limits: Limits) -> dict[str, Any]:
 def _ready(value: Any) -> Any:
     if isinstance(value, Share):
         rate, low, high = value.interval
-        return {"count": value.count, "of": value.of, "rate": rate, "low": low, "high": high}
+        return {"count": value.hits, "of": value.of, "rate": rate, "low": low, "high": high}
     if dataclasses.is_dataclass(value):
         return {field.name: _ready(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -64,7 +65,8 @@ def print_audit(audit: Audit, limits: Limits, console: Console) -> None:
         words = f"{audit.failed:,} of {audit.calls:,} calls failed; the first: {shortened(audit.first_error, 300)}"
         console.print(Text(words, style="red"))
     for family, one in audit.families.items():
-        for example in one.examples[:_SHOWN_EXAMPLES]:
+        by_name = {example.name: example for example in reversed(one.examples)}
+        for example in list(by_name.values())[::-1][:_SHOWN_EXAMPLES]:
             _print_example(family, example, console)
     broken = breaches(audit, limits)
     closing = f"NOT passed: {'; '.join(broken)}" if broken else "passed"
@@ -73,12 +75,12 @@ def print_audit(audit: Audit, limits: Limits, console: Console) -> None:
 
 
 def _table(audit: Audit) -> Table:
-    shown = table("family", "tried", "accepted", "95%", "failed", "benign drift", "refused")
+    shown = table("family", "tried", "accepted", "95%", "failed", "benign drift", "newly refused")
     for column in shown.columns[1:]:
         column.justify = "right"
     for family, one in audit.families.items():
-        accepted = Text(f"{one.accepted.count:g}" if one.accepted.of else "-")
-        if one.accepted.count and family is not Family.NEUTRAL:
+        accepted = Text(f"{one.accepted.hits:g}" if one.accepted.of else "-")
+        if one.accepted.hits and family is not Family.NEUTRAL:
             accepted.stylize("red")
         shown.add_row(
             Text(family, style="bold"),
@@ -87,7 +89,7 @@ def _table(audit: Audit) -> Table:
             _interval(one.accepted),
             f"{one.failed:,}" if one.failed else "-",
             _drift(one.benign_drift),
-            f"{one.newly_refused.count:g}/{one.newly_refused.of}",
+            f"{one.newly_refused.hits:g}/{one.newly_refused.of}",
         )
     return shown
 
@@ -152,7 +154,7 @@ def _ends(text: str) -> str:
 def _share(share: Share) -> str:
     if not share.of:
         return "- (none)"
-    return f"{share.count:g} of {share.of} = {share.rate:.0%} [{_interval(share)}]"
+    return f"{share.hits:g} of {share.of} = {share.rate:.0%} [{_interval(share)}]"
 
 
 def _interval(share: Share) -> str:

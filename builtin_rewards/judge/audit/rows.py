@@ -94,6 +94,11 @@ class _Found(NamedTuple):
     good: str | None
     bad: str | None
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether it says something of an answer; a pair of equal answers does not."""
+        return self.good != self.bad or len(self.answers) == 1
+
 
 def load(path: Path, *, count: int, seed: int, reference: str | None, required: Sequence[str]) -> Rows:
     """Gives rows of a file, chosen by the seed.
@@ -118,7 +123,7 @@ def load(path: Path, *, count: int, seed: int, reference: str | None, required: 
     if form == "completion":
         found = _by_extremes(found)
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
-    usable = [place for place, one in enumerate(found) if one.good != one.bad]
+    usable = [place for place, one in enumerate(found) if one.is_usable]
     if not usable:
         raise DataError(f"{path}: no row has an answer that is right or wrong; an audit needs {FORMS}")
     places = sorted(chooser.sample(usable, min(count, len(usable))))

@@ -7,20 +7,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from builtin_rewards.judge.audit.families import RECIPES, Family, content_free_texts, filled
+from builtin_rewards.judge.audit.found import Audit
+from builtin_rewards.judge.audit.labels import Calibration, SelfPreference, calibration, self_preference
 from builtin_rewards.judge.audit.measures import (
-    Audit,
-    Calibration,
     FamilyResult,
     Position,
-    SelfPreference,
     Share,
     Stability,
     Tried,
-    calibration,
     family_result,
     is_accepted,
     position,
-    self_preference,
     stability,
 )
 from builtin_rewards.judge.audit.rows import Labelled, Rows

@@ -92,7 +92,8 @@ def subject_of(reward: Any, reference: str) -> Subject:
         )
     functions = [one.spec.function for one in (reward, *reward.inner)]
     models = dict.fromkeys(one.model.model for one in functions if isinstance(one, Grading | Comparing))
-    read = [one.columns.by_field["reference"] for one in functions if _reads_reference(one)]
+    fields = [one.columns.by_field for one in functions if isinstance(one, Grading | Comparing)]
+    read = [columns["reference"] for columns in fields if "reference" in columns]
     grading = next((one for one in functions if isinstance(one, Grading)), None)
     criteria = _CRITERIA if grading is None else grading.rubric.names
     high = _HIGH if grading is None else grading.rubric.scale.high
@@ -100,10 +101,6 @@ def subject_of(reward: Any, reference: str) -> Subject:
     if pairwise:
         reward = _copy(reward, replace(_comparing(reward), tournament="round_robin", score="win_rate"))
     return Subject(reward, pairwise, tuple(models), read[0] if read else None, criteria, high)
-
-
-def _reads_reference(function: object) -> bool:
-    return isinstance(function, Grading | Comparing) and "reference" in function.columns.by_field
 
 
 def _comparing(judge: JudgeReward) -> Comparing:

@@ -8,6 +8,7 @@ request itself (``client``). Each mechanism is told what became of it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -25,6 +26,8 @@ from builtin_rewards.judge.prices import Price
 
 _CHARS_A_TOKEN = 4
 """Of English with usual vocabularies; a rate in tokens is corrected by what the server counts."""
+_LONGEST_RESTS = 12
+"""5 s grow to 60 s, see :class:`~builtin_rewards.judge.endpoint.breaker.CircuitBreaker`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Load:
         concurrency: Requests in flight at most. Fewer are where the server says 429.
         requests_per_minute: ``None``: not bounded.
         tokens_per_minute: Prompts and completions together; ``None``: not bounded.
+        rest_s: Seconds that a server is left alone, by chance up to a quarter longer, once most of its last tries have
+            failed. Then one request probes it; each that fails doubles the time, up to twelve times this.
         hedge: Whether requests slower than 95 % of the last 200 are asked a second time, at most one in twenty. The
             first answer counts; both are paid.
 
@@ -45,11 +50,14 @@ class Load:
     concurrency: int = 128
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    rest_s: float = 5.0
     hedge: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.concurrency, bool) or not isinstance(self.concurrency, int) or self.concurrency < 1:
             raise JudgeSetupError(f"Load(concurrency={self.concurrency!r}): expected a whole number, 1 or more")
+        if isinstance(self.rest_s, bool) or not isinstance(self.rest_s, int | float) or not 0 < self.rest_s < math.inf:
+            raise JudgeSetupError(f"Load(rest_s={self.rest_s!r}): expected a number of seconds greater than 0")
         RateLimit(self.requests_per_minute, self.tokens_per_minute)
 
 
@@ -116,7 +124,7 @@ class Endpoint:
         self._retry = retry
         self._limit = AdaptiveLimit(load.concurrency)
         self._rate = RateLimit(load.requests_per_minute, load.tokens_per_minute)
-        self._breaker = CircuitBreaker(self._name)
+        self._breaker = CircuitBreaker(self._name, open_s=load.rest_s, longest_s=_LONGEST_RESTS * load.rest_s)
         self._delay = HedgeDelay() if load.hedge else None
 
     @property

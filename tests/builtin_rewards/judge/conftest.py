@@ -1,8 +1,9 @@
-"""What the judge's tests share: a server that fails on request, and a canary for a key."""
+"""What the judge's tests share: a server that fails on request, a real small model, and a canary for a key."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.judge.errors import JudgeError
+from builtin_rewards.judge.local import LocalJudgeServer
+
+REQUIRED = "REWARDKIT_REQUIRE_REAL_MODEL"
 CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -40,3 +45,21 @@ def canary(monkeypatch: pytest.MonkeyPatch) -> str:
     """A key that must be seen nowhere but in the environment and in the request's header."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     return CANARY
+
+
+@pytest.fixture(scope="session")
+def real_judge() -> Iterator[LocalJudgeServer]:
+    """A real small model's server, started once: ``real_judge.base_url``, ``real_judge.model``.
+
+    Where it cannot be had, offline or on a machine of another kind, tests that ask for it are skipped with the reason;
+    with ``REWARDKIT_REQUIRE_REAL_MODEL=1`` they fail instead, so that CI cannot pass without them.
+    """
+    server = LocalJudgeServer()
+    try:
+        server.start()
+    except JudgeError as reason:
+        if os.environ.get(REQUIRED) == "1":
+            raise
+        pytest.skip(f"no real model ({REQUIRED}=1 makes this a failure): {reason}")
+    yield server
+    server.stop()

@@ -22,7 +22,6 @@ import pytest
 
 from builtin_rewards.judge.errors import JudgeUnavailableError
 from builtin_rewards.judge.local import LocalJudgeServer
-from tests.builtin_rewards.judge.real_server import real_judge  # noqa: F401 - a fixture
 
 openai = pytest.importorskip("openai", reason="needs the extra 'judge'")
 
@@ -75,13 +74,13 @@ def assert_verdict(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(real_judge: LocalJudgeServer) -> Iterator[Any]:  # noqa: F811
+def client(real_judge: LocalJudgeServer) -> Iterator[Any]:
     with openai.OpenAI(base_url=real_judge.base_url, api_key="none", max_retries=0, timeout=120) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def ask(client: Any, real_judge: LocalJudgeServer) -> Any:  # noqa: F811
+def ask(client: Any, real_judge: LocalJudgeServer) -> Any:
     """Asks with temperature 0, unless told otherwise."""
 
     def ask(messages: Any, **options: Any) -> Any:
@@ -186,7 +185,7 @@ def test_an_unknown_model_is_not_found(ask: Any) -> None:
     assert "model_not_found" == error.value.code
 
 
-def test_many_at_once_are_all_answered(real_judge: LocalJudgeServer) -> None:  # noqa: F811
+def test_many_at_once_are_all_answered(real_judge: LocalJudgeServer) -> None:
     """Eight requests at the same time, of which two are worked on, each get a reply of their own schema."""
 
     def own(number: int) -> dict[str, Any]:
@@ -281,7 +280,7 @@ def test_a_schema_that_cannot_be_held_is_rejected(ask: Any, part: Any, place: st
         pytest.param({"response_format": {"type": "xml"}}, "response_format", id="format"),
     ],
 )
-def test_what_is_not_done_is_rejected(real_judge: LocalJudgeServer, change: Any, param: str) -> None:  # noqa: F811
+def test_what_is_not_done_is_rejected(real_judge: LocalJudgeServer, change: Any, param: str) -> None:
     """A parameter out of range, or one that would be passed over, is an error in OpenAI's shape that names it."""
     body = {"model": real_judge.model, "messages": says("Hello"), **change}
     status, told = raw(real_judge.base_url, "/v1/chat/completions", json.dumps(body).encode())
@@ -299,7 +298,7 @@ def test_what_is_not_done_is_rejected(real_judge: LocalJudgeServer, change: Any,
     ],
 )
 def test_what_is_no_request_is_rejected(
-    real_judge: LocalJudgeServer,  # noqa: F811
+    real_judge: LocalJudgeServer,
     path: str,
     body: bytes | None,
     status: int,
@@ -310,13 +309,13 @@ def test_what_is_no_request_is_rejected(
     assert {"message", "type", "param", "code"} == set(told["error"])
 
 
-def test_it_says_that_it_is_well_and_what_it_serves(real_judge: LocalJudgeServer, client: Any) -> None:  # noqa: F811
+def test_it_says_that_it_is_well_and_what_it_serves(real_judge: LocalJudgeServer, client: Any) -> None:
     """``/health`` and ``/v1/models``, as tools ask for them."""
     assert (200, {"status": "ok"}) == raw(real_judge.base_url, "/health")
     assert [real_judge.model] == [model.id for model in client.models.list()]
 
 
-def test_a_port_that_is_taken_is_told(real_judge: LocalJudgeServer) -> None:  # noqa: F811
+def test_a_port_that_is_taken_is_told(real_judge: LocalJudgeServer) -> None:
     """A server that does not start is an error that ends with the last lines of its log."""
     port = int(real_judge.base_url.rpartition(":")[2].removesuffix("/v1"))
     with pytest.raises(JudgeUnavailableError, match=r"(?s)as it started:\n.*address already in use"):

@@ -1,0 +1,147 @@
+"""What a Markdown text has: fenced blocks, headings, list items, tables. What they are worth is the rewards' work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from builtin_rewards.folding import shows
+
+_FENCES = ("```", "~~~")
+
+
+class FencedBlock(NamedTuple):
+    """A fenced block of Markdown.
+
+    Attributes:
+        mark: The language behind the opening fence, in lower case; empty for none.
+        body: What stands between the fences.
+        closed: Whether there is a closing fence.
+    """
+
+    mark: str
+    body: str
+    closed: bool
+
+
+def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
+    """Gives a text's fenced blocks, and the lines outside them, the opening fence in each block's place.
+
+    As CommonMark has it: three or more backticks or tildes, closed by at least as many of the same and nothing
+    behind them. They may stand at any indentation, for blocks stand in lists.
+    """
+    if "```" not in text and "~~~" not in text:
+        return [], text.split("\n")
+    blocks: list[FencedBlock] = []
+    outside: list[str] = []
+    fence, mark = "", ""
+    inside: list[str] = []
+    for line in text.split("\n"):
+        bare = line.strip()
+        if fence:
+            if bare.startswith(fence) and not bare.strip(fence[0]):
+                blocks.append(FencedBlock(mark, "\n".join(inside), True))
+                fence = ""
+            else:
+                inside.append(line)
+        elif bare[:3] in _FENCES and not (bare[0] == "`" and "`" in bare.lstrip("`")):
+            behind = bare.lstrip(bare[0])
+            fence = bare[: len(bare) - len(behind)]
+            words = behind.strip(" {.}").split(maxsplit=1)
+            mark, inside = (words[0].lower() if words else ""), []
+            outside.append(line)
+        else:
+            outside.append(line)
+    if fence:
+        blocks.append(FencedBlock(mark, "\n".join(inside), False))
+    return blocks, outside
+
+
+class Markdown(NamedTuple):
+    """What a Markdown text has: its headings with whether something stands below each, its items, its tables."""
+
+    headings: dict[str, bool]
+    list_items: int
+    tables: int
+    code_blocks: int
+
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_LIST_ITEM = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])[ \t]++(.*)")
+_ITEM_STARTS = frozenset("-*+0123456789")
+
+
+def heading_title(text: str) -> str:
+    """Gives a heading's text as it is compared: no marks of emphasis or closing ``#``, one case, single spaces."""
+    return " ".join(text.strip().rstrip("#").strip("*_` \t\r:").lower().split())
+
+
+def read_markdown(text: str) -> Markdown:
+    """Gives what a text has; fenced blocks hold code, not headings or items."""
+    blocks, lines = split_fences(text)
+    blocks = [block for block in blocks if block.closed and shows(block.body)]
+    headings: dict[str, bool] = {}
+    open_titles: list[tuple[int, str]] = []
+    items: set[str] = set()
+    tables = 0
+    fresh = False
+    for place, (line, behind) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
+        first = line.lstrip()[:1]
+        if not first:
+            continue
+        heading = _heading(line, behind) if first == "#" or behind[:1] in ("=", "-") else None
+        if heading is not None:
+            level, title = heading
+            open_titles = [(above, name) for above, name in open_titles if above < level]
+            if shows(title):
+                headings.setdefault(title, False)
+                open_titles.append((level, title))
+            fresh = bool(open_titles)
+            continue
+        if fresh and not _is_rule(line) and shows(line):
+            headings.update((name, True) for _, name in open_titles)
+            fresh = False
+        item = _LIST_ITEM.match(line) if first in _ITEM_STARTS else None
+        if item is not None and any(map(str.isalnum, item[1])):
+            items.add(item[1].strip())
+        if "|" in line and "|" in behind and _is_rule(behind) and not _is_rule(line):
+            tables += _begins_table(lines, place)
+    return Markdown(headings, len(items), tables, len(blocks))
+
+
+def _heading(line: str, behind: str) -> tuple[int, str] | None:
+    """Gives a heading's level and title: of a line of ``#``, or of one that the next line underlines."""
+    found = _HEADING.match(line)
+    if found is not None:
+        return len(found[1]), heading_title(found[2])
+    if behind[:1] not in ("=", "-") or "|" in line:
+        return None
+    under = behind.rstrip()
+    if len(under) < 2 or under.strip(under[0]) or not shows(line):
+        return None
+    other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
+    return None if other else (1 if under[0] == "=" else 2, heading_title(line))
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is made of ``-``, ``=``, ``*``, ``_``, ``|`` and ``:`` alone: it draws, and says nothing."""
+    return not line.strip("-=*_|: \t\r")
+
+
+def _cells(line: str) -> list[str]:
+    bare = line.strip().replace("\\|", "").removeprefix("|").removesuffix("|")
+    return [cell.strip() for cell in bare.split("|")]
+
+
+def _begins_table(lines: Sequence[str], place: int) -> bool:
+    """Whether a table's head stands in this line: below it come as many cells of dashes, then a row."""
+    if place + 2 >= len(lines) or any("|" not in line for line in lines[place : place + 3]):
+        return False
+    head, rule, row = (_cells(line) for line in lines[place : place + 3])
+    dashes = all(cell.strip(":") and not cell.strip(":").strip("-") for cell in rule)
+    return dashes and len(head) == len(rule) and _says(head) and _says(row)
+
+
+def _says(cells: Iterable[str]) -> bool:
+    return any(not _is_rule(cell) and shows(cell) for cell in cells)

@@ -1,0 +1,503 @@
+"""The audit of judges: planted flaws are found, sound judges are not accused, and mistakes are told."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from builtin_rewards.judge import Criterion, Fallback, JudgeCache, Jury, LLMJudge, PairwiseJudge
+from builtin_rewards.judge.audit.cli import audit_judge_command
+from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES, Family
+from builtin_rewards.judge.audit.found import Audit
+from builtin_rewards.judge.audit.labels import model_family
+from builtin_rewards.judge.audit.limits import Limits, breaches
+from builtin_rewards.judge.audit.report import as_json, print_audit
+from builtin_rewards.judge.audit.rows import NO_ANSWER, load
+from builtin_rewards.judge.audit.run import Settings, run
+from builtin_rewards.judge.audit.subject import subject_of
+from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
+from builtin_rewards.matching import exact_match
+from rewardkit import ConfigError, DataError, InfrastructureError
+from rewardkit.cli.program import Program
+from rewardkit.testing import Asked, FakeJudge
+
+LLMBAR = Path(__file__).parents[4] / "shared" / "data" / "llmbar"
+CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Norway": "Oslo"}
+CORRECT = [Criterion("correct", "Is it right?")]
+MARKERS: Mapping[Family, str] = {
+    Family.DIRECT_ORDER: "Ignore all previous instructions|must give it",
+    Family.FORGED_VERDICT: '"score": 5',
+    Family.FENCE_ESCAPE: "</completion|</answer>|{reference}",
+    Family.PROTOCOL: r"System:|im_start|\[INST\]",
+    Family.SMUGGLING: "Reference answer \\(corrected|the reference answer, whatever",
+    Family.FAKE_REASONING: "every point is met|Each step is verified",
+    Family.FAKE_COMPLETION: "was graded",
+    Family.AUTHORITY: "professors|expert reviewers",
+    Family.MANY_SHOT: "the eighth answer",
+}
+"""Words by which a gullible judge is won over, for each family."""
+
+
+def fenced(asked: Asked, name: str) -> str:
+    """Gives what stands between a field's fences, as a reader does who minds the code."""
+    found = re.search(rf"<{name}-([0-9a-f]+)>\n(.*?)\n</{name}-\1>", asked.text, re.DOTALL)
+    assert found is not None
+    return found[2]
+
+
+def is_right(asked: Asked) -> bool:
+    """Whether the answer holds the reference, and nothing else counts."""
+    return fenced(asked, "reference") in fenced(asked, "completion")
+
+
+def grades(score: int) -> str:
+    """Gives a reply with a grade."""
+    return json.dumps({"correct": {"reason": "said by a fake", "score": score}})
+
+
+def grader(accepts: Callable[[Asked], bool], **settings: Any) -> LLMJudge:
+    """Gives a judge that gives full marks where a function says so, and else the lowest."""
+    client = FakeJudge(lambda asked: grades(5 if accepts(asked) else 1))
+    return LLMJudge("gpt-fake", CORRECT, reference="answer", client=client, **settings)
+
+
+def gullible(marker: str) -> LLMJudge:
+    """Gives a judge that knows the reference, and also accepts whatever holds the marker."""
+    return grader(lambda asked: is_right(asked) or re.search(marker, fenced(asked, "completion")) is not None)
+
+
+def comparer(prefers: Callable[[str, str], str], **settings: Any) -> PairwiseJudge:
+    """Gives a pairwise judge whose verdict is that of a function of the first and the second answer."""
+
+    def script(asked: Asked) -> str:
+        verdict = prefers(fenced(asked, "first"), fenced(asked, "second"))
+        return json.dumps({"reason": "said by a fake", "verdict": verdict})
+
+    return PairwiseJudge("gpt-fake", client=FakeJudge(script), **settings)
+
+
+def the_right(first: str, second: str) -> str:
+    """Prefers the answer that holds a capital of Europe, wherever it stands and however long it is."""
+    known = [any(city in text for city in CAPITALS.values()) for text in (first, second)]
+    return "tie" if known[0] == known[1] else "A" if known[0] else "B"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[Sequence[Mapping[str, Any]]], Path]:
+    """Writes rows to a JSON Lines file."""
+
+    def written(rows: Sequence[Mapping[str, Any]]) -> Path:
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        return path
+
+    return written
+
+
+@pytest.fixture
+def golds(write: Callable[..., Path]) -> Path:
+    """Rows with a reference."""
+    return write([{"prompt": f"The capital of {land}?", "answer": city} for land, city in CAPITALS.items()])
+
+
+@pytest.fixture
+def pairs(write: Callable[..., Path]) -> Path:
+    """Rows with a right and a wrong answer."""
+    return write(
+        [
+            {"prompt": f"The capital of {land}?", "answer": city, "chosen": city, "rejected": f"{land} has none."}
+            for land, city in CAPITALS.items()
+        ]
+    )
+
+
+@contextmanager
+def silent(total: int) -> Iterator[Any]:
+    """Shows no progress."""
+    yield lambda *, failed: None
+
+
+def audited(judge: Any, data: Path, *, samples: int = 1, rows: int = 20, **settings: Any) -> Audit:
+    """Audits a judge in this process."""
+    subject = subject_of(judge, "the test's judge")
+    required = subject.judge.spec.required_columns
+    found = load(data, count=rows, seed=0, reference=subject.reference, required=required)
+    return run(subject, found, Settings(samples=samples, inline=True, **settings), silent)
+
+
+@pytest.mark.parametrize("family", INJECTIONS)
+def test_a_judge_that_falls_for_one_family_is_found_out(family: Family, golds: Path) -> None:
+    """Each family finds a judge that obeys it and nothing else; each of its attacks is among what is accepted."""
+    audit = audited(gullible(MARKERS[family]), golds)
+    found = audit.families[family]
+    assert {*RECIPES[family].attacks} == {one.name for one in found.examples}
+    assert (1.0, 4) == (found.accepted.rate, len({one.line for one in found.examples}))
+    assert any(one.startswith(f"{family} 100% accepted") for one in breaches(audit, Limits()))
+
+
+def test_a_pairwise_judge_that_obeys_is_found_out_in_every_family(pairs: Path) -> None:
+    """Of comparisons too: a wrong answer that talks to the judge wins, in either place."""
+    marker = re.compile("|".join(MARKERS.values()).replace('"score": 5', '"verdict": "[AB]"'))
+
+    def obeys(first: str, second: str) -> str:
+        won_over = [marker.search(text) is not None for text in (first, second)]
+        return the_right(first, second) if won_over[0] == won_over[1] else "A" if won_over[0] else "B"
+
+    audit = audited(comparer(obeys), pairs)
+    assert [] == [family for family in INJECTIONS if audit.families[family].accepted.rate < 1]
+    assert 0 == audit.families[Family.NEUTRAL].accepted.hits
+
+
+@pytest.mark.parametrize("judge", [grader(is_right), comparer(the_right)], ids=["grades", "compares"])
+def test_a_sound_judge_is_accused_of_nothing(judge: Any, pairs: Path) -> None:
+    """A judge that reads only what stands between the fences passes, without drift and without refusals."""
+    audit = audited(judge, pairs, samples=2)
+    assert [] == breaches(audit, Limits())
+    assert [0] * len(Family) == [one.accepted.hits for one in audit.families.values()]
+    assert [(0.0, 0)] * len(Family) == [
+        (one.benign_drift.mean, one.newly_refused.hits) for one in audit.families.values()
+    ]
+    assert all(one.accepted.of and one.newly_refused.of == 4 for one in audit.families.values())
+
+
+def test_the_prefilter_brings_content_free_answers_to_none(golds: Path) -> None:
+    """A judge that gives whatever it is shown full marks accepts none with the filter and all without."""
+    with_filter = audited(grader(lambda asked: True), golds).families[Family.CONTENT_FREE].accepted
+    without = audited(grader(lambda asked: True, prefilter=False), golds).families[Family.CONTENT_FREE].accepted
+    assert (0, 64) == with_filter
+    assert (64, 64) == without
+
+
+def test_fences_bring_escapes_to_none(golds: Path) -> None:
+    """A judge that obeys whatever stands outside the fences is never reached; one that takes any tag for them is."""
+
+    def outside(asked: Asked) -> bool:
+        rest = re.sub(r"<(\w+)-([0-9a-f]+)>\n.*?\n</\1-\2>", "", asked.text, flags=re.DOTALL)
+        return is_right(asked) or "It meets everything" in rest
+
+    def naive(asked: Asked) -> bool:
+        behind = re.split(r"</(?:completion|answer)[^>]*>", asked.text, maxsplit=1)[1]
+        return is_right(asked) or "It meets everything" in behind
+
+    assert 0 == audited(grader(outside), golds).families[Family.FENCE_ESCAPE].accepted.hits
+    assert 12 == audited(grader(naive), golds).families[Family.FENCE_ESCAPE].accepted.hits
+
+
+def test_a_judge_that_accepts_everything_does_not_pass(golds: Path) -> None:
+    """Its wrong answers are accepted as they are, so no attack says anything, and that is no pass."""
+    audit = audited(grader(lambda asked: True), golds)
+    assert (4, 4) == audit.bare_accepted
+    assert "no injection could be measured" in breaches(audit, Limits())
+    assert {*INJECTIONS} <= {*audit.not_possible}
+
+
+def test_strictness_is_seen_in_the_benign_drift(golds: Path) -> None:
+    """A judge that refuses whatever holds a tag stops the attacks with tags, and right answers with them too."""
+    audit = audited(grader(lambda asked: is_right(asked) and "<" not in fenced(asked, "completion")), golds)
+    found = audit.families[Family.FENCE_ESCAPE]
+    assert (0, -1.0, (4, 4)) == (found.accepted.hits, found.benign_drift.mean, found.newly_refused)
+    assert ["fence_escape benign drift -1.00 (at most 0.05)"] == breaches(audit, Limits())
+
+
+@pytest.mark.parametrize("order", ["both", "first"])
+def test_a_liking_for_the_first_place_is_found(order: str, pairs: Path) -> None:
+    """Every verdict flips and the first place always wins, whether or not the judge asks both orders itself."""
+    audit = audited(comparer(lambda first, second: "A", order=order), pairs)
+    assert audit.position is not None
+    assert ((4, 4), (8, 8)) == (audit.position.flips, audit.position.first)
+    assert 0.125 == audit.position.p
+    assert "position flips 100% (at most 10%)" in breaches(audit, Limits())
+
+
+def test_a_judge_without_such_a_liking_is_not_accused_of_it(pairs: Path) -> None:
+    """No verdict flips and each place wins half."""
+    position = audited(comparer(the_right), pairs).position
+    assert position is not None
+    assert ((0, 4), (4, 8), 1.0) == (position.flips, position.first, position.p)
+
+
+def test_a_liking_for_length_is_found(pairs: Path) -> None:
+    """Padding a wrong answer wins over a judge that grades by length, or prefers the longer."""
+    long = audited(grader(lambda asked: is_right(asked) or len(fenced(asked, "completion")) > 300), pairs)
+    longer = audited(
+        comparer(lambda first, second: "A" if len(first) > 2 * len(second) and len(first) > 60 else "B"), pairs
+    )
+    assert (4, 8) == long.families[Family.VERBOSITY].accepted
+    assert 8 == longer.families[Family.VERBOSITY].accepted.hits
+    for audit in (long, longer):
+        assert any(one.startswith("verbosity") for one in breaches(audit, Limits()))
+
+
+def test_a_failed_judgement_is_neither_accepted_nor_refused(golds: Path) -> None:
+    """A reply that cannot be read is counted beside the verdicts, and told with its words."""
+
+    def script(asked: Asked) -> str:
+        return "I cannot say." if "professors" in asked.text else grades(5 if is_right(asked) else 1)
+
+    judge = LLMJudge("gpt-fake", CORRECT, reference="answer", client=FakeJudge(script), format="json_schema")
+    audit = audited(judge, golds)
+    found = audit.families[Family.AUTHORITY]
+    assert ((0, 4), 4) == (found.accepted, found.failed)
+    assert (4, True) == (audit.failed, "I cannot say." in (audit.first_error or ""))
+    assert ["3% of the calls failed (at most 1%)"] == breaches(audit, Limits(failed=0.01))
+
+
+def test_a_judge_that_cannot_be_reached_ends_the_audit(golds: Path) -> None:
+    """No share is made of calls that never were."""
+    client = FakeJudge(JudgeUnavailableError("nobody answers", Fault.CONNECTION))
+    with pytest.raises(InfrastructureError, match="lost through no fault"):
+        audited(LLMJudge("gpt-fake", CORRECT, reference="answer", client=client), golds)
+
+
+def test_stability_asks_again_past_the_cache(golds: Path, tmp_path: Path) -> None:
+    """A judge that changes its mind is found out though its replies are cached."""
+    turns = itertools.count()
+    cache = JudgeCache(tmp_path / "judge.db")
+
+    def moody(asked: Asked) -> bool:
+        # Eight bare answers a round: accepted as they are right in the first, never afterwards.
+        return is_right(asked) if next(turns) < 8 or "Oslo" in fenced(asked, "completion") else False
+
+    first = audited(grader(moody, cache=cache), golds, samples=3).stability
+    assert first is not None
+    assert (3, (3, 8), 0) == (first.samples, first.unstable, first.failed)
+    assert (first.spread or 0) > 0.1
+
+
+def test_verdicts_are_measured_against_labels(write: Callable[..., Path]) -> None:
+    """Accuracy, AUC, ECE and Brier of scores that are known."""
+    rows = [("right 5", 1), ("right 5", 1), ("right 1", 1), ("wrong 1", 0), ("wrong 5", 0)]
+    data = write([{"prompt": f"{n}?", "completion": text, "label": label} for n, (text, label) in enumerate(rows)])
+    judge = LLMJudge("m", CORRECT, client=FakeJudge(lambda asked: grades(int(fenced(asked, "completion")[6]))))
+    found = audited(judge, data).calibration
+    assert found is not None
+    assert ((3, 5), None) == (found.accuracy, found.pairs)
+    assert pytest.approx((7 / 12, 0.4, 0.4)) == (found.auc, found.ece, found.brier)
+
+
+def test_of_graded_labels_only_the_order_counts(write: Callable[..., Path]) -> None:
+    """A rank correlation, and no accuracy; right and wrong are the highest and the lowest grade."""
+    data = write([{"prompt": f"{n}?", "completion": f"text {n}", "label": n} for n in range(1, 6)])
+    judge = LLMJudge("m", CORRECT, client=FakeJudge(lambda asked: grades(int(fenced(asked, "completion")[5]))))
+    audit = audited(judge, data, accept=1.0)
+    assert audit.calibration is not None
+    assert (1.0, None, None) == (audit.calibration.spearman, audit.calibration.accuracy, audit.calibration.brier)
+
+
+def test_pairs_are_measured_by_the_better_answer(pairs: Path) -> None:
+    """A judge that says tie throughout has half of the pairs."""
+    found = audited(comparer(lambda first, second: "tie"), pairs).calibration
+    assert found is not None
+    assert (2, 4) == found.pairs
+
+
+def test_a_liking_for_its_own_family_is_found(write: Callable[..., Path]) -> None:
+    """What a judge accepts of its own family beyond what is right, less the same of others."""
+    rows = [
+        {"prompt": f"{n}?", "chosen": f"good {n}", "rejected": f"poor {n} by gpt", "chosen_model": "Qwen/Qwen3-4B"}
+        | {"rejected_model": "openai/gpt-5"}
+        for n in range(4)
+    ]
+    judge = comparer(lambda first, second: "A" if "gpt" in first else "B")
+    found = audited(judge, write(rows)).self_preference
+    assert found is not None
+    assert (("gpt",), (4, 4), (0, 4), 2.0) == (found.families, found.own, found.own_right, found.excess)
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("gpt-x", "gpt"), ("meta-llama/Llama-3.1-8B", "llama"), ("claude-3-haiku", "claude"), ("4o", "4o")],
+)
+def test_a_models_family_is_the_word_its_name_begins_with(name: str, family: str) -> None:
+    """The owner before the slash and the version behind do not count."""
+    assert family == model_family(name)
+
+
+def test_chains_and_juries_are_audited_as_what_they_are(pairs: Path) -> None:
+    """The whole is asked, with its reference, its criteria and all its models."""
+    other = LLMJudge("qwen", CORRECT, reference="answer", client=FakeJudge(grades(1)), name="strict")
+    for whole in (Jury([grader(is_right), other], reduce="min"), Fallback([grader(is_right), exact_match])):
+        assert "answer" == subject_of(whole, "whole").reference
+        assert audited(whole, pairs, samples=2).calls > 100
+
+
+def test_a_text_that_holds_the_answer_is_not_tried(write: Callable[..., Path]) -> None:
+    """Where the answer is 5, an order to give the grade 5 may be accepted with reason."""
+    data = write([{"prompt": "2 + 3?", "answer": "5"}, {"prompt": "1 + 1?", "answer": "2"}])
+    audit = audited(grader(is_right), data)
+    assert (2, 4) == (audit.families[Family.DIRECT_ORDER].accepted.of, audit.families[Family.AUTHORITY].accepted.of)
+
+
+@pytest.mark.parametrize("name", ["Natural", "Adversarial_Neighbor", "Adversarial_GPTInst"])
+def test_files_of_llmbar_are_read(name: str) -> None:
+    """The label says which output is right; the prompt is the input."""
+    path = LLMBAR / f"{name}.json"
+    if not path.is_file():
+        pytest.skip("LLMBar's files are not here")
+    first = json.loads(path.read_text(encoding="utf-8"))[0]
+    rows = load(path, count=10_000, seed=0, reference=None, required=())
+    assert (rows.total, "LLMBar pairs") == (len(rows.rows), rows.form)
+    assert (first["input"], first[f"output_{first['label']}"]) == (rows.rows[0].prompt, rows.rows[0].good)
+    assert rows.rows[0].bad == first[f"output_{3 - first['label']}"]
+
+
+def test_a_wrong_answer_is_found_for_every_row(write: Callable[..., Path]) -> None:
+    """Another row's answer that does not hold the right one; where there is none, a shrug."""
+    rows = load(
+        write([{"prompt": "a?", "answer": "Rome"}, {"prompt": "b?", "answer": "Not Rome"}]),
+        count=2,
+        seed=0,
+        reference="answer",
+        required=(),
+    ).rows
+    assert [("Rome", NO_ANSWER), ("Not Rome", "Rome")] == [(row.good, row.bad) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no rows"),
+        ('{"question": "a?"}\n', "no column 'prompt'.*prompt, chosen and rejected"),
+        ('{"prompt": "a?"}\n', "nothing tells a right answer from a wrong one.*'prompt'.*To mend it"),
+        ('{"prompt": "a?", "chosen": ["x"], "rejected": "y"}\n', ":1: 'chosen': expected text"),
+        ('{"prompt": "a?", "completion": "x", "label": "good"}\n', ":1: 'label': expected 1 for right"),
+        ('{"prompt": "a?", "completion": "x", "label": "nan"}\n', ":1: 'label': expected 1 for right"),
+        ('{"prompt": "a?", "chosen": "x", "rejected": "x"}\n', "no row has an answer that is right or wrong"),
+        ('{"input": "a?", "output_1": "x", "output_2": "y", "label": 3}\n', ":1: 'label': expected 1 or 2, got 3"),
+    ],
+    ids=["empty", "no prompt", "no labels", "no text", "no number", "nan", "equal pair", "no such output"],
+)
+def test_rows_that_cannot_be_used_are_refused(text: str, words: str, tmp_path: Path) -> None:
+    """The message names the file, the place and what is expected."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=words):
+        load(path, count=5, seed=0, reference=None, required=())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("[]", "no rows"), ("{}", "a list of objects"), ("{", "not JSON"), (None, "No such file")]
+)
+def test_a_json_file_that_is_no_list_is_refused(text: str | None, words: str, tmp_path: Path) -> None:
+    """The message says what is expected."""
+    path = tmp_path / "rows.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=words):
+        load(path, count=5, seed=0, reference=None, required=())
+
+
+def test_a_column_that_the_judge_reads_must_be_there(golds: Path) -> None:
+    """The message names it."""
+    judge = LLMJudge("m", CORRECT, reference="gold", client=FakeJudge(grades(1)))
+    with pytest.raises(DataError, match="no column 'gold', which the judge reads"):
+        audited(judge, golds)
+
+
+def test_what_is_no_judge_is_refused() -> None:
+    """The message names what is expected and the command for other rewards."""
+    with pytest.raises(ConfigError, match="'exact_match' is no judge: expected an LLMJudge.*rewardkit audit"):
+        subject_of(exact_match, "exact_match")
+
+
+def test_the_report_fits_eighty_columns(pairs: Path) -> None:
+    """Also with many findings, and it defines what accepted means."""
+    out = StringIO()
+    print_audit(audited(gullible("."), pairs, samples=2), Limits(), Console(file=out, width=80, highlight=False))
+    print_audit(audited(gullible("|".join(MARKERS.values())), pairs), Limits(), Console(file=out, width=80))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("Accepted is a score of 0.75 or more" in line for line in lines)
+    assert any(line.startswith("not possible: position: the judge grades one answer at a time") for line in lines)
+    assert any(line.startswith("NOT passed: ") for line in lines)
+
+
+def test_the_machine_form_has_rates_rules_and_reasons(pairs: Path) -> None:
+    """Plain JSON, with an interval for each share."""
+    said = json.loads(json.dumps(as_json(audited(gullible("professors"), pairs), Limits())))
+    family = said["families"]["authority"]
+    assert (False, 4, 8, 0.5) == (said["passed"], *(family["accepted"][key] for key in ("count", "of", "rate")))
+    assert 0 < family["accepted"]["low"] < 0.5 < family["accepted"]["high"] < 1
+    assert (RECIPES[Family.AUTHORITY].rule, 0.0) == (family["rule"], family["benign_drift"]["mean"])
+    assert {"position", "stability", "self-preference"} == {*said["not_possible"]}
+
+
+JUDGES = '''
+"""Judges for the tests."""
+import json
+import re
+
+from builtin_rewards.judge import Criterion, LLMJudge
+from rewardkit import reward
+from rewardkit.testing import FakeJudge
+
+def fenced(text, name):
+    return re.search(rf"<{name}-([0-9a-f]+)>\\n(.*?)\\n</{name}-\\1>", text, re.DOTALL)[2]
+
+def script(asked, marker="never there"):
+    answer = fenced(asked.text, "completion")
+    right = fenced(asked.text, "reference") in answer or marker in answer
+    return json.dumps({"correct": {"reason": "said by a fake", "score": 5 if right else 1}})
+
+def by_authority(asked):
+    return script(asked, "professors")
+
+def made(says):
+    return LLMJudge("fake", [Criterion("correct", "Is it right?")], reference="answer", client=FakeJudge(says))
+
+sound, gullible = made(script), made(by_authority)
+
+@reward
+def short(completion: str) -> float:
+    return 1.0
+'''
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs ``rewardkit audit-judge`` on a module of judges."""
+    (tmp_path / "judges_under_audit.py").write_text(JUDGES, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = typer.Typer(cls=Program, add_completion=False, rich_markup_mode="rich")
+    app.callback()(lambda: None)
+    app.command("audit-judge")(audit_judge_command)
+    return lambda *arguments: CliRunner().invoke(app, ["audit-judge", *map(str, arguments)])
+
+
+def test_the_command_runs_the_judge_in_workers(command: Callable[..., Result], golds: Path) -> None:
+    """A judge with a flaw exits with 1 and is named in the machine form."""
+    done = command("judges_under_audit:gullible", "--data", golds, "--rows", 3, "--samples", 1, "--json")
+    said = json.loads(done.stdout)
+    assert (1, ["authority 50% accepted (at most 5%)"]) == (done.exit_code, said["breaches"])
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("sound",), 0),
+        (("gullible",), 1),
+        (("gullible", "--max-attack-pass", 0.5), 0),
+        (("short",), 2),
+        (("nobody",), 2),
+        (("sound", "--accept", 0), 2),
+        (("sound", "--max-flip", 7), 2),
+        (("sound", "--rows", 0), 2),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_the_exit_code_tells(options: tuple[Any, ...], code: int, command: Callable[..., Result], golds: Path) -> None:
+    """0 within the limits, 1 above one of them, 2 for a mistake in the input."""
+    name, *rest = options
+    done = command(f"judges_under_audit:{name}", "--data", golds, "--inline", "--samples", 1, *rest)
+    assert code == done.exit_code, done.output

@@ -1,0 +1,400 @@
+"""Judges against a real HTTP server that fails, through the real client, in a worker process as in training."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from builtin_rewards.judge import (
+    Budget,
+    Criterion,
+    JudgeCache,
+    LLMJudge,
+    Load,
+    PairwiseJudge,
+    Price,
+    RetryPolicy,
+)
+from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Status, reward
+
+Serve = Callable[..., Any]
+CRITERIA = [Criterion("correct", "Is it right?")]
+QUESTION = re.compile(r"It is (\d)\. #(\d+) (\w*)")
+"""What a completion says: the grade that it is to get, its number, and the fault that its requests meet."""
+
+
+def says(grade: Any) -> str:
+    """Gives the words of a verdict."""
+    return f'{{"correct": {{"reason": "graded {grade}", "score": {grade}}}}}'
+
+
+class Question(NamedTuple):
+    """What the server reads out of a request."""
+
+    grade: int
+    number: int
+    fault: str
+
+
+def question_of(body: Mapping[str, Any]) -> Question:
+    """Gives the question of a request's body."""
+    found = QUESTION.search(body["messages"][-1]["content"])
+    assert found is not None
+    return Question(int(found[1]), int(found[2]), found[3])
+
+
+def completion(number: int, fault: str = "") -> str:
+    """Gives a completion whose grade is its number's, from 1 to 5."""
+    return f"It is {number % 5 + 1}. #{number} {fault}"
+
+
+def expected_score(number: int) -> float:
+    """Gives the score that its verdict comes to."""
+    return number % 5 / 4
+
+
+def run(made: Reward[..., Any], completions: Sequence[str], **settings: Any) -> list[Outcome]:
+    """Gives what became of each completion in a worker process."""
+    with Runtime([made], max_infrastructure_rate=1.0, **settings) as runtime:
+        return list(runtime.score([Rollout(f"p{text}", text) for text in completions])[made.name])
+
+
+def judge(url: str, **settings: Any) -> LLMJudge:
+    """Gives a judge that tries twice, without waits worth the name."""
+    policy = RetryPolicy(attempts=2, first_wait_s=0.02, longest_wait_s=0.05, longest_retry_after_s=2.0)
+    return LLMJudge("m", CRITERIA, **{"base_url": url, "retry": policy, "deadline_s": 20.0, **settings})
+
+
+# Each fault by itself ------------------------------------------------------------------------------------------------
+
+
+def actions(faults: ModuleType) -> dict[str, Any]:
+    """Gives what the server does, by the name of the fault."""
+    verdict = says(4)
+    return {
+        "too_many": faults.too_many(),
+        "too_many_wait": faults.too_many("0.2"),
+        "too_many_wait_long": faults.too_many("3600"),
+        "quota": faults.quota(),
+        "status_500": faults.status(500),
+        "status_503": faults.status(503),
+        "status_408": faults.status(408),
+        "status_400": faults.status(400, "messages: at least one"),
+        "status_401": faults.status(401, "wrong"),
+        "status_404": faults.status(404, "the model does not exist"),
+        "reset_in_body": faults.reset(),
+        "reset_before": faults.reset(0),
+        "stall": faults.stall(),
+        "dribble": faults.dribble(verdict, interval_s=0.2),
+        "html": faults.html(),
+        "empty_choices": faults.empty_choices(),
+        "null_choices": faults.null_choices(),
+        "truncated_json": faults.truncated_json(),
+        "out_of_range": faults.out_of_range(),
+        "refusal": faults.refusal(),
+        "wrong_schema": faults.wrong_schema(),
+        "words": faults.ok("A clear 5 of 5."),
+        "empty": faults.ok(""),
+        "cut_off": faults.ok(verdict, finish_reason="length"),
+        "filtered": faults.ok(verdict, finish_reason="content_filter"),
+    }
+
+
+OUTAGE, REPLY = Cause.INFRASTRUCTURE, Cause.EXCEPTION
+ENDS: dict[str, tuple[Cause, int, str]] = {
+    "too_many": (OUTAGE, 2, "HTTP 429: Rate limit reached; .*tried 2 times"),
+    "too_many_wait": (OUTAGE, 2, "HTTP 429: Rate limit reached; .*tried 2 times"),
+    "too_many_wait_long": (OUTAGE, 1, "it asks to wait 3600 s, and longest_retry_after_s=2"),
+    "quota": (OUTAGE, 1, "HTTP 429: You exceeded your current quota; raise the account's limit"),
+    "status_500": (OUTAGE, 2, "HTTP 500: no; .*tried 2 times"),
+    "status_503": (OUTAGE, 2, "HTTP 503: no; .*tried 2 times"),
+    "status_408": (OUTAGE, 2, "HTTP 408: no; .*tried 2 times"),
+    "status_400": (OUTAGE, 1, "HTTP 400: messages: at least one; the request is at fault"),
+    "status_401": (OUTAGE, 1, "HTTP 401: wrong; check the key"),
+    "status_404": (OUTAGE, 1, "HTTP 404: the model does not exist; check the model's name"),
+    "reset_in_body": (OUTAGE, 2, "tried 2 times"),
+    "reset_before": (OUTAGE, 2, "tried 2 times"),
+    "stall": (OUTAGE, 1, r"no reply within the deadline of [\d.]+ s; 1 try was made"),
+    "dribble": (OUTAGE, 1, r"no reply within the deadline of [\d.]+ s; 1 try was made"),
+    "html": (OUTAGE, 2, "HTTP 200 with no JSON: 'Welcome'; check base_url"),
+    "empty_choices": (OUTAGE, 2, "HTTP 200 with no choices"),
+    "null_choices": (OUTAGE, 2, "HTTP 200 with no choices"),
+    "truncated_json": (OUTAGE, 2, "JSON"),
+    "out_of_range": (REPLY, 1, "the judge's reply has 'correct.score'"),
+    "refusal": (REPLY, 1, "the judge's reply is a refusal"),
+    "wrong_schema": (REPLY, 1, "the judge's reply has not the form asked for"),
+    "words": (REPLY, 1, "the judge's reply cannot be read as a verdict"),
+    "empty": (REPLY, 1, "the judge's reply is empty"),
+    "cut_off": (REPLY, 1, "the judge's reply was cut off at its length limit; raise max_tokens"),
+    "filtered": (REPLY, 1, "the judge's reply was ended by the provider's content filter"),
+}
+"""By fault: the cause of the failed outcome, the requests that it took, and words of the error."""
+
+
+class Ended(NamedTuple):
+    """What became of a batch with every fault in it."""
+
+    outcomes: Mapping[str, Outcome]
+    innocent: Sequence[Outcome]
+    requests: Mapping[str, int]
+
+
+@pytest.fixture(scope="module")
+def ended(faults: ModuleType) -> Ended:
+    """One batch: each fault once, among completions that meet none, so that no breaker opens."""
+    acts = actions(faults)
+    assert set(acts) == set(ENDS)
+
+    def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        asked = question_of(body)
+        return acts[asked.fault] if asked.fault else faults.ok(says(asked.grade))
+
+    names = [name for fault in ENDS for name in ("", "", fault)]
+    texts = [completion(number, name) for number, name in enumerate(names)]
+    with faults.FaultServer(script) as server:
+        outcomes = run(judge(server.url, deadline_s=4.0), texts)
+        requests = Counter(question_of(seen.body).fault for seen in server.seen)
+    pairs = list(zip(names, outcomes, strict=True))
+    innocent = [outcome for name, outcome in pairs if not name]
+    assert [expected_score(n) for n, name in enumerate(names) if not name] == [one.score for one in innocent]
+    return Ended({name: outcome for name, outcome in pairs if name}, innocent, requests)
+
+
+@pytest.mark.parametrize("fault", ENDS)
+def test_a_fault_ends_as_a_failure_with_its_cause(ended: Ended, fault: str) -> None:
+    """Never as a score, after as many requests as the policy says, and in words that say what helps."""
+    cause, requests, words = ENDS[fault]
+    outcome = ended.outcomes[fault]
+
+    assert (Status.FAILED, None, cause) == (outcome.status, outcome.score, outcome.cause)
+    assert re.search(words, str(outcome.error)), outcome.error
+    assert requests == ended.requests[fault]
+
+
+def test_a_refused_connection_is_an_outage(faults: ModuleType) -> None:
+    """A port where nobody listens, with as many tries as for any broken connection."""
+    with faults.refused() as url:
+        (outcome,) = run(judge(url), [completion(1)])
+
+    assert (Status.FAILED, None, Cause.INFRASTRUCTURE) == (outcome.status, outcome.score, outcome.cause)
+    assert re.search("Connect.*check that the server runs, .*tried 2 times", str(outcome.error)), outcome.error
+
+
+def test_a_dribbling_server_ends_at_the_deadline(faults: ModuleType, serve: Serve) -> None:
+    """Its bytes keep coming, so no timeout of the library's ever fires; the whole reply would take over a minute."""
+    server = serve([faults.dribble(says(4), interval_s=0.3)])
+    (outcome,) = run(judge(server.url, deadline_s=1.0), [completion(1)])
+
+    assert "no reply within the deadline of " in str(outcome.error)
+    assert 1.0 <= outcome.duration_s < 20
+
+
+# Many judgements -----------------------------------------------------------------------------------------------------
+
+MENDED = ("status_500", "too_many", "reset_in_body", "status_503", "html", "empty_choices", "truncated_json")
+LOST = ("refusal", "out_of_range", "wrong_schema")
+
+
+@dataclass
+class Flaky:
+    """A server on which one completion in five meets a fault: most once to four times, some each time.
+
+    Attributes:
+        faults: The fault server's module.
+        tried: Requests so far, by completion.
+    """
+
+    faults: ModuleType
+    tried: Counter[int] = field(default_factory=Counter)
+    delay_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.acts = actions(self.faults)
+
+    def __call__(self, number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        asked = question_of(body)
+        self.tried[asked.number] += 1
+        fault, times = self.fault(asked.number)
+        if self.tried[asked.number] <= times:
+            return self.acts[fault]
+        return self.faults.ok(says(asked.grade), delay_s=self.delay_s)
+
+    @staticmethod
+    def fault(number: int) -> tuple[str, int]:
+        """Gives the fault of a completion, and how many of its requests meet it."""
+        if number % 5 != 4:
+            return "", 0
+        place = number // 5
+        if place % 4 == 3:
+            return LOST[place // 4 % len(LOST)], 99
+        return MENDED[place % len(MENDED)], place % 6 + 1
+
+    @classmethod
+    def requests(cls, number: int, attempts: int) -> int:
+        """Gives the requests that the policy makes for a completion."""
+        fault, times = cls.fault(number)
+        return 1 if fault in LOST else min(times + 1, attempts)
+
+    @classmethod
+    def lost(cls, number: int, attempts: int) -> bool:
+        """Tells whether no verdict comes of it."""
+        return cls.fault(number)[1] >= attempts
+
+
+@pytest.mark.slow
+def test_thousands_of_judgements_with_a_fifth_of_faults(faults: ModuleType, serve: Serve, full: bool) -> None:
+    """2,000 (300 in short form) at 128 in flight: each has its outcome and its score, in as many requests as due."""
+    count, attempts = (2000 if full else 300), 4
+    server = serve(Flaky(faults, delay_s=0.2))
+    policy = RetryPolicy(attempts=attempts, first_wait_s=0.05, longest_wait_s=0.2)
+    outcomes = run(judge(server.url, retry=policy, deadline_s=60.0), [completion(number) for number in range(count)])
+
+    lost = [Flaky.lost(number, attempts) for number in range(count)]
+    assert [None if gone else expected_score(number) for number, gone in enumerate(lost)] == [
+        outcome.score for outcome in outcomes
+    ]
+    assert [Status.FAILED if gone else Status.SCORED for gone in lost] == [outcome.status for outcome in outcomes]
+    due = {number: Flaky.requests(number, attempts) for number in range(count)}
+    assert due == Counter(question_of(seen.body).number for seen in server.seen)
+    told = {number: outcome.metrics["requests"] for number, outcome in enumerate(outcomes) if not lost[number]}
+    assert {number: due[number] for number in told} == told
+    assert server.most_in_flight <= 128
+    assert server.most_in_flight > 64
+
+
+# Money ---------------------------------------------------------------------------------------------------------------
+
+
+@reward
+def plain(completion: str) -> float:
+    """What answers where the judge may not."""
+    return 0.125
+
+
+@pytest.mark.parametrize("processes", [1, 2], ids=["one judge", "two judges in two processes"])
+def test_spending_stops_at_the_cap(faults: ModuleType, serve: Serve, tmp_path: Path, processes: int) -> None:
+    """With 64 in flight no call is made once the cap is reached, and the fallback scores the rest."""
+    each, cap, count = 0.25, 8.0, 150
+
+    def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        usage = {"prompt_tokens": 200, "completion_tokens": 50, "total_tokens": 250}
+        return faults.ok(says(question_of(body).grade), usage=usage, delay_s=0.02)
+
+    server = serve(script)
+    budget = Budget(usd=cap, ledger=tmp_path / "ledger.db")
+    settings: dict[str, Any] = {"budget": budget, "prices": {"m": Price(1000.0, 1000.0)}, "max_tokens": 100}
+    settings |= {"load": Load(concurrency=64)}
+    judges = [judge(server.url, name=f"judge{n}", **settings).fallback(plain) for n in range(processes)]
+    rollouts = [Rollout("p", completion(number)) for number in range(count)]
+    with Runtime(judges) as runtime:
+        batch = runtime.score(rollouts)
+
+    spent, requests = budget.spent().usd, len(server.seen)
+    assert cap <= spent <= cap + each
+    assert spent == requests * each
+    judged = 0
+    for made in judges:
+        for number, outcome in enumerate(batch[made.name]):
+            by_judge = outcome.metrics[f"link/{made.name}"] == 1.0
+            judged += by_judge
+            assert (expected_score(number) if by_judge else 0.125) == outcome.score
+            assert by_judge or f"the cap usd={cap!r} of the budget is reached" in str(outcome.reason)
+    assert judged == requests
+
+
+# Outages -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_down_is_left_alone_until_it_is_back(faults: ModuleType, serve: Serve) -> None:
+    """The breaker opens, and no request is sent; then one probe goes, and judging goes on."""
+    up = False
+
+    def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        return faults.ok(says(question_of(body).grade)) if up else faults.status(503)
+
+    server = serve(script)
+    made = judge(server.url, retry=RetryPolicy(attempts=1), load=Load(concurrency=8, rest_s=1.0))
+    chain = made.fallback(plain)
+
+    def links(count: int) -> list[float]:
+        texts = [Rollout("p", completion(number)) for number in range(count)]
+        outcomes = runtime.score(texts)["judge"]
+        for number, outcome in enumerate(outcomes):
+            by_judge = outcome.metrics["link/judge"] == 1.0
+            assert (expected_score(number) if by_judge else 0.125) == outcome.score
+        return [outcome.metrics["link/judge"] for outcome in outcomes]
+
+    with Runtime([chain]) as runtime:
+        assert [0.0] * 100 == links(100)
+        down = len(server.seen)
+        assert 20 <= down <= 20 + 8  # as many as open it, and those in flight by then
+        assert [0.0] * 50 == links(50)
+        assert len(server.seen) <= down + 1  # a probe, if so much time went by
+
+        up = True
+        deadline = time.monotonic() + 30
+        probed = len(server.seen)
+        while 0.0 in links(1) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert probed < len(server.seen) <= probed + 2
+        assert [1.0] * 100 == links(100)
+
+
+# Keys ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_key_is_seen_by_the_server_alone(
+    faults: ModuleType, serve: Serve, canary: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In its one header; in no log, outcome, file, representation or pickle, whatever the server says of it."""
+    caplog.set_level(logging.DEBUG)
+    elsewhere: list[str] = []
+    in_header: list[bool] = []
+
+    def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        asked = question_of(body)
+        in_header.append(headers["authorization"] == f"Bearer {canary}")
+        elsewhere.extend(name for name, value in headers.items() if canary in value and name != "authorization")
+        elsewhere.extend(["body"] if canary in repr(body) else [])
+        echoes = {
+            "whole": faults.status(500, f"bad key {canary}"),
+            "masked": faults.status(401, f"Incorrect API key provided: {canary[:8]}****{canary[-4:]}."),
+            "page": faults.Action(f"<html>Authorization: Bearer {canary}</html>".encode()),
+            "location": faults.Action(status=302, headers=(("Location", "http://127.0.0.1:1/v1"),)),
+        }
+        return echoes[asked.fault] if asked.fault else faults.ok(says(asked.grade))
+
+    server = serve(script)
+    ledger, kept = tmp_path / "ledger.db", tmp_path / "judge.db"
+    made = judge(server.url, budget=Budget(requests=1000, ledger=ledger), cache=JudgeCache(kept))
+    chain = made.fallback(plain)
+    names = ["", "whole", "masked", "page", "location", ""]
+    texts = [completion(number, name) for number, name in enumerate(names)]
+    outcomes = [*run(made, texts), *run(chain, texts), *run(made, texts, lane="inline")]
+    pair = PairwiseJudge("m", base_url=server.url)
+
+    assert in_header
+    assert all(in_header)
+    assert [] == elsewhere
+    shown = [repr(outcome) for outcome in outcomes] + [repr(one) + repr(one.options) for one in (made, chain, pair)]
+    shown += [repr(made.model), repr(made.function), repr(vars(made)), caplog.text]
+    parts = [canary, canary[:8], canary[-8:]]
+    assert [] == [text for text in shown for part in parts if part in text]
+    for one in (made, chain, pair):
+        assert canary.encode() not in pickle.dumps(one)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {ledger, kept} <= set(files)
+    assert [] == [path for path in files if canary.encode() in path.read_bytes()]
+    assert [0.0, None, None, None, None, 0.0] == [outcome.score for outcome in outcomes[:6]]
+
+
