@@ -1,0 +1,93 @@
+"""Judges on a real small model behind a real server: what they are asked and answered holds, whatever it is worth.
+
+Nothing is claimed about the quality of the judgements: a model of 135M parameters is a poor judge.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from builtin_rewards.judge import Budget, Criterion, JudgeCache, LLMJudge, Load, PairwiseJudge, Price
+from builtin_rewards.judge.local import LocalJudgeServer
+from builtin_rewards.matching import exact_match
+from rewardkit import Cause, Rollout, Runtime, Status
+
+pytest.importorskip("openai", reason="needs the extra 'judge'")
+pytestmark = pytest.mark.real_model
+
+SLOW = {"deadline_s": 120.0, "max_tokens": 160}
+ROWS = [Rollout("What is 2+2?", said, {"answer": "4"}) for said in ("4", "It is 5.", ":")]
+
+
+def judge_of(server: LocalJudgeServer, **settings: object) -> LLMJudge:
+    """A judge of one criterion on the real model."""
+    return LLMJudge(
+        server.model,
+        [Criterion("correct", "The answer agrees with the reference answer.")],
+        base_url=server.base_url,
+        reference="answer",
+        reason_chars=80,
+        load=Load(concurrency=2),
+        **{**SLOW, **settings},  # type: ignore[arg-type]  # settings of any kind
+    )
+
+
+def test_a_real_model_grades(real_judge: LocalJudgeServer, tmp_path: object) -> None:
+    """Verdicts become scores with grades, reasons, tokens and costs; the cache answers the second time."""
+    budget = Budget(usd=1.0)
+    cache = JudgeCache(f"{tmp_path}/judge.db")
+    prices = {real_judge.model: Price(1.0, 2.0)}
+    judge = judge_of(real_judge, budget=budget, cache=cache, prices=prices)
+    with Runtime([judge], workers=1) as runtime:
+        first, again = runtime.score(ROWS)["judge"], runtime.score(ROWS[:2])["judge"]
+    for outcome in first[:2]:
+        assert Status.SCORED is outcome.status
+        assert outcome.metrics["grade/correct"] in (1, 2, 3, 4, 5)
+        assert (outcome.metrics["grade/correct"] - 1) / 4 == outcome.score
+        assert 100 < outcome.metrics["prompt_tokens"]
+        assert outcome.reason is not None
+        assert outcome.reason.startswith("correct ")
+    assert (0.0, {"prefiltered": 1.0}) == (first[2].score, first[2].metrics)
+    assert [one.score for one in first[:2]] == [one.score for one in again]
+    assert [1.0, 1.0] == [one.metrics["cached"] for one in again]
+    assert sum(one.metrics["cost_usd"] for one in first[:2]) == pytest.approx(budget.spent().usd)
+
+
+def test_a_real_models_likelihoods_weight_its_grades(real_judge: LocalJudgeServer) -> None:
+    """The weighted grade lies on the scale, and says how much of the likelihood is known."""
+    judge = judge_of(real_judge, likelihoods=True, temperature=1.0)
+    with Runtime([judge], workers=1) as runtime:
+        (outcome,) = runtime.score(ROWS[:1])["judge"]
+    assert 1 <= outcome.metrics["grade/correct"] <= 5
+    assert 0.9 < outcome.metrics["mass/correct"] <= 1 + 1e-6
+
+
+def test_a_real_model_compares(real_judge: LocalJudgeServer) -> None:
+    """Both orders are asked, and each completion has an outcome of its own."""
+    pair = PairwiseJudge(
+        real_judge.model,
+        base_url=real_judge.base_url,
+        reason_chars=80,
+        load=Load(concurrency=2),
+        deadline_s=120.0,
+        max_tokens=160,
+    )
+    with Runtime([pair], workers=1) as runtime:
+        first, second = runtime.score(ROWS[:2])["preference"]
+    assert first.score is not None
+    assert second.score is not None
+    assert 1 == pytest.approx(first.score + second.score)
+    assert 2 == first.metrics["requests"] + second.metrics["requests"]
+
+
+def test_what_the_real_server_rejects_goes_to_the_fallback(real_judge: LocalJudgeServer) -> None:
+    """A prompt beyond the model's context and an unknown model are failures with a cause, and the next link answers."""
+    long = [Rollout("What is 2+2?", "four " * 20_000, {"answer": "4"})]
+    other = LLMJudge("gpt-none", base_url=real_judge.base_url, template="helpfulness", name="other", **SLOW)  # type: ignore[arg-type]
+    chain = judge_of(real_judge).fallback(exact_match, name="chain")
+    with Runtime([judge_of(real_judge), other, chain], workers=1, max_infrastructure_rate=1) as runtime:
+        batch = runtime.score(long)
+    assert Cause.INFRASTRUCTURE is batch["judge"][0].cause
+    assert "context" in (batch["judge"][0].error or "")
+    assert "gpt-none" in (batch["other"][0].error or "")
+    assert (0.0, 1.0) == (batch["chain"][0].score, batch["chain"][0].metrics["link/exact_match"])
