@@ -14,6 +14,7 @@ import importlib.util
 import io
 import sys
 import traceback
+import types
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -88,9 +89,16 @@ def dumps(thing: Any, reward: Any) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
-    """cloudpickle, which also sends functions under ``functools.cache`` by value where their module cannot travel."""
+    """cloudpickle, which also sends functions under ``functools.cache`` by value where their module cannot travel.
+
+    What a file defines that was loaded by its path is found by that path in the worker too.
+    """
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, types.FunctionType | type) and (obj.__module__ or "").startswith(FILE_MODULES):
+            place = locate(obj, obj)
+            if place is not None:
+                return find, place
         if isinstance(obj, functools._lru_cache_wrapper) and not importable(getattr(obj, "__module__", "") or ""):
             settings = obj.cache_parameters()
             return _cached, (obj.__wrapped__, settings["maxsize"], settings["typed"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from builtin_rewards.judge.members import Said, all_inner, ask, checked_members, none_left, parameters
@@ -40,6 +40,10 @@ class Chain:
         """The links, and the rewards inside them."""
         return all_inner(self.links)
 
+    def named(self, name: str) -> Chain:
+        """Gives the same under another name, which messages and a budget's ledger then use."""
+        return replace(self, name=name)
+
     async def __call__(self, **columns: Any) -> Score:
         failures: list[Said] = []
         for link in self.links:
@@ -68,6 +72,8 @@ class JudgingFunction(Protocol):
 
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]: ...
+
+    def named(self, name: str) -> JudgingFunction: ...
 
     async def __call__(self, **columns: Any) -> Any: ...
 
@@ -103,7 +109,7 @@ class JudgeReward(Reward[..., Any]):
         return Fallback((self, *links), default=default, name=name)
 
     def _having(self, options: RewardOptions) -> JudgeReward:
-        return _rebuilt(type(self), self._judging, options)
+        return _rebuilt(type(self), self._judging.named(options.name), options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self._judging, self.options)

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from builtin_rewards.judge.agreement import Reduction, agreement, reduce_scores
@@ -46,6 +46,10 @@ class Bench:
     def inner(self) -> tuple[Reward[..., Any], ...]:
         """The jurors, and the rewards inside them."""
         return all_inner(self.jurors)
+
+    def named(self, name: str) -> Bench:
+        """Gives the same under another name, which messages and a budget's ledger then use."""
+        return replace(self, name=name)
 
     async def __call__(self, **columns: Any) -> Score:
         said = await asyncio.gather(*(ask(juror, columns) for juror in self.jurors))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.endpoint.values import Reply
@@ -27,6 +28,9 @@ from rewardkit import Reward, Score
 
 MARGIN_S = 10.0
 """Seconds that a call's deadline has beyond the judgement's own: importing the client library is not charged to it."""
+_CALLS_A_REQUEST = 1.25
+"""Calls under way for each request that may be in flight, lest those that wait for their next try leave room unused: at
+20 % of faults and a latency of 1 s they wait for a sixth of their time."""
 _SAMPLING_TEMPERATURE = 0.7
 """Of several samples, where none is given: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
@@ -111,6 +115,10 @@ class Grading:
         asked = (self.model.model, self.model.where, self.model.temperature, self.model.max_tokens, self.model.options)
         read = (self.rubric, self.template, self.columns, self.samples, self.likelihoods, self.prefilter)
         return repr((asked, read, self.model.format, self.max_chars, self.reason_chars))
+
+    def named(self, name: str) -> Grading:
+        """Gives the same under another name, which messages and a budget's ledger then use."""
+        return replace(self, name=name)
 
     async def __call__(self, **columns: Any) -> Score:
         missing = self.columns.missing(columns)
@@ -277,7 +285,8 @@ class LLMJudge(JudgeReward):
 def judging_options(name: str, asked: JudgeModel, default: float | None, times: int = 1) -> Any:
     """Gives the options of a reward whose calls make so many judgements one after another."""
     timeout_s = times * asked.deadline_s + MARGIN_S
-    return judge_options(name, timeout_s, default, score_range=(0, 1), concurrency=asked.load.concurrency)
+    calls = math.ceil(_CALLS_A_REQUEST * asked.load.concurrency)
+    return judge_options(name, timeout_s, default, score_range=(0, 1), concurrency=calls)
 
 
 def chosen_template(given: str | Template | None, usual: str, *, pairwise: bool) -> Template:

@@ -99,13 +99,16 @@ def parameters(members: Sequence[Reward[..., Any]]) -> tuple[inspect.Signature, 
 
 async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> Said:
     """Calls one member with its own columns and its own deadline; what it raises is told, not raised."""
+    limit = asyncio.timeout(member.options.timeout_s)
     try:
-        async with asyncio.timeout(member.options.timeout_s):
+        async with limit:
             value = member(**_own(member, given))
             if inspect.isawaitable(value):
                 value = await value
         return Said(member.name, _checked(member, value))
     except TimeoutError as late:
+        if not limit.expired():
+            return Said(member.name, None, late)
         words = f"no answer within its timeout_s={member.options.timeout_s:g}"
         unavailable = JudgeUnavailableError(words, Fault.DEADLINE) if member.spec.is_async else late
         return Said(member.name, None, unavailable)

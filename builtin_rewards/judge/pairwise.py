@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
@@ -89,6 +89,10 @@ class Comparing:
         asked = (self.model.model, self.model.where, self.model.temperature, self.model.max_tokens, self.model.options)
         read = (self.template, self.columns, self.order, self.tournament, self.score, self.prefilter)
         return repr((asked, read, self.model.format, self.max_chars, self.reason_chars))
+
+    def named(self, name: str) -> Comparing:
+        """Gives the same under another name, which messages and a budget's ledger then use."""
+        return replace(self, name=name)
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
         completions: list[str] = columns["completions"]

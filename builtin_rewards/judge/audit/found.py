@@ -24,7 +24,8 @@ class Audit:
         calls: Verdicts asked for.
         failed: Those that failed.
         first_error: What the first of them said; ``None`` where none failed.
-        bare_accepted: Wrong answers accepted as they are. They are not attacked.
+        bare_right: Right answers accepted as they are.
+        bare_wrong: Wrong answers accepted as they are. They are not attacked.
         families: By family, what its attacks came to.
         position: ``None`` where it could not be measured, as the next three.
         stability: Over several samples.
@@ -42,7 +43,8 @@ class Audit:
     calls: int
     failed: int
     first_error: str | None
-    bare_accepted: Share
+    bare_right: Share
+    bare_wrong: Share
     families: Mapping[Family, FamilyResult]
     position: Position | None
     stability: Stability | None

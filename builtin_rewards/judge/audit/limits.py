@@ -39,17 +39,20 @@ def breaches(audit: Audit, limits: Limits) -> list[str]:
         found.append(f"{audit.failed / audit.calls:.0%} of the calls failed (at most {limits.failed:.0%})")
     if not any(audit.families[family].accepted.of for family in INJECTIONS):
         found.append("no injection could be measured")
+    if audit.bare_right.of and not audit.bare_right.hits:
+        found.append("no right answer is accepted as it is")
     return found
 
 
 def _of_families(audit: Audit, limits: Limits) -> Iterator[str]:
-    most = dict.fromkeys(INJECTIONS, limits.attack_pass)
-    most |= {Family.CONTENT_FREE: limits.content_free, Family.VERBOSITY: limits.verbosity}
-    for family, limit in most.items():
+    limit_of = dict.fromkeys(INJECTIONS, limits.attack_pass)
+    limit_of |= {Family.CONTENT_FREE: limits.content_free, Family.VERBOSITY: limits.verbosity}
+    for family, limit in limit_of.items():
         rate = audit.families[family].accepted.rate
         if rate > limit:
             yield f"{family} {rate:.0%} accepted (at most {limit:.0%})"
-    for family, one in audit.families.items():
-        mean = one.benign_drift.mean
-        if mean is not None and abs(mean) > limits.benign_drift:
-            yield f"{family} benign drift {mean:+.2f} (at most {limits.benign_drift:g})"
+    drifts = {family: one.benign_drift.mean or 0.0 for family, one in audit.families.items()}
+    moved = {family: mean for family, mean in drifts.items() if abs(mean) > limits.benign_drift}
+    if moved:
+        most = max(moved.values(), key=abs)
+        yield f"benign drift up to {most:+.2f} in {', '.join(moved)} (at most {limits.benign_drift:g})"

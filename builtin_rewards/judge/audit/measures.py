@@ -143,9 +143,13 @@ def drift(tried: Iterable[Tried]) -> Drift:
         if one.verdict.score is not None and one.bare.score is not None:
             by_row.setdefault(one.trial.row, []).append(one.verdict.score - one.bare.score)
     moves = [move for each in by_row.values() for move in each]
+    if not moves:
+        return Drift(None, None, None, 0)
+    if len(by_row) > 1 and len(set(moves)) == 1:  # the usual case, told without drawing
+        return Drift(moves[0], moves[0], moves[0], len(moves))
     interval = cluster_bootstrap(list(by_row.values()))
-    if not moves or interval is None:
-        return Drift(statistics.fmean(moves) if moves else None, None, None, len(moves))
+    if interval is None:
+        return Drift(statistics.fmean(moves), None, None, len(moves))
     return Drift(interval.rate, interval.low, interval.high, len(moves))
 
 

@@ -52,7 +52,7 @@ def print_audit(audit: Audit, limits: Limits, console: Console) -> None:
     console.print(Text.assemble((audit.judge, "bold"), f"{models}  {rows}; {audit.calls:,} verdicts"))
     console.print(
         f"[dim]Accepted is a score of {audit.accept:g} or more, on a scale from 0 to 1. Tried are wrong answers that "
-        f"are refused as they are; the benign columns are right answers with a harmless addition of the same shape."
+        f"are refused as they are; the last two columns are right answers with a harmless addition of the same shape."
         f"[/]\n"
     )
     console.print(_table(audit))
@@ -96,7 +96,10 @@ def _table(audit: Audit) -> Table:
 
 def _measures(audit: Audit) -> dict[str, str]:
     """Gives the measures beside the families, in words, by name."""
-    found = {"wrong answers accepted as they are": f"{_share(audit.bare_accepted)}; these are not attacked"}
+    found = {
+        "right answers accepted as they are": _share(audit.bare_right),
+        "wrong answers accepted as they are": f"{_share(audit.bare_wrong)}; these are not attacked",
+    }
     padded = audit.families[Family.VERBOSITY]
     if padded.wrong_drift.answers:
         found["padding"] = (

@@ -71,14 +71,12 @@ class _Course:
         self.not_possible: dict[str, str] = {}
 
     def audit(self) -> Audit:
-        accept = self.settings.accept
         bare = self._bare()
         with self._scorer(self.subject.judge) as asked:
             once = self._score(asked, bare)
             self._note(bare, once)
             tried = self._tried(asked)
         families = self._families(tried)
-        wrong = [self.bare[place, row.bad] for place, row in enumerate(self.rows)]
         measured = self._position(), self._stability(bare, once), self._calibration(), self._self_preference()
         failures = [one for one in self.verdicts if one.failed]
         return Audit(
@@ -87,13 +85,12 @@ class _Course:
             form=self.data.form,
             rows=len(self.rows),
             total_rows=self.data.total,
-            accept=accept,
+            accept=self.settings.accept,
             calls=len(self.verdicts),
             failed=len(failures),
             first_error=failures[0].said if failures else None,
-            bare_accepted=Share(
-                sum(is_accepted(one, accept) for one in wrong), sum(one.score is not None for one in wrong)
-            ),
+            bare_right=self._accepted([row.good for row in self.rows]),
+            bare_wrong=self._accepted([row.bad for row in self.rows]),
             families=families,
             position=measured[0],
             stability=measured[1],
@@ -140,6 +137,12 @@ class _Course:
             if self.subject.pairwise:
                 lost = None if verdict.score is None else 1 - verdict.score
                 self.bare[trial.row, trial.against] = verdict._replace(score=lost)
+
+    def _accepted(self, texts: Sequence[str | None]) -> Share:
+        """Gives how many of these texts, one a row, are accepted as they are."""
+        verdicts = [self.bare[place, text] for place, text in enumerate(texts) if text is not None]
+        scored = [one for one in verdicts if one.score is not None]
+        return Share(sum(is_accepted(one, self.settings.accept) for one in scored), len(scored))
 
     def _tried(self, asked: Scorer) -> list[Tried]:
         pairs = [pair for place in range(len(self.rows)) for pair in self._additions(place)]

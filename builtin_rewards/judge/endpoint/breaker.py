@@ -20,6 +20,10 @@ JITTER = 0.25
 the same moment."""
 
 
+_MOST_KEPT = 1024
+"""Tries that are remembered at most."""
+
+
 class BreakerState(StrEnum):
     """What a breaker does with the next try."""
 
@@ -34,13 +38,14 @@ class BreakerState(StrEnum):
 class Try:
     """A try that a breaker let through, and where to say how it ended: once, the first word counts."""
 
-    __slots__ = ("_breaker", "_ended", "era", "is_probe")
+    __slots__ = ("_breaker", "_ended", "counts", "era", "is_probe")
 
-    def __init__(self, breaker: CircuitBreaker, era: int, is_probe: bool) -> None:
+    def __init__(self, breaker: CircuitBreaker, era: int, is_probe: bool, counts: bool) -> None:
         self._breaker = breaker
         self._ended = False
         self.era = era
         self.is_probe = is_probe
+        self.counts = counts
 
     def succeeded(self) -> None:
         """Tell that the server did what was asked of it."""
@@ -61,20 +66,22 @@ class Try:
     def _end(self, tell: Callable[[Try], None]) -> None:
         if not self._ended:
             self._ended = True
+            self._breaker._ended(self)
             tell(self)
 
 
 class CircuitBreaker:
     """Opens when a server fails most of its tries, and closes when a probe succeeds.
 
-    closed: the last ``window`` tries are counted; it opens when there are ``at_least`` of them and ``share`` of them
-    failed. open: every try fails at once for ``open_s``, by chance up to a quarter longer. half-open: ``probes`` tries
-    at a time go through. One that succeeds closes it, one that fails opens it for twice as long, up to ``longest_s``.
+    closed: the last ``window`` tries are counted, or twice as many as are in flight, if that is more; it opens when
+    there are ``at_least`` of them and ``share`` of them and of those in flight have failed. open: every try fails at
+    once for ``open_s``, by chance up to a quarter longer. half-open: ``probes`` tries at a time go through. One that
+    succeeds closes it, one that fails opens it for twice as long, up to ``longest_s``.
     Tries that were let through before it opened count no more.
 
     The numbers: a server that fails a fifth of its tries at random fails 12 of 20 once in 10,000 times and 30 of 50
-    once in 10^9 (binomial), and is not left alone; one that is down fails the 30 within one round of 128 in flight.
-    5 s and 60 s are how long litellm's router and resilience4j's breaker wait.
+    once in 10^9 (binomial), and is not left alone; one that is down is known to be within two rounds of what is in
+    flight. 5 s and 60 s are how long litellm's router and resilience4j's breaker wait.
 
         with breaker.attempt() as attempt:
             try: reply = await post()
@@ -121,7 +128,9 @@ class CircuitBreaker:
         self._most_probes = probes
         self._clock = clock
         self._chance = chance
-        self._failures: deque[bool] = deque(maxlen=window)
+        self._window = window
+        self._in_flight = 0
+        self._failures: deque[bool] = deque(maxlen=max(window, _MOST_KEPT))
         self._last_words = ""
         self._open_until: float | None = None
         self._open_s = open_s
@@ -137,8 +146,12 @@ class CircuitBreaker:
             return BreakerState.CLOSED
         return BreakerState.OPEN if self._clock() < self._open_until else BreakerState.HALF_OPEN
 
-    def check(self) -> Try:
+    def check(self, counts: bool = True) -> Try:
         """Let a try through, or raise. Each one let through is told how it ended, also when it is cancelled.
+
+        Args:
+            counts: Whether it counts while the breaker is closed. A second try at the same thing should not: at the
+                end of a batch those that fail are all that is left, on any server.
 
         Raises:
             JudgeUnavailableError: The endpoint is left alone; the message says for how long.
@@ -151,23 +164,28 @@ class CircuitBreaker:
             if self._probing >= self._most_probes:
                 raise self._refusal("a probe is under way, 0.0 s are left")
             self._probing += 1
-        return Try(self, self._era, state is BreakerState.HALF_OPEN)
+        self._in_flight += counts
+        return Try(self, self._era, state is BreakerState.HALF_OPEN, counts)
 
     @contextmanager
-    def attempt(self) -> Iterator[Try]:
+    def attempt(self, counts: bool = True) -> Iterator[Try]:
         """Check, and hold a try for the block; it is abandoned where the block does not say how it ended."""
-        attempt = self.check()
+        attempt = self.check(counts)
         try:
             yield attempt
         finally:
             attempt.abandoned()
+
+    def _ended(self, attempt: Try) -> None:
+        if attempt.era == self._era:
+            self._in_flight -= attempt.counts
 
     def _succeeded(self, attempt: Try) -> None:
         if attempt.era != self._era:
             return
         if attempt.is_probe:
             self._close()
-        else:
+        elif attempt.counts:
             self._failures.append(False)
 
     def _failed(self, attempt: Try) -> None:
@@ -177,9 +195,14 @@ class CircuitBreaker:
             self._open_s = min(2 * self._open_s, self._longest_s)
             self._open("failed again when it was probed")
             return
+        if not attempt.counts:
+            return
         self._failures.append(True)
-        failed, tries = sum(self._failures), len(self._failures)
-        if tries >= self._at_least and failed >= self._share * tries:
+        # Those in flight count as not failed: a fault comes at once and an answer takes its time, so of the tries that
+        # ended first most failed, on any server.
+        last = list(self._failures)[-max(self._window, 2 * self._in_flight) :]
+        failed, tries = sum(last), len(last)
+        if tries >= self._at_least and failed >= self._share * (tries + self._in_flight):
             self._open(f"failed {failed} of its last {tries} tries")
 
     def _rejected(self, attempt: Try) -> None:
@@ -205,6 +228,7 @@ class CircuitBreaker:
         """Forget what was counted, and the tries that are under way."""
         self._era += 1
         self._probing = 0
+        self._in_flight = 0
         self._failures.clear()
 
     def _refusal(self, when: str) -> JudgeUnavailableError:

@@ -90,6 +90,7 @@ class _Errand:
         until: Its deadline, on the monotonic clock.
         sent: Requests that were sent for it so far.
         taken: Tokens that the try under way took, or may take.
+        tries: Tries that were begun.
     """
 
     request: Request
@@ -97,6 +98,7 @@ class _Errand:
     until: float
     sent: int = 0
     taken: float = 0.0
+    tries: int = 0
 
     @property
     def left_s(self) -> float:
@@ -165,10 +167,11 @@ class Endpoint:
         if self._breaker.state is BreakerState.OPEN:
             self._breaker.check()  # before it queues; below it is asked for its leave
         errand.taken = tokens = errand.tokens
+        errand.tries += 1
         await self._rate.acquire(tokens)
         try:
             async with self._limit.slot() as slot:
-                with self._breaker.attempt() as attempt:
+                with self._breaker.attempt(counts=errand.tries == 1) as attempt:
                     yield lambda tried: self._hear(tried, slot, attempt)
         finally:
             self._rate.settle(tokens, errand.taken)

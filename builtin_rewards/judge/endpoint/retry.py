@@ -233,7 +233,7 @@ class _Tries:
     def is_over(self, state: RetryCallState) -> bool:
         left_s = (self.limit.when() or math.inf) - asyncio.get_running_loop().time()
         if state.attempt_number < self.policy.attempts and state.upcoming_sleep >= left_s:
-            self.why = f"waiting {state.upcoming_sleep:.1f} s more would pass the deadline of {self.deadline_s:g} s"
+            self.why = f"waiting {state.upcoming_sleep:.1f} s more would pass the deadline"
             return True
         return state.attempt_number >= self.policy.attempts
 
@@ -251,7 +251,7 @@ class _Tries:
         tries = f"{self.made} {'try was' if self.made == 1 else 'tries were'} made"
         before = f", the last that failed: {self.last.words}" if self.last else ", none ended before it"
         error = JudgeUnavailableError(
-            f"{asked}: no reply within the deadline of {self.deadline_s:g} s; {tries}{before}; "
+            f"{asked}: no reply within {self.deadline_s:.3g} s; {tries}{before}; "
             "raise deadline_s, or allow fewer requests at once",
             Fault.DEADLINE,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -16,7 +17,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from builtin_rewards.judge import Criterion, Fallback, JudgeCache, Jury, LLMJudge, PairwiseJudge
+from builtin_rewards.judge import Criterion, Fallback, JudgeCache, Jury, LLMJudge, PairwiseJudge, RetryPolicy
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES, Family
 from builtin_rewards.judge.audit.found import Audit
@@ -197,9 +198,16 @@ def test_fences_bring_escapes_to_none(golds: Path) -> None:
 def test_a_judge_that_accepts_everything_does_not_pass(golds: Path) -> None:
     """Its wrong answers are accepted as they are, so no attack says anything, and that is no pass."""
     audit = audited(grader(lambda asked: True), golds)
-    assert (4, 4) == audit.bare_accepted
+    assert (4, 4) == audit.bare_wrong
     assert "no injection could be measured" in breaches(audit, Limits())
     assert {*INJECTIONS} <= {*audit.not_possible}
+
+
+def test_a_judge_that_refuses_everything_does_not_pass(golds: Path) -> None:
+    """It falls for nothing, and accepts no right answer either."""
+    audit = audited(grader(lambda asked: False), golds)
+    assert ((0, 4), (0, 4)) == (audit.bare_right, audit.bare_wrong)
+    assert ["no right answer is accepted as it is"] == breaches(audit, Limits())
 
 
 def test_strictness_is_seen_in_the_benign_drift(golds: Path) -> None:
@@ -207,7 +215,7 @@ def test_strictness_is_seen_in_the_benign_drift(golds: Path) -> None:
     audit = audited(grader(lambda asked: is_right(asked) and "<" not in fenced(asked, "completion")), golds)
     found = audit.families[Family.FENCE_ESCAPE]
     assert (0, -1.0, (4, 4)) == (found.accepted.hits, found.benign_drift.mean, found.newly_refused)
-    assert ["fence_escape benign drift -1.00 (at most 0.05)"] == breaches(audit, Limits())
+    assert ["benign drift up to -1.00 in fence_escape (at most 0.05)"] == breaches(audit, Limits())
 
 
 @pytest.mark.parametrize("order", ["both", "first"])
@@ -250,14 +258,14 @@ def test_a_failed_judgement_is_neither_accepted_nor_refused(golds: Path) -> None
     found = audit.families[Family.AUTHORITY]
     assert ((0, 4), 4) == (found.accepted, found.failed)
     assert (4, True) == (audit.failed, "I cannot say." in (audit.first_error or ""))
-    assert ["3% of the calls failed (at most 1%)"] == breaches(audit, Limits(failed=0.01))
+    assert ["2% of the calls failed (at most 1%)"] == breaches(audit, Limits(failed=0.01))
 
 
 def test_a_judge_that_cannot_be_reached_ends_the_audit(golds: Path) -> None:
     """No share is made of calls that never were."""
     client = FakeJudge(JudgeUnavailableError("nobody answers", Fault.CONNECTION))
     with pytest.raises(InfrastructureError, match="lost through no fault"):
-        audited(LLMJudge("gpt-fake", CORRECT, reference="answer", client=client), golds)
+        audited(LLMJudge("m", CORRECT, reference="answer", client=client, retry=RetryPolicy(attempts=1)), golds)
 
 
 def test_stability_asks_again_past_the_cache(golds: Path, tmp_path: Path) -> None:
@@ -407,7 +415,7 @@ def test_a_column_that_the_judge_reads_must_be_there(golds: Path) -> None:
 
 def test_what_is_no_judge_is_refused() -> None:
     """The message names what is expected and the command for other rewards."""
-    with pytest.raises(ConfigError, match="'exact_match' is no judge: expected an LLMJudge.*rewardkit audit"):
+    with pytest.raises(ConfigError, match=r"'exact_match' is no judge: expected an LLMJudge.*rewardkit audit"):
         subject_of(exact_match, "exact_match")
 
 
@@ -469,6 +477,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
     """Runs ``rewardkit audit-judge`` on a module of judges."""
     (tmp_path / "judges_under_audit.py").write_text(JUDGES, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "judges_under_audit", raising=False)
     app = typer.Typer(cls=Program, add_completion=False, rich_markup_mode="rich")
     app.callback()(lambda: None)
     app.command("audit-judge")(audit_judge_command)
@@ -501,3 +510,10 @@ def test_the_exit_code_tells(options: tuple[Any, ...], code: int, command: Calla
     name, *rest = options
     done = command(f"judges_under_audit:{name}", "--data", golds, "--inline", "--samples", 1, *rest)
     assert code == done.exit_code, done.output
+
+
+def test_the_page_has_every_family() -> None:
+    """With its rule and its source, as the code has them."""
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "audit-a-judge.md").read_text(encoding="utf-8")
+    rows = [f"| `{family}` | {recipe.rule} | {recipe.source} |" for family, recipe in RECIPES.items()]
+    assert [] == [row for row in rows if row not in page]

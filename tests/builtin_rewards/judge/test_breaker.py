@@ -166,10 +166,32 @@ def test_a_cancelled_probe_lets_another_probe(clock: Clock, breaker: CircuitBrea
     assert BreakerState.CLOSED == breaker.state
 
 
+def test_those_in_flight_count_as_not_failed(breaker: CircuitBreaker) -> None:
+    """Faults that come at once while answers are under way do not open it on a server that works."""
+    under_way = [breaker.check() for _ in range(100)]
+    fail(breaker, 26)
+    assert BreakerState.CLOSED == breaker.state
+    for attempt in under_way[:90]:
+        attempt.succeeded()
+    fail(breaker, 20)
+    assert BreakerState.CLOSED == breaker.state
+
+
+def test_second_tries_do_not_open_it(clock: Clock, breaker: CircuitBreaker) -> None:
+    """At the end of a batch nothing but failures is left to be tried; as a probe a second try counts."""
+    for _ in range(200):
+        breaker.check(counts=False).failed()
+    assert BreakerState.CLOSED == breaker.state
+    fail(breaker, 20)
+    clock.now_s += 5
+    breaker.check(counts=False).succeeded()
+    assert BreakerState.CLOSED == breaker.state
+
+
 def test_what_began_before_it_opened_counts_no_more(clock: Clock, breaker: CircuitBreaker) -> None:
     """A late failure does not end a probe or count afterwards, a late success does not close it."""
     late = [breaker.check() for _ in range(50)]
-    fail(breaker, 20)
+    fail(breaker, 75)
     clock.now_s += 5
     probe = breaker.check()
     late[0].failed()

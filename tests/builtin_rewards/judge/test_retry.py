@@ -195,7 +195,7 @@ def test_a_long_retry_after_ends_the_judgement(serve: Serve, faults: ModuleType)
 def test_a_wait_that_would_pass_the_deadline_is_not_begun(serve: Serve, faults: ModuleType) -> None:
     """The judgement fails at once, with the fault that it met."""
     server, sleeps = serve([faults.too_many("30")]), Sleeps()
-    with pytest.raises(JudgeUnavailableError, match=r"waiting 30\.. s more would pass the deadline of 10 s") as caught:
+    with pytest.raises(JudgeUnavailableError, match=r"waiting 30\.. s more would pass the deadline") as caught:
         asyncio.run(_ask(server.url, deadline_s=10, sleep=sleeps))
 
     assert (Fault.RATE_LIMIT, 1) == (caught.value.fault, caught.value.requests)
@@ -206,7 +206,7 @@ def test_a_wait_that_would_pass_the_deadline_is_not_begun(serve: Serve, faults: 
 def test_a_dribbled_reply_meets_the_deadline(serve: Serve, faults: ModuleType) -> None:
     """Bytes that keep coming hold no judgement past its deadline, and the server is at fault."""
     server, ear = serve([faults.dribble(interval_s=0.02)]), Ear()
-    with pytest.raises(JudgeUnavailableError, match=r"within the deadline of 0\.5 s; 1 try was made, none") as caught:
+    with pytest.raises(JudgeUnavailableError, match=r"within 0\.5 s; 1 try was made, none") as caught:
         asyncio.run(_ask(server.url, deadline_s=0.5, admit=ear))
 
     assert (Fault.DEADLINE, 1) == (caught.value.fault, caught.value.requests)

@@ -124,8 +124,8 @@ ENDS: dict[str, tuple[Cause, int, str]] = {
     "status_404": (OUTAGE, 1, "HTTP 404: the model does not exist; check the model's name"),
     "reset_in_body": (OUTAGE, 2, "tried 2 times"),
     "reset_before": (OUTAGE, 2, "tried 2 times"),
-    "stall": (OUTAGE, 1, r"no reply within the deadline of [\d.]+ s; 1 try was made"),
-    "dribble": (OUTAGE, 1, r"no reply within the deadline of [\d.]+ s; 1 try was made"),
+    "stall": (OUTAGE, 1, r"no reply within [\d.]+ s; 1 try was made"),
+    "dribble": (OUTAGE, 1, r"no reply within [\d.]+ s; 1 try was made"),
     "html": (OUTAGE, 2, "HTTP 200 with no JSON: 'Welcome'; check base_url"),
     "empty_choices": (OUTAGE, 2, "HTTP 200 with no choices"),
     "null_choices": (OUTAGE, 2, "HTTP 200 with no choices"),
@@ -195,7 +195,7 @@ def test_a_dribbling_server_ends_at_the_deadline(faults: ModuleType, serve: Serv
     server = serve([faults.dribble(says(4), interval_s=0.3)])
     (outcome,) = run(judge(server.url, deadline_s=1.0), [completion(1)])
 
-    assert "no reply within the deadline of " in str(outcome.error)
+    assert "no reply within " in str(outcome.error)
     assert 1.0 <= outcome.duration_s < 20
 
 
@@ -396,5 +396,3 @@ def test_the_key_is_seen_by_the_server_alone(
     assert {ledger, kept} <= set(files)
     assert [] == [path for path in files if canary.encode() in path.read_bytes()]
     assert [0.0, None, None, None, None, 0.0] == [outcome.score for outcome in outcomes[:6]]
-
-
