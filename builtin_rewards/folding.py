@@ -243,7 +243,7 @@ def _meant(text: str) -> list[int]:
         if text[place] == "." and place and _is_meant(text, place - 1):
             meant.add(place - 1)
     for mark in marks:
-        meant.update(place for place in places(text, mark) if _is_meant(text, place))
+        meant.update(place for place in places(text, mark) if place not in meant and _is_meant(text, place))
     return sorted(meant)
 
 

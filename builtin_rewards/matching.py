@@ -422,7 +422,7 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
         for a text of over 100,000 characters; a number after ``not`` does not match. Columns: ``answer``, a list of
         numbers, or text that holds one. ``None`` where the row's answer has no number.
         """
-        gold = _gold_numbers(answer)
+        gold = _gold_numbers(tuple(answer) if isinstance(answer, list) else (answer,))
         if not gold:
             return Score(None, reason="the row's answer has no numbers")
         said, fault = numbers_listed(completion)
@@ -437,11 +437,11 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
     return numeric_list
 
 
-def _gold_numbers(answer: list[float | str] | float | str | None) -> list[float]:
-    """Gives the answer's numbers; none where any of them cannot be read."""
-    parts = answer if isinstance(answer, list) else [answer]
+@functools.lru_cache(maxsize=256)
+def _gold_numbers(answer: tuple[float | str | None, ...]) -> list[float]:
+    """Gives the answer's numbers; none where any of them cannot be read. Not to be changed."""
     numbers: list[float] = []
-    for part in parts:
+    for part in answer:
         read = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]
         if not read or any(number != number for number in read):
             return []
@@ -462,8 +462,7 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     ``is wrong`` behind it), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or a text
     that lists them. ``None`` where the row's answer has no item.
     """
-    items = map(normalise, answer) if isinstance(answer, list) else items_listed(answer or "")[0]
-    gold = set(items) - {""}
+    gold = _gold_items(tuple(answer) if isinstance(answer, list) else answer or "")
     if not gold:
         return Score(None, reason="the row's answer has no items")
     listed, fault = items_listed(completion, gold)
@@ -471,3 +470,10 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
         return Score(0.0, reason=fault)
     said = set(listed)
     return _f1(len(said & gold), len(said), len(gold), "items")
+
+
+@functools.lru_cache(maxsize=256)
+def _gold_items(answer: tuple[str, ...] | str) -> frozenset[str]:
+    """Gives the answer's normalised items; a group's completions ask for the same ones."""
+    items = map(normalise, answer) if isinstance(answer, tuple) else items_listed(answer)[0]
+    return frozenset(items) - {""}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ _Units = TypeVar("_Units", str, tuple[str, ...])
 
 _NO_GOLD = Score(None, reason="the row has no reference")
 _TOKENIZERS = ("13a", "intl", "zh", "char", "none")
-_KEPT = 64
+_KEPT = 8
 """References whose n-grams are kept: a group's completions are compared with the same ones."""
 _SPARE_CHARS = 20_000
 _TIMES_AS_LONG = 50
@@ -58,20 +58,17 @@ def _bleu_words(metric: Any, text: str) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _bleu_gold(
-    references: tuple[str, ...], max_order: int, tokenize: str, lowercase: bool
-) -> tuple[list[Counter[tuple[str, ...]]], list[int]]:
+def _bleu_gold(metric: Any, references: tuple[str, ...]) -> tuple[list[Counter[tuple[str, ...]]], list[int]]:
     """Gives the references' n-grams, each as often as one of them has it at most, and their lengths in words."""
-    metric = _bleu_metric(max_order, tokenize, lowercase)
     texts = [_bleu_words(metric, reference) for reference in references]
-    grams = [_counted(text, max_order) for text in texts]
+    grams = [_counted(text, metric.max_ngram_order) for text in texts]
     return [functools.reduce(Counter.__or__, order) for order in zip(*grams, strict=True)], list(map(len, texts))
 
 
 def _bleu(metric: Any, completion: str, references: tuple[str, ...]) -> Any:
     """Gives what ``metric.sentence_score`` gives, with the references' n-grams counted once, and only those."""
     order = metric.max_ngram_order
-    gold, lengths = _bleu_gold(references, order, metric.tokenizer_signature, metric.lowercase)
+    gold, lengths = _bleu_gold(metric, references)
     words = _bleu_words(metric, completion)
     size = len(words)
     return metric.compute_bleu(
@@ -97,12 +94,15 @@ def _matches(units: _Units, gold: Sequence[Mapping[_Units, int]]) -> list[int]:
     Where a gold n-gram stands, a shorter one begins: so each order is looked for where the one before it was found.
     """
     found: list[int] = []
-    places: Sequence[int] = range(len(units))
+    places: Iterable[int] = range(len(units))
+    grams: Iterable[Any] = units if isinstance(units, str) else list(zip(units, strict=True))
     for n, wanted in enumerate(gold, start=1):
-        grams = [units[place : place + n] for place in places]
-        counts = Counter(filter(wanted.__contains__, grams))
-        found.append(sum(min(count, wanted[gram]) for gram, count in counts.items()))
-        places = list(compress(places, map(wanted.__contains__, grams)))
+        if n > 1:
+            grams = [units[place : place + n] for place in places]
+        known = list(map(wanted.__contains__, grams))
+        counts = Counter(compress(grams, known))
+        found.append(sum(map(min, counts.values(), map(wanted.__getitem__, counts))))
+        places = list(compress(places, known))
     return found
 
 
@@ -119,21 +119,20 @@ def _chrf(completion: str, references: Sequence[str], order: int, beta: int) -> 
         gold = _chrf_gold(reference, order)
         matched = _matches(said, gold)
         made = [max(0, len(said) - n) for n in range(order)]
-        counts = [
-            (match, own, other) for match, own, other in zip(matched, made, map(Counter.total, gold), strict=True)
-        ]
-        best = max(best, _f_beta([each for each in counts if each[1] and each[2]], beta**2))
+        counts = zip(matched, made, map(Counter.total, gold), strict=True)
+        best = max(best, _f_beta([each for each in counts if all(each[1:])], beta**2))
     return best
 
 
 def _f_beta(counts: Sequence[tuple[int, int, int]], factor: int) -> float:
     """Gives the F-score of the mean precision and recall of orders: matches, n-grams made, n-grams of the gold."""
-    if not counts:
-        return 0.0
-    precision = sum(match / made for match, made, _ in counts) / len(counts)
-    recall = sum(match / gold for match, _, gold in counts) / len(counts)
+    precision = recall = 0.0
+    for match, made, gold in counts:  # added one by one, as sacrebleu does: sum() rounds otherwise from Python 3.12 on
+        precision += match / made
+        recall += match / gold
     if not precision + recall:
         return 0.0
+    precision, recall = precision / len(counts), recall / len(counts)
     return 100 * ((1 + factor) * precision * recall / (factor * precision + recall))
 
 

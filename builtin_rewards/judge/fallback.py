@@ -9,55 +9,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from builtin_rewards.judge.members import Said, all_inner, ask, checked_members, none_left, parameters
+from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 
 _MARGIN_S = 1.0
 """Seconds that the chain's deadline has beyond those of its links, so that a link's own deadline comes first."""
 
 
-@dataclass(frozen=True)
-class Chain:
-    """The function of a fallback: asks its links in turn."""
-
-    name: str
-    links: tuple[Reward[..., Any], ...]
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return parameters(self.links)[0]
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The parameters' annotations."""
-        return parameters(self.links)[1]
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """The links, and the rewards inside them."""
-        return all_inner(self.links)
-
-    def named(self, name: str) -> Chain:
-        """Gives the same under another name, which messages and a budget's ledger then use."""
-        return replace(self, name=name)
+@dataclass(frozen=True, kw_only=True)
+class Chain(AskingMembers):
+    """The function of a fallback: asks its members in turn."""
 
     async def __call__(self, **columns: Any) -> Score:
         failures: list[Said] = []
-        for link in self.links:
+        for link in self.members:
             said = await ask(link, columns)
             if said.score is not None:
                 return self._answered(said.name, said.score, failures)
             failures.append(said)
-        raise none_left(f"none of {len(self.links)} links answered", failures)
+        raise none_left(f"none of {len(self.members)} links answered", failures)
 
     def _answered(self, name: str, score: Score, failures: list[Said]) -> Score:
         """Gives the link's score, with who answered and why the earlier ones did not."""
         by = f"answered by {name}" + "".join(f"; {said.words}" for said in failures)
         reason = f"{score.reason} ({by})" if score.reason else by
-        shares = {f"link/{link.name}": float(link.name == name) for link in self.links}
+        shares = {f"link/{link.name}": float(link.name == name) for link in self.members}
         return Score(score.value, reason, {**score.metrics, **shares})
 
 
@@ -108,6 +87,10 @@ class JudgeReward(Reward[..., Any]):
         """
         return Fallback((self, *links), default=default, name=name)
 
+    def having(self, function: JudgingFunction) -> JudgeReward:
+        """Gives the same judge, options and all, with another function of its kind."""
+        return _rebuilt(type(self), function, self.options)
+
     def _having(self, options: RewardOptions) -> JudgeReward:
         return _rebuilt(type(self), self._judging.named(options.name), options)
 
@@ -152,6 +135,6 @@ class Fallback(JudgeReward):
         name: str | None = None,
     ) -> None:
         members = checked_members("a fallback", links, 2)
-        chain = Chain(name or members[0].name, members)
+        chain = Chain(name=name or members[0].name, members=members)
         timeout_s = sum(link.options.timeout_s for link in members) + _MARGIN_S
-        super().__init__(chain, judge_options(chain.name, timeout_s, default))
+        super().__init__(chain, judge_options(chain.name, timeout_s, default, score_range=common_range(members)))

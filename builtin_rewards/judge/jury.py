@@ -7,52 +7,31 @@ fails.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from builtin_rewards.judge.agreement import Reduction, agreement, reduce_scores
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
-from builtin_rewards.judge.members import Said, all_inner, ask, checked_members, none_left, parameters
+from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
 from rewardkit import Reward, Score
 
 _MARGIN_S = 1.0
 """Seconds that the jury's deadline has beyond the longest of its jurors'."""
 
 
-@dataclass(frozen=True)
-class Bench:
+@dataclass(frozen=True, kw_only=True)
+class Bench(AskingMembers):
     """The function of a jury: asks all jurors at once."""
 
-    name: str
-    jurors: tuple[Reward[..., Any], ...]
     reduce: Reduction
     threshold: float | None
     quorum: int
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return parameters(self.jurors)[0]
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The parameters' annotations."""
-        return parameters(self.jurors)[1]
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """The jurors, and the rewards inside them."""
-        return all_inner(self.jurors)
-
-    def named(self, name: str) -> Bench:
-        """Gives the same under another name, which messages and a budget's ledger then use."""
-        return replace(self, name=name)
-
     async def __call__(self, **columns: Any) -> Score:
-        said = await asyncio.gather(*(ask(juror, columns) for juror in self.jurors))
+        said = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
         lost = [one for one in said if one.score is None]
         values = [None if one.score is None else one.score.value for one in said]
         given = [value for value in values if value is not None]
@@ -117,9 +96,9 @@ class Jury(JudgeReward):
         quorum = most // 2 + 1 if quorum is None else quorum
         if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= most:
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
-        bench = Bench(name, members, Reduction(reduce), threshold, quorum)
+        bench = Bench(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
-        super().__init__(bench, judge_options(name, longest_s + _MARGIN_S, default))
+        super().__init__(bench, judge_options(name, longest_s + _MARGIN_S, default, score_range=common_range(members)))
 
 
 def _shown(said: Said) -> str:

@@ -7,33 +7,25 @@ its reason and metrics. The prompt, the reading and the asking are the other mod
 from __future__ import annotations
 
 import asyncio
-import inspect
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
-from builtin_rewards.judge.fallback import JudgeReward, judge_options
+from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import GradeLikelihood, weighted
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
+from builtin_rewards.judge.prompted import Prompted, chosen_template, cost_metrics, filled_by, judging_options
 from builtin_rewards.judge.rubric import Criterion, Rubric
-from builtin_rewards.judge.templates import builtin_template
 from builtin_rewards.judge.verdict import Verdict, combine, read_verdict
-from rewardkit import Reward, Score
+from rewardkit import Score
 
-MARGIN_S = 10.0
-"""Seconds that a call's deadline has beyond the judgement's own: importing the client library is not charged to it."""
-_CALLS_A_REQUEST = 1.25
-"""Calls under way for each request that may be in flight, lest those that wait for their next try leave room unused: at
-20 % of faults and a latency of 1 s they wait for a sixth of their time."""
 _SAMPLING_TEMPERATURE = 0.7
 """Of several samples, where none is given: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
-_RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 _SHOWN_REASON_CHARS = 400
 
 
@@ -44,81 +36,13 @@ class Read(NamedTuple):
     likelihoods: Mapping[str, GradeLikelihood]
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Which dataset columns fill a template's fields.
-
-    Attributes:
-        by_field: Column by field, for the fields beside prompt and completion.
-        prompt: Whether the template shows the prompt.
-        group: Whether one call judges all completions of a prompt.
-    """
-
-    by_field: Mapping[str, str]
-    prompt: bool
-    group: bool = False
-
-    @property
-    def signature(self) -> inspect.Signature:
-        """The parameters that a run fills."""
-        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in self.hints])
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The parameters' annotations: a gold column that says nothing, ``""`` or ``"None"``, is ``None``."""
-        reserved: dict[str, Any] = {"prompt": str} if self.prompt else {}
-        reserved |= {"completions": list[str]} if self.group else {"completion": str}
-        return reserved | dict.fromkeys(self.by_field.values(), str | None)
-
-    def missing(self, columns: Mapping[str, Any]) -> str | None:
-        """Gives the first column without a value; ``None`` where all have one."""
-        return next((column for column in self.by_field.values() if columns[column] is None), None)
-
-    def values(self, columns: Mapping[str, Any]) -> dict[str, str]:
-        """Gives the text of each field but the completions."""
-        values = {field: columns[column] for field, column in self.by_field.items()}
-        return values | ({"prompt": columns["prompt"]} if self.prompt else {})
-
-
-@dataclass(frozen=True, eq=False)
-class Grading:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Grading(Prompted):
     """The function of an :class:`LLMJudge`: grades one completion."""
 
-    name: str
-    model: JudgeModel
     rubric: Rubric
-    template: Template
-    columns: Columns
     samples: int
     likelihoods: bool
-    prefilter: bool
-    max_chars: int
-    reason_chars: int | None
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return self.columns.signature
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The parameters' annotations."""
-        return self.columns.hints
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """No rewards."""
-        return ()
-
-    @property
-    def version(self) -> str:
-        """What scores depend on, as words: the model, what it is asked, and how it is read."""
-        asked = (self.model.model, self.model.where, self.model.temperature, self.model.max_tokens, self.model.options)
-        read = (self.rubric, self.template, self.columns, self.samples, self.likelihoods, self.prefilter)
-        return repr((asked, read, self.model.format, self.max_chars, self.reason_chars))
-
-    def named(self, name: str) -> Grading:
-        """Gives the same under another name, which messages and a budget's ledger then use."""
-        return replace(self, name=name)
 
     async def __call__(self, **columns: Any) -> Score:
         missing = self.columns.missing(columns)
@@ -132,8 +56,9 @@ class Grading:
             {**values, "completion": completion, **self.rubric.words()}, max_chars=self.max_chars
         )
         schema = self.rubric.json_schema(self.reason_chars)
-        version = f"{self.template.name} {self.template.version}"
-        questions = [Question(messages, schema, version, at, self.likelihoods) for at in range(self.samples)]
+        questions = [
+            Question(messages, schema, self.prompt_version, at, self.likelihoods) for at in range(self.samples)
+        ]
         return self._score(await self._ask(questions))
 
     async def _ask(self, questions: Sequence[Question]) -> list[Answer[Read] | JudgeError]:
@@ -175,23 +100,6 @@ class Grading:
                 masses = [one[name].mass if name in one else 0.0 for one in known]
                 metrics[f"mass/{name}"] = sum(masses) / len(masses)
         return metrics
-
-
-def cost_metrics(answers: Sequence[Answer[Any]]) -> dict[str, float]:
-    """Gives what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
-    sent = [answer for answer in answers if answer.requests]
-    used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
-    metrics = {
-        "requests": float(sum(answer.requests for answer in sent)),
-        "cached": sum(answer.cached for answer in answers) / max(1, len(answers)),
-    }
-    if len(used) == len(sent):
-        metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
-        metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))
-    costs = [answer.cost_usd for answer in sent]
-    if all(cost is not None for cost in costs):
-        metrics["cost_usd"] = sum(cost for cost in costs if cost is not None)
-    return metrics
 
 
 class LLMJudge(JudgeReward):
@@ -259,19 +167,17 @@ class LLMJudge(JudgeReward):
             asking.setdefault("temperature", _SAMPLING_TEMPERATURE)
         asked = JudgeModel(model, **asking)
         _check_samples(samples, asked)
-        check_length("max_chars", max_chars, 2)
-        check_length("reason_chars", reason_chars, 20)
         grading = Grading(
-            name,
-            asked,
-            Rubric(_criteria(criteria, chosen), scale),
-            chosen,
-            filled_by(chosen, reference, columns),
-            samples,
-            likelihoods,
-            prefilter,
-            max_chars,
-            reason_chars,
+            name=name,
+            model=asked,
+            template=chosen,
+            columns=filled_by(chosen, reference, columns),
+            prefilter=prefilter,
+            max_chars=max_chars,
+            reason_chars=reason_chars,
+            rubric=Rubric(_criteria(criteria, chosen), scale),
+            samples=samples,
+            likelihoods=likelihoods,
         )
         super().__init__(grading, judging_options(name, asked, default))
 
@@ -280,55 +186,6 @@ class LLMJudge(JudgeReward):
         """The model behind it."""
         assert isinstance(self._judging, Grading)
         return self._judging.model
-
-
-def judging_options(name: str, asked: JudgeModel, default: float | None, times: int = 1) -> Any:
-    """Gives the options of a reward whose calls make so many judgements one after another."""
-    timeout_s = times * asked.deadline_s + MARGIN_S
-    calls = math.ceil(_CALLS_A_REQUEST * asked.load.concurrency)
-    return judge_options(name, timeout_s, default, score_range=(0, 1), concurrency=calls)
-
-
-def chosen_template(given: str | Template | None, usual: str, *, pairwise: bool) -> Template:
-    """Gives the template that is asked for.
-
-    Raises:
-        JudgeSetupError: There is none of that name, or it is of the other kind of judge.
-    """
-    chosen = given if isinstance(given, Template) else builtin_template(usual if given is None else given)
-    if chosen.is_pairwise != pairwise:
-        kind, other = ("a PairwiseJudge", "an LLMJudge") if chosen.is_pairwise else ("an LLMJudge", "a PairwiseJudge")
-        raise JudgeSetupError(f"template {chosen.name!r} is for {kind}, and this is {other}")
-    return chosen
-
-
-def filled_by(
-    template: Template, reference: str | None, columns: Mapping[str, str] | None, *, group: bool = False
-) -> Columns:
-    """Gives the columns that fill a template.
-
-    Raises:
-        JudgeSetupError: A field has no column, or a column no field.
-    """
-    given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
-    ours = {"prompt", "completion", "first", "second", "criteria", "scale"}
-    fields = sorted(template.uses - ours)
-    for field, column in given.items():
-        if field not in fields:
-            raise JudgeSetupError(f"column {column!r}: template {template.name!r} has no field {{{field}}}")
-        if not isinstance(column, str) or not column.isidentifier() or column in _RESERVED:
-            raise JudgeSetupError(f"column {column!r} for {{{field}}}: expected the name of a dataset column")
-    if "reference" in fields and "reference" not in given:
-        raise JudgeSetupError(
-            f"template {template.name!r} needs the right answer: name its dataset column, as reference='answer'"
-        )
-    return Columns({field: given.get(field, field) for field in fields}, "prompt" in template.uses, group)
-
-
-def check_length(setting: str, value: int | None, least: int) -> None:
-    """Raise where a number of characters makes no sense."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-        raise JudgeSetupError(f"{setting}={value!r}: expected a whole number of characters, at least {least}")
 
 
 def _criteria(given: Sequence[Criterion] | None, template: Template) -> Sequence[Criterion]:

@@ -10,8 +10,8 @@ import asyncio
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
@@ -67,11 +67,6 @@ def checked_members(owner: str, members: Iterable[Any], fewest: int) -> tuple[Re
     return listed
 
 
-def all_inner(members: Sequence[Reward[..., Any]]) -> tuple[Reward[..., Any], ...]:
-    """Gives the members, and the rewards inside them."""
-    return tuple(dict.fromkeys(one for member in members for one in (member, *member.inner)))
-
-
 def parameters(members: Sequence[Reward[..., Any]]) -> tuple[inspect.Signature, dict[str, Any]]:
     """Gives the signature and the annotations of a reward that calls these.
 
@@ -95,6 +90,47 @@ def parameters(members: Sequence[Reward[..., Any]]) -> tuple[inspect.Signature, 
     ]
     hints: dict[str, Any] = dict.fromkeys(required, RAW)
     return inspect.Signature(listed), hints | ({"example": dict} if everything else {})
+
+
+M = TypeVar("M", bound="AskingMembers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingMembers:
+    """The function of a reward that asks other rewards.
+
+    Attributes:
+        name: The whole's name.
+        members: The rewards.
+    """
+
+    name: str
+    members: tuple[Reward[..., Any], ...]
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return parameters(self.members)[0]
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The parameters' annotations."""
+        return parameters(self.members)[1]
+
+    @property
+    def inner(self) -> tuple[Reward[..., Any], ...]:
+        """The members, and the rewards inside them."""
+        return tuple(dict.fromkeys(one for member in self.members for one in (member, *member.inner)))
+
+    def named(self: M, name: str) -> M:
+        """Gives the same under another name."""
+        return replace(self, name=name)
+
+
+def common_range(members: Sequence[Reward[..., Any]]) -> tuple[float, float] | None:
+    """Gives the range that holds all scores of the members; ``None`` where one of them has no range."""
+    ranges = [member.options.score_range for member in members]
+    known = [one for one in ranges if one is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(ranges) else None
 
 
 async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> Said:

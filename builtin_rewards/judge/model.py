@@ -156,6 +156,11 @@ class JudgeModel:
         return f"the client {type(self.client).__name__}" if self._server is None else self._server.name
 
     @property
+    def identity(self) -> tuple[object, ...]:
+        """What its replies depend on."""
+        return self.model, self.where, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
+
+    @property
     def can_vary(self) -> bool:
         """Whether several samples of one question can differ."""
         return self.temperature is None or self.temperature > 0

@@ -7,22 +7,21 @@ Which completions meet is the tournament's work, what the matches are worth that
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward
-from builtin_rewards.judge.llm import Columns, check_length, chosen_template, cost_metrics, filled_by, judging_options
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
+from builtin_rewards.judge.prompted import Prompted, chosen_template, cost_metrics, filled_by, judging_options
 from builtin_rewards.judge.rubric import preference_schema
 from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores, win_rates
 from builtin_rewards.judge.tournament import Match, Plan, play, round_robin, swiss
 from builtin_rewards.judge.verdict import Preference, read_preference
-from rewardkit import Kind, Reward, RewardError, Score
+from rewardkit import Kind, RewardError, Score
 
 _ORDERS = ("both", "first")
 _TOURNAMENTS: dict[str, Plan] = {"round_robin": round_robin, "swiss": swiss}
@@ -54,45 +53,13 @@ class _Scores(NamedTuple):
     strengths: Sequence[float | None]
 
 
-@dataclass(frozen=True, eq=False)
-class Comparing:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Comparing(Prompted):
     """The function of a :class:`PairwiseJudge`: compares the completions of a group."""
 
-    name: str
-    model: JudgeModel
-    template: Template
-    columns: Columns
     order: str
     tournament: str
     score: str
-    prefilter: bool
-    max_chars: int
-    reason_chars: int | None
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return self.columns.signature
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The parameters' annotations."""
-        return self.columns.hints
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """No rewards."""
-        return ()
-
-    @property
-    def version(self) -> str:
-        """What scores depend on, as words: the model, what it is asked, and how it is read."""
-        asked = (self.model.model, self.model.where, self.model.temperature, self.model.max_tokens, self.model.options)
-        read = (self.template, self.columns, self.order, self.tournament, self.score, self.prefilter)
-        return repr((asked, read, self.model.format, self.max_chars, self.reason_chars))
-
-    def named(self, name: str) -> Comparing:
-        """Gives the same under another name, which messages and a budget's ledger then use."""
-        return replace(self, name=name)
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
         completions: list[str] = columns["completions"]
@@ -111,8 +78,7 @@ class Comparing:
     async def preference(self, first: str, second: str, values: Mapping[str, str]) -> Answer[Preference]:
         """Asks once which of two answers is better, in this order."""
         filled = self.template.fill({**values, "first": first, "second": second}, max_chars=self.max_chars)
-        version = f"{self.template.name} {self.template.version}"
-        question = Question(filled, preference_schema(self.reason_chars), version)
+        question = Question(filled, preference_schema(self.reason_chars), self.prompt_version)
         return await self.model.ask(self.name, question, read_preference)
 
     def _worth(self, n: int, matches: Sequence[Comparison]) -> _Scores:
@@ -255,11 +221,17 @@ class PairwiseJudge(JudgeReward):
                 raise JudgeSetupError(f"{setting}={value!r}: expected one of {', '.join(known)}")
         chosen = chosen_template(template, "preference", pairwise=True)
         asked = JudgeModel(model, **asking)
-        check_length("max_chars", max_chars, 2)
-        check_length("reason_chars", reason_chars, 20)
-        columns_of = filled_by(chosen, reference, columns, group=True)
         comparing = Comparing(
-            name, asked, chosen, columns_of, order, tournament, score, prefilter, max_chars, reason_chars
+            name=name,
+            model=asked,
+            template=chosen,
+            columns=filled_by(chosen, reference, columns, group=True),
+            prefilter=prefilter,
+            max_chars=max_chars,
+            reason_chars=reason_chars,
+            order=order,
+            tournament=tournament,
+            score=score,
         )
         super().__init__(comparing, judging_options(name, asked, default, _ROUNDS))
 

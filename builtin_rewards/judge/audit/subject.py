@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builtin_rewards.judge.fallback import Chain, JudgeReward
-from builtin_rewards.judge.jury import Bench
+from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.llm import Grading
+from builtin_rewards.judge.members import AskingMembers
 from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.pairwise import Comparing
 from rewardkit import ConfigError, Reward
@@ -68,11 +68,11 @@ class Subject:
 
     def without_cache(self) -> JudgeReward:
         """Gives a copy that asks the server each time."""
-        return _copy(self.judge, _changed(self.judge.spec.function, _uncached))
+        return self.judge.having(_changed(self.judge.spec.function, _uncached))
 
     def in_one_order(self) -> JudgeReward:
         """Gives a copy of a pairwise judge that asks once, in the order in which two answers are given."""
-        return _copy(self.judge, replace(_comparing(self.judge), order="first"))
+        return self.judge.having(replace(_comparing(self.judge), order="first"))
 
 
 def subject_of(reward: Any, reference: str) -> Subject:
@@ -99,19 +99,13 @@ def subject_of(reward: Any, reference: str) -> Subject:
     high = _HIGH if grading is None else grading.rubric.scale.high
     pairwise = isinstance(reward.spec.function, Comparing)
     if pairwise:
-        reward = _copy(reward, replace(_comparing(reward), tournament="round_robin", score="win_rate"))
+        reward = reward.having(replace(_comparing(reward), tournament="round_robin", score="win_rate"))
     return Subject(reward, pairwise, tuple(models), read[0] if read else None, criteria, high)
 
 
 def _comparing(judge: JudgeReward) -> Comparing:
     assert isinstance(judge.spec.function, Comparing)
     return judge.spec.function
-
-
-def _copy(judge: JudgeReward, function: Any) -> JudgeReward:
-    made = type(judge).__new__(type(judge))
-    JudgeReward.__init__(made, function, judge.options)
-    return made
 
 
 def _uncached(model: JudgeModel) -> JudgeModel:
@@ -122,14 +116,12 @@ def _changed(function: Any, change: Callable[[JudgeModel], JudgeModel]) -> Any:
     """Gives a judge's function with the model behind it changed, and those of its members."""
     if isinstance(function, Grading | Comparing):
         return replace(function, model=change(function.model))
-    if isinstance(function, Chain):
-        return replace(function, links=tuple(_changed_member(one, change) for one in function.links))
-    if isinstance(function, Bench):
-        return replace(function, jurors=tuple(_changed_member(one, change) for one in function.jurors))
+    if isinstance(function, AskingMembers):
+        return replace(function, members=tuple(_changed_member(one, change) for one in function.members))
     return function
 
 
 def _changed_member(member: Reward[..., Any], change: Callable[[JudgeModel], JudgeModel]) -> Reward[..., Any]:
     if not isinstance(member, JudgeReward):
         return member
-    return _copy(member, _changed(member.spec.function, change))
+    return member.having(_changed(member.spec.function, change))

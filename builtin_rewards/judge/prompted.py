@@ -1,0 +1,184 @@
+"""What a grader and a comparer share: a prompt filled from columns, and a model that is asked.
+
+Owns :class:`Prompted`, the base of their functions, the choice of template and columns, and the metrics of what answers
+took. What is asked, and what becomes of the answers, is theirs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.fallback import judge_options
+from builtin_rewards.judge.model import Answer, JudgeModel
+from builtin_rewards.judge.prompt import Template
+from builtin_rewards.judge.templates import builtin_template
+from rewardkit import Reward, RewardOptions
+
+MARGIN_S = 10.0
+"""Seconds that a call's deadline has beyond the judgement's own: importing the client library is not charged to it."""
+_CALLS_A_REQUEST = 1.25
+"""Calls under way for each request that may be in flight, lest those that wait for their next try leave room unused: at
+20 % of faults and a latency of 1 s they wait for a sixth of their time."""
+_RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
+
+P = TypeVar("P", bound="Prompted")
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Which dataset columns fill a template's fields.
+
+    Attributes:
+        by_field: Column by field, for the fields beside prompt and completion.
+        prompt: Whether the template shows the prompt.
+        group: Whether one call judges all completions of a prompt.
+    """
+
+    by_field: Mapping[str, str]
+    prompt: bool
+    group: bool = False
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters that a run fills."""
+        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in self.hints])
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The parameters' annotations: a gold column that says nothing, ``""`` or ``"None"``, is ``None``."""
+        reserved: dict[str, Any] = {"prompt": str} if self.prompt else {}
+        reserved |= {"completions": list[str]} if self.group else {"completion": str}
+        return reserved | dict.fromkeys(self.by_field.values(), str | None)
+
+    def missing(self, columns: Mapping[str, Any]) -> str | None:
+        """Gives the first column without a value; ``None`` where all have one."""
+        return next((column for column in self.by_field.values() if columns[column] is None), None)
+
+    def values(self, columns: Mapping[str, Any]) -> dict[str, str]:
+        """Gives the text of each field but the completions."""
+        values = {field: columns[column] for field, column in self.by_field.items()}
+        return values | ({"prompt": columns["prompt"]} if self.prompt else {})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prompted:
+    """The function of a judge that asks a model.
+
+    Attributes:
+        name: The judge's name, in messages and in a budget's ledger.
+        model: Who is asked.
+        template: The prompt.
+        columns: What fills it.
+        prefilter: Whether answers that say nothing are not asked about.
+        max_chars: Characters kept of each text.
+        reason_chars: ``maxLength`` of each reason; ``None`` for none.
+    """
+
+    name: str
+    model: JudgeModel
+    template: Template
+    columns: Columns
+    prefilter: bool
+    max_chars: int
+    reason_chars: int | None
+
+    def __post_init__(self) -> None:
+        for setting, least in (("max_chars", 2), ("reason_chars", 20)):
+            value = getattr(self, setting)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise JudgeSetupError(f"{setting}={value!r}: expected a whole number of characters, at least {least}")
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self.columns.signature
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The parameters' annotations."""
+        return self.columns.hints
+
+    @property
+    def inner(self) -> tuple[Reward[..., Any], ...]:
+        """No rewards."""
+        return ()
+
+    @property
+    def version(self) -> str:
+        """What scores depend on, as words: the model, what it is asked, and how it is read."""
+        fields = [field.name for field in dataclasses.fields(self) if field.name not in ("name", "model")]
+        return repr((type(self).__name__, self.model.identity, [(name, getattr(self, name)) for name in fields]))
+
+    @property
+    def prompt_version(self) -> str:
+        """The template with its version, for the cache."""
+        return f"{self.template.name} {self.template.version}"
+
+    def named(self: P, name: str) -> P:
+        """Gives the same under another name."""
+        return dataclasses.replace(self, name=name)
+
+
+def cost_metrics(answers: Sequence[Answer[Any]]) -> dict[str, float]:
+    """Gives what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
+    sent = [answer for answer in answers if answer.requests]
+    used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
+    metrics = {
+        "requests": float(sum(answer.requests for answer in sent)),
+        "cached": sum(answer.cached for answer in answers) / max(1, len(answers)),
+    }
+    if len(used) == len(sent):
+        metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
+        metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))
+    costs = [answer.cost_usd for answer in sent]
+    if all(cost is not None for cost in costs):
+        metrics["cost_usd"] = sum(cost for cost in costs if cost is not None)
+    return metrics
+
+
+def judging_options(name: str, asked: JudgeModel, default: float | None, times: int = 1) -> RewardOptions:
+    """Gives the options of a reward whose calls make so many judgements one after another."""
+    timeout_s = times * asked.deadline_s + MARGIN_S
+    calls = math.ceil(_CALLS_A_REQUEST * asked.load.concurrency)
+    return judge_options(name, timeout_s, default, score_range=(0, 1), concurrency=calls)
+
+
+def chosen_template(given: str | Template | None, usual: str, *, pairwise: bool) -> Template:
+    """Gives the template that is asked for.
+
+    Raises:
+        JudgeSetupError: There is none of that name, or it is of the other kind of judge.
+    """
+    chosen = given if isinstance(given, Template) else builtin_template(usual if given is None else given)
+    if chosen.is_pairwise != pairwise:
+        kind, other = ("a PairwiseJudge", "an LLMJudge") if chosen.is_pairwise else ("an LLMJudge", "a PairwiseJudge")
+        raise JudgeSetupError(f"template {chosen.name!r} is for {kind}, and this is {other}")
+    return chosen
+
+
+def filled_by(
+    template: Template, reference: str | None, columns: Mapping[str, str] | None, *, group: bool = False
+) -> Columns:
+    """Gives the columns that fill a template.
+
+    Raises:
+        JudgeSetupError: A field has no column, or a column no field.
+    """
+    given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
+    ours = {"prompt", "completion", "first", "second", "criteria", "scale"}
+    fields = sorted(template.uses - ours)
+    for field, column in given.items():
+        if field not in fields:
+            raise JudgeSetupError(f"column {column!r}: template {template.name!r} has no field {{{field}}}")
+        if not isinstance(column, str) or not column.isidentifier() or column in _RESERVED:
+            raise JudgeSetupError(f"column {column!r} for {{{field}}}: expected the name of a dataset column")
+    if "reference" in fields and "reference" not in given:
+        raise JudgeSetupError(
+            f"template {template.name!r} needs the right answer: name its dataset column, as reference='answer'"
+        )
+    return Columns({field: given.get(field, field) for field in fields}, "prompt" in template.uses, group)
