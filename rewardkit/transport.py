@@ -56,11 +56,24 @@ def importable(module_name: str) -> bool:
     parts = module_name.split(".")
     spec = None
     for depth in range(len(parts)):
-        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[: depth + 1]), path)
+        spec = _spec_afresh(".".join(parts[: depth + 1]), path)
         if spec is None:
             return module_name in sys.builtin_module_names
         path = list(spec.submodule_search_locations or [])
     return spec is not None and spec.origin == getattr(module, "__file__", spec.origin)
+
+
+def _spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
+    """Gives what a fresh process finds under a module's name: on its path, or by a package installed as editable.
+
+    Such a package adds a finder of its own at the start of every process (``pip install -e``, PEP 660). Other finders
+    are this process's own, as pytest's.
+    """
+    spec = importlib.machinery.PathFinder.find_spec(name, path)
+    if spec is not None:
+        return spec
+    finders = [one for one in sys.meta_path if "editable" in getattr(one, "__module__", type(one).__module__)]
+    return next((found for one in finders if (found := one.find_spec(name, path)) is not None), None)
 
 
 def dumps(thing: Any, reward: Any) -> bytes:
@@ -156,7 +169,8 @@ def own_traceback(fault: BaseException) -> str:
     for part in (report, report.__cause__, report.__context__):
         if part is not None:
             theirs = [frame for frame in part.stack if not frame.filename.startswith(("<frozen", __file__))]
-            part.stack = traceback.StackSummary.from_list(theirs[-4:])
+            # The file's own line comes first, and what it called last.
+            part.stack = traceback.StackSummary.from_list([*theirs[:2], *theirs[2:][-2:]])
     return "".join(report.format()).strip()
 
 

@@ -92,14 +92,18 @@ def _place_holder(schema: Mapping[str, Any]) -> str:
     return '"<one or two sentences>"' if schema.get("type") == "string" else "<a number>"
 
 
+_FENCE_OPENS = re.compile(r"```(?:json)?\Z", re.IGNORECASE)
+
+
 def object_text(text: str, format: Format) -> str:
     """Gives the part of a reply that must be the JSON object.
 
-    ======================  ==========================================================================================
-    ``JSON_SCHEMA``         the whole reply
-    ``JSON_OBJECT``         the whole reply, or what follows the reasoning of a model that ends it with ``</think>``
-    ``TEXT``                the object that ends the reply, closing fence aside; whatever stands before it is not read
-    ======================  ==========================================================================================
+    ====================================  ============================================================================
+    ``JSON_SCHEMA`` and ``JSON_OBJECT``   the whole reply; a code fence around it, and the reasoning of a model that
+                                          ends it with ``</think>``, aside
+    ``TEXT``                              the object that ends the reply, closing fence aside; whatever stands before
+                                          it is not read
+    ====================================  ============================================================================
 
     So a verdict that the model quotes on its way never counts, and of two verdicts only one that ends the text. What
     no parser can tell apart from a verdict is a quotation with which the reply ends.
@@ -108,21 +112,24 @@ def object_text(text: str, format: Format) -> str:
         ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.
     """
     text = text.strip()
-    if format is Format.JSON_SCHEMA or (format is Format.JSON_OBJECT and text.startswith("{")):
+    bare = text.removesuffix("```").rstrip()
+    start = object_start(bare)
+    if format is not Format.TEXT and (start is None or text.startswith("{")):
         if len(text) > LONGEST_OBJECT:
             raise ValueError(f"it is longer than {LONGEST_OBJECT:,} characters")
         return text
-    bare = text.removesuffix("```").rstrip()
-    start = object_start(bare)
     if start is None:
         raise ValueError(f"no JSON object of at most {LONGEST_OBJECT:,} characters ends it")
     before = bare[:start].rstrip()
     if before.startswith("<think>") and "</think>" not in before:
         raise ValueError("the object stands in reasoning that has no </think>")
-    if format is Format.JSON_OBJECT and not (before.endswith("</think>") and len(bare) == len(text)):
-        raise ValueError("there is more than the JSON object")
-    if len(bare) < len(text) and not before.lower().endswith(("```", "```json")):
-        raise ValueError("a closing fence follows the object, and no fence opens before it")
+    if len(bare) < len(text):
+        opened = _FENCE_OPENS.search(before)
+        if opened is None:
+            raise ValueError("a closing fence follows the object, and no fence opens before it")
+        before = before[: opened.start()].rstrip()
+    if format is not Format.TEXT and before and not before.endswith("</think>"):
+        raise ValueError("there is more than the JSON object; format='text' lets words stand before it")
     return bare[start:]
 
 

@@ -165,17 +165,19 @@ class LLMJudge(JudgeReward):
         chosen = chosen_template(template, "rubric" if reference is None else "correctness", pairwise=False)
         if samples != 1:
             asking.setdefault("temperature", _SAMPLING_TEMPERATURE)
-        asked = JudgeModel(model, **asking)
-        _check_samples(samples, asked)
+        rubric = Rubric(_criteria(criteria, chosen), scale)
+        filling = filled_by(chosen, reference, columns)
+        _check_samples(samples, asking.get("temperature", 0.0))
+        asked = JudgeModel.of(model, asking)  # last, for it looks for a key
         grading = Grading(
             name=name,
             model=asked,
             template=chosen,
-            columns=filled_by(chosen, reference, columns),
+            columns=filling,
             prefilter=prefilter,
             max_chars=max_chars,
             reason_chars=reason_chars,
-            rubric=Rubric(_criteria(criteria, chosen), scale),
+            rubric=rubric,
             samples=samples,
             likelihoods=likelihoods,
         )
@@ -198,11 +200,11 @@ def _criteria(given: Sequence[Criterion] | None, template: Template) -> Sequence
     return template.criteria
 
 
-def _check_samples(samples: int, asked: JudgeModel) -> None:
+def _check_samples(samples: int, temperature: float | None) -> None:
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
         raise JudgeSetupError(f"samples={samples!r}: expected a whole number, 1 or more")
-    if samples > 1 and not asked.can_vary:
+    if samples > 1 and temperature == 0:
         raise JudgeSetupError(
-            f"samples={samples} at temperature={asked.temperature} are one answer {samples} times; "
+            f"samples={samples} at temperature={temperature} are one answer {samples} times; "
             f"set temperature={_SAMPLING_TEMPERATURE}"
         )

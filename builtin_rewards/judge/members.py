@@ -52,7 +52,7 @@ def checked_members(owner: str, members: Iterable[Any], fewest: int) -> tuple[Re
     """
     listed = tuple(members)
     if len(listed) < fewest:
-        raise JudgeSetupError(f"{owner} needs at least {fewest} of them, got {len(listed)}")
+        raise JudgeSetupError(f"{owner} is made of at least {fewest} rewards, got {len(listed)}")
     for member in listed:
         if isinstance(member, Composite):
             raise JudgeSetupError(f"{owner}: {member.name!r} is a composition; write it as a reward of its own")

@@ -25,6 +25,7 @@ from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Format, Negotiator, format_instruction, response_format
 from builtin_rewards.judge.prices import Price, PriceTable
+from builtin_rewards.judge.prompt import near_names
 
 T = TypeVar("T")
 
@@ -33,6 +34,15 @@ _GRACE_S = 0.25
 _TOP_LOGPROBS = 20
 """The most that OpenAI's API gives (chat completions, ``top_logprobs``)."""
 _SET_BY_US = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream"})
+
+
+_OTHER_NAMES = {
+    "api_key": "the key is read from the environment variable that key_env names, and is never a setting",
+    "timeout": "the deadline of a judgement is deadline_s",
+    "timeout_s": "the deadline of a judgement is deadline_s; that of a call is changed by .with_options(timeout_s=...)",
+    "n": "several samples of each judgement are samples",
+    "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
+}
 
 
 class Asking(TypedDict, total=False):
@@ -141,14 +151,28 @@ class JudgeModel:
         _check_options(self.options)
         if self.format is not None and self.format not in tuple(Format):
             raise JudgeSetupError(f"format={self.format!r}: expected one of {', '.join(Format)}, or None to find out")
-        server = (
-            None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=self.deadline_s)
-        )
-        object.__setattr__(self, "_server", server)
         object.__setattr__(self, "options", dict(self.options))
         object.__setattr__(self, "_prices", PriceTable(self.prices))
         if self.budget is not None:
             self.budget.check(self.model, self._prices)
+        server = (
+            None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=self.deadline_s)
+        )
+        object.__setattr__(self, "_server", server)
+
+    @classmethod
+    def of(cls, model: str, asking: Asking) -> JudgeModel:
+        """Gives the model for the settings of a judge.
+
+        Raises:
+            JudgeSetupError: There is no such setting, or one makes no sense.
+        """
+        known = Asking.__annotations__
+        for name in asking:
+            if name not in known:
+                hint = _OTHER_NAMES.get(name) or near_names(name, known)
+                raise JudgeSetupError(f"a judge has no setting {name!r}; {hint}")
+        return cls(model, **asking)
 
     @property
     def where(self) -> str:
@@ -159,11 +183,6 @@ class JudgeModel:
     def identity(self) -> tuple[object, ...]:
         """What its replies depend on."""
         return self.model, self.where, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
-
-    @property
-    def can_vary(self) -> bool:
-        """Whether several samples of one question can differ."""
-        return self.temperature is None or self.temperature > 0
 
     def request(self, question: Question, format: Format) -> Request:
         """Gives the request that asks a question in a format."""
@@ -216,6 +235,10 @@ def _check_kinds(model: JudgeModel) -> None:
         value = getattr(model, setting)
         if not isinstance(value, kind) and not (value is None and "None" in example):
             raise JudgeSetupError(f"{setting}={value!r}: expected a {kind.__name__}, such as {example}")
+    if model.client is not None and not hasattr(getattr(model.client, "chat", None), "completions"):
+        raise JudgeSetupError(
+            f"client={model.client!r}: expected an object with client.chat.completions.create; an address is base_url"
+        )
 
 
 def _check_numbers(temperature: float | None, max_tokens: int | None, deadline_s: float) -> None:

@@ -220,12 +220,13 @@ class PairwiseJudge(JudgeReward):
             if value not in known:
                 raise JudgeSetupError(f"{setting}={value!r}: expected one of {', '.join(known)}")
         chosen = chosen_template(template, "preference", pairwise=True)
-        asked = JudgeModel(model, **asking)
+        filling = filled_by(chosen, reference, columns, group=True)
+        asked = JudgeModel.of(model, asking)  # last, for it looks for a key
         comparing = Comparing(
             name=name,
             model=asked,
             template=chosen,
-            columns=filled_by(chosen, reference, columns, group=True),
+            columns=filling,
             prefilter=prefilter,
             max_chars=max_chars,
             reason_chars=reason_chars,

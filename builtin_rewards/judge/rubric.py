@@ -198,7 +198,9 @@ def _checked_scale(given: tuple[int, int]) -> Scale:
     if not isinstance(given, tuple | list) or len(given) != 2 or any(type(end) is not int for end in given):
         raise JudgeSetupError(f"scale={given!r} is not two whole numbers; write the lowest and highest, as (1, 5)")
     scale = Scale(*given)
-    if scale.low >= scale.high:
+    if scale.low == scale.high:
+        raise JudgeSetupError(f"scale={given!r} has one grade; give the worst and the best, as (1, 5)")
+    if scale.low > scale.high:
         raise JudgeSetupError(f"scale={given!r} is upside down; the worst grade comes first, the best last, as (1, 5)")
     if len(scale.grades) > _MOST_STEPS:
         raise JudgeSetupError(

@@ -58,7 +58,7 @@ _NOT_REACHED = frozenset(
 """Transport errors that are raised before a request is out."""
 
 _HELP = {
-    Fault.CONNECTION: "check that the server runs, that base_url is right, and raise read_timeout_s if it is slow",
+    Fault.CONNECTION: "check that the server runs, that base_url is right, and raise deadline_s if it is slow",
     Fault.RATE_LIMIT: "allow fewer requests at once or a minute",
     Fault.SERVER_ERROR: "the fault is the server's; a fallback keeps the run going",
     Fault.QUOTA: "raise the account's limit, or give the judge a fallback",

@@ -324,13 +324,13 @@ def grouped(completions: list[str]) -> list[float]:
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "no link": (lambda: judge(5).fallback(), "a fallback needs at least 2 of them, got 1"),
+    "no link": (lambda: judge(5).fallback(), "a fallback is made of at least 2 rewards, got 1"),
     "plain function": (lambda: judge(5).fallback(len), "is no reward; decorate the function with @reward"),
     "group reward": (lambda: judge(5).fallback(grouped), "'grouped' scores groups"),
     "pairwise": (lambda: judge(5).fallback(_pairs()), "'preference' scores groups"),
     "composition": (lambda: judge(5).fallback(0.5 * exact + 0.5 * near), "is a composition"),
     "same name": (lambda: judge(5).fallback(judge(4)), r"two are named 'judge'; rename one with \.with_options"),
-    "nothing": (lambda: Fallback([]), "a fallback needs at least 2 of them, got 0"),
+    "nothing": (lambda: Fallback([]), "a fallback is made of at least 2 rewards, got 0"),
 }
 
 

@@ -237,7 +237,7 @@ def grouped(completions: list[str]) -> list[float]:
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "one juror": (lambda: jury((5,)), "a jury needs at least 2 of them, got 1"),
+    "one juror": (lambda: jury((5,)), "a jury is made of at least 2 rewards, got 1"),
     "same name": (lambda: Jury([judge(5, "a"), judge(5, "a")]), "two are named 'a'; rename one"),
     "group reward": (lambda: Jury([judge(5, "a"), grouped]), "'grouped' scores groups"),
     "plain function": (lambda: Jury([judge(5, "a"), len]), "is no reward; decorate"),

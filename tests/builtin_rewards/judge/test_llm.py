@@ -554,7 +554,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "criterion twice": ({"criteria": [CORRECT, CORRECT]}, r"criteria: \['correct'\] are named twice"),
     "criterion as text": ({"criteria": ["correct"]}, "criteria: 'correct' is no Criterion; write Criterion"),
     "scale upside down": ({"scale": (5, 1)}, r"scale=\(5, 1\) is upside down; the worst grade comes first"),
-    "scale of one": ({"scale": (1, 1)}, r"scale=\(1, 1\) is upside down"),
+    "scale of one": ({"scale": (1, 1)}, r"scale=\(1, 1\) has one grade"),
     "scale of fractions": ({"scale": (0, 0.5)}, r"scale=\(0, 0.5\) is not two whole numbers"),
     "same answer several times": ({"samples": 3, "temperature": 0}, "samples=3 .* set temperature=0.7"),
     "no samples": ({"samples": 0}, "samples=0: expected a whole number, 1 or more"),
@@ -594,9 +594,11 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
 
 
 def test_an_option_that_there_is_none_of_is_refused() -> None:
-    """As with any call in Python; the error names it."""
-    with pytest.raises(TypeError, match="temprature"):
+    """The error names it, and what it may have been."""
+    with pytest.raises(JudgeSetupError, match="'temprature'; did you mean 'temperature'"):
         judge(temprature=0.5)
+    with pytest.raises(JudgeSetupError, match="'api_key'; the key is read from the environment variable"):
+        judge(api_key="x")
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_odd_grades_are_no_score(grades: dict[str, Any], fault: Fault) -> None:
         (lambda: Criterion("correct", "d", math.inf), "weight=inf"),
         (lambda: Criterion("correct", "d", "2"), "weight='2'"),
         (lambda: Rubric([CORRECT], (5, 1)), "upside down"),
-        (lambda: Rubric([CORRECT], (3, 3)), "upside down"),
+        (lambda: Rubric([CORRECT], (3, 3)), "has one grade"),
         (lambda: Rubric([CORRECT], (0, 0.5)), "whole numbers"),
         (lambda: Rubric([CORRECT], (False, True)), "whole numbers"),
         (lambda: Rubric([CORRECT], 5), "whole numbers"),

@@ -81,7 +81,7 @@ def test_a_verdict_quoted_on_the_way_never_wins(format: Format, text: str) -> No
         (Reply("The answer is right: 5/5", "m"), Fault.UNREADABLE),
         (Reply(GOOD[:-5], "m"), Fault.UNREADABLE),
         (Reply(GOOD + OTHER, "m"), Fault.UNREADABLE),
-        (Reply(f"```json\n{GOOD}\n```", "m"), Fault.UNREADABLE),
+        (Reply(f"so: ```json\n{GOOD}\n```", "m"), Fault.UNREADABLE),
         (Reply(GOOD.replace("4", "NaN"), "m"), Fault.UNREADABLE),
         (Reply(GOOD.replace("4", "Infinity"), "m"), Fault.UNREADABLE),
         (Reply(GOOD.replace('"score": 4', '"score": 4, "score": 5'), "m"), Fault.UNREADABLE),
