@@ -33,7 +33,7 @@ _GRACE_S = 0.25
 """Seconds after which a deadline is seen to from here; the endpoint's own, whose message says more, comes first."""
 _TOP_LOGPROBS = 20
 """The most that OpenAI's API gives (chat completions, ``top_logprobs``)."""
-_SET_BY_US = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream"})
+_SET_BY_US = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
 
 
 _OTHER_NAMES = {

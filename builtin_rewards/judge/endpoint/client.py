@@ -202,14 +202,13 @@ async def _ask(client: StandIn, request: Request) -> Any:
 async def _send(client: AsyncOpenAI, request: Request) -> Any:
     """Sends a request and gives the response's JSON, or its text where it is none.
 
-    Messages go as ``extra_body``, which is sent as it is, and the response comes raw: the library's walks over the
-    types of both take 2.3 ms of 4.3 ms a request, as long as the loop can do nothing else.
+    Everything goes as ``extra_body``, which is sent as it is, and the response comes raw: the library's walks over the
+    types of both take as long as the rest of a request, while the loop can do nothing else.
     """
     options = dict(request.options)
-    body = {**(options.pop("extra_body", None) or {}), "messages": [dict(message) for message in request.messages]}
-    raw = await client.chat.completions.with_raw_response.create(
-        model=request.model, messages=[], extra_body=body, **options
-    )
+    body = {**(options.pop("extra_body", None) or {}), **options}
+    body["messages"] = [dict(message) for message in request.messages]
+    raw = await client.chat.completions.with_raw_response.create(model=request.model, messages=[], extra_body=body)
     try:
         return raw.http_response.json()
     except ValueError:
