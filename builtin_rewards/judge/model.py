@@ -22,6 +22,7 @@ from builtin_rewards.judge.endpoint.endpoint import Endpoint, Load, Spender
 from builtin_rewards.judge.endpoint.merge import Merger
 from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Format, Negotiator, format_instruction, response_format
 from builtin_rewards.judge.prices import Price, PriceTable
@@ -61,6 +62,7 @@ class Asking(TypedDict, total=False):
     prices: Mapping[str, Price]
     cache: JudgeCache | None
     client: StandIn | None
+    verify: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ class JudgeModel:
         prices: USD per million tokens, by model, for costs and for a cap in USD.
         cache: Replies kept on disk; ``None`` for none.
         client: What is asked in a server's place, such as :class:`rewardkit.testing.FakeJudge`, in tests.
+        verify: Whether the server is asked now if it has the model and takes the key. One that is not there is no
+            error.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.
@@ -140,6 +144,7 @@ class JudgeModel:
     prices: Mapping[str, Price] = field(default_factory=dict)
     cache: JudgeCache | None = None
     client: StandIn | None = None
+    verify: bool = True
     _server: Server | None = field(init=False, repr=False)
     _prices: PriceTable = field(init=False, repr=False)
 
@@ -159,6 +164,8 @@ class JudgeModel:
             None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=self.deadline_s)
         )
         object.__setattr__(self, "_server", server)
+        if self.verify and server is not None:
+            verify(server, self.model)
 
     @classmethod
     def of(cls, model: str, asking: Asking) -> JudgeModel:

@@ -161,6 +161,7 @@ class _Serving:
     """The server's side: the script, what was seen, and the connections."""
 
     script: Callable[[int, Mapping[str, Any], Mapping[str, str]], Action]
+    models: Callable[[Mapping[str, str]], Action] | None = None
     seen: list[Seen] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -182,6 +183,9 @@ class _Serving:
         first, *lines = head[:-4].split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
+        if first.startswith("GET "):  # the list of models, which a judge asks for when it is made; not counted
+            action = self.models(headers) if self.models is not None else status(404)
+            return await self._act(action, reader, writer)
         body = json.loads(raw) if raw else {}
         number = len(self.seen)
         self.seen.append(Seen(number, first.split()[1], body, "authorization" in headers, list(headers)))
@@ -231,10 +235,17 @@ class FaultServer:
         port: Where to listen; 0 for any free port. One that was stopped can be started again at its port.
     """
 
-    def __init__(self, script: Script, *, process: bool = False, port: int = 0) -> None:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        process: bool = False,
+        port: int = 0,
+        models: Callable[[Mapping[str, str]], Action] | None = None,
+    ) -> None:
         self.script = script
         self.port = port
-        self._side: _Thread | _Process = _Process(script) if process else _Thread(script)
+        self._side: _Thread | _Process = _Process(script) if process else _Thread(script, models)
 
     @property
     def url(self) -> str:
@@ -276,8 +287,8 @@ def _as_function(script: Script) -> Callable[..., Action]:
 
 
 class _Thread:
-    def __init__(self, script: Script) -> None:
-        self.serving = _Serving(_as_function(script))
+    def __init__(self, script: Script, models: Callable[[Mapping[str, str]], Action] | None) -> None:
+        self.serving = _Serving(_as_function(script), models)
         self.thread: threading.Thread | None = None
 
     @property

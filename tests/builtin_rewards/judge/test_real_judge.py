@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.judge import Budget, Criterion, JudgeCache, LLMJudge, Load, PairwiseJudge, Price
+from builtin_rewards.judge import Budget, Criterion, JudgeCache, JudgeSetupError, LLMJudge, Load, PairwiseJudge, Price
 from builtin_rewards.judge.local import LocalJudgeServer
 from builtin_rewards.matching import exact_match
 from rewardkit import Cause, Rollout, Runtime, Status
@@ -83,7 +83,10 @@ def test_a_real_model_compares(real_judge: LocalJudgeServer) -> None:
 def test_what_the_real_server_rejects_goes_to_the_fallback(real_judge: LocalJudgeServer) -> None:
     """A prompt beyond the model's context and an unknown model are failures with a cause, and the next link answers."""
     long = [Rollout("What is 2+2?", "four " * 20_000, {"answer": "4"})]
-    other = LLMJudge("gpt-none", base_url=real_judge.base_url, template="helpfulness", name="other", **SLOW)  # type: ignore[arg-type]
+    made = {"base_url": real_judge.base_url, "template": "helpfulness", "name": "other", **SLOW}
+    with pytest.raises(JudgeSetupError, match=f"has no model 'gpt-none'; there are {real_judge.model}"):
+        LLMJudge("gpt-none", **made)  # type: ignore[arg-type]  # settings of any kind
+    other = LLMJudge("gpt-none", verify=False, **made)  # type: ignore[arg-type]  # settings of any kind
     chain = judge_of(real_judge).fallback(exact_match, name="chain")
     with Runtime([judge_of(real_judge), other, chain], workers=1, max_infrastructure_rate=1) as runtime:
         batch = runtime.score(long)

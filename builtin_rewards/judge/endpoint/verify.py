@@ -1,0 +1,71 @@
+"""Whether a server knows a model and a key, asked once when a judge is made.
+
+A run that would fail at its first judgement fails before it begins. A server that is not there, or has no list of its
+models, proves nothing: that is for tries, breakers and fallbacks to bear.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+
+from builtin_rewards.judge.endpoint.client import NO_KEY, Server
+from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.prompt import near_names
+
+_TIMEOUT_S = 3.0
+_MOST_BYTES = 10_000_000
+_OFF = "verify=False leaves this check out"
+
+
+@functools.lru_cache(maxsize=256)
+def verify(server: Server, model: str) -> None:
+    """Asks the server for its models.
+
+    Raises:
+        JudgeSetupError: It refuses the key, or lists models and this one is not among them.
+    """
+    try:
+        listed = _models(server)
+    except urllib.error.HTTPError as refusal:
+        refusal.close()
+        if refusal.code == 401:
+            raise JudgeSetupError(
+                f"{server.name} refuses the key in the environment variable {server.key_env}; {_OFF}"
+            ) from None
+        return
+    except (OSError, ValueError, http.client.HTTPException):
+        return
+    if listed and not any(_is(model, name) for name in listed):
+        raise JudgeSetupError(f"{server.name} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {_OFF}")
+
+
+def _models(server: Server) -> set[str]:
+    """Gives the models that a server lists; none where its list cannot be read."""
+    headers = {
+        **dict(server.headers),
+        "Authorization": f"Bearer {os.environ.get(server.key_env, '').strip() or NO_KEY}",
+    }
+    request = urllib.request.Request(f"{server.name}/models", headers=headers)  # noqa: S310 - checked: http or https
+    handlers = [urllib.request.ProxyHandler({})] if server.on_loopback else []
+    with urllib.request.build_opener(*handlers, _NoRedirect).open(request, timeout=_TIMEOUT_S) as response:
+        answer = json.loads(response.read(_MOST_BYTES))
+    data = answer.get("data") if isinstance(answer, dict) else None
+    entries = data if isinstance(data, list) else []
+    return {entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)}
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The key goes to no other host than the one that was named."""
+
+    def redirect_request(self, *arguments: object) -> None:
+        """Follow nothing."""
+
+
+def _is(model: str, listed: str) -> bool:
+    """Whether a model that is asked for may be a listed one: itself, a tag or date of it, or it in a folder."""
+    return listed == model or listed.endswith(f"/{model}") or listed.startswith((f"{model}:", f"{model}-", f"{model}@"))

@@ -1,0 +1,82 @@
+"""What is told of a model, a key and an address when a judge is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from builtin_rewards.judge import JudgeSetupError, LLMJudge
+from builtin_rewards.judge.endpoint import verify as verifying
+
+Serve = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> None:
+    """A port may be another server's in the next test."""
+    verifying.verify.cache_clear()
+
+
+def make(url: str, model: str = "gpt-x", **settings: Any) -> LLMJudge:
+    """A judge on a server."""
+    return LLMJudge(model, template="helpfulness", base_url=url, **settings)
+
+
+def listing(faults: ModuleType, *names: str) -> Callable[[Mapping[str, str]], Any]:
+    """Answers with a list of models."""
+    return lambda headers: faults.completion({"object": "list", "data": [{"id": name} for name in names]})
+
+
+@pytest.mark.parametrize("listed", ["gpt-x", "gpt-x:latest", "gpt-x-2026-03-01", "openai/gpt-x"])
+def test_a_model_that_the_server_has_is_taken(serve: Serve, faults: ModuleType, canary: str, listed: str) -> None:
+    """Itself, a tag or a date of it, or it in a folder; no judgement is asked for that."""
+    server = serve([faults.ok()], models=listing(faults, "other", listed))
+    make(server.url)
+    assert [] == server.seen
+
+
+def test_a_model_that_the_server_has_not_is_refused(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """The error names those that are like it, and how to leave the check out."""
+    server = serve([faults.ok()], models=listing(faults, "gpt-y", "tiny"))
+    with pytest.raises(JudgeSetupError, match=r"has no model 'gpt-x'; did you mean 'gpt-y'\?; verify=False leaves"):
+        make(server.url)
+    make(server.url, verify=False)
+
+
+def test_a_key_that_the_server_refuses_is_told(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """By the variable's name, and not by the key, which the server was sent."""
+    sent: list[str] = []
+
+    def models(headers: Mapping[str, str]) -> Any:
+        sent.append(headers["authorization"])
+        return faults.status(401)
+
+    with pytest.raises(JudgeSetupError, match="refuses the key in the environment variable OPENAI_API_KEY") as caught:
+        make(serve([faults.ok()], models=models).url)
+    assert [f"Bearer {canary}"] == sent
+    assert canary not in f"{caught.value!r} {caught.value.__context__!r} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda faults: faults.status(404),
+        lambda faults: faults.status(500),
+        lambda faults: faults.html(),
+        lambda faults: faults.truncated_json(),
+        lambda faults: faults.completion({"data": None}),
+        lambda faults: faults.completion({"data": [{"name": "x"}, 3]}),
+    ],
+    ids=["none", "broken", "page", "cut", "null", "odd"],
+)
+def test_a_server_without_a_list_proves_nothing(serve: Serve, faults: ModuleType, canary: str, action: Any) -> None:
+    """Faults of a server are for tries and fallbacks to bear."""
+    make(serve([faults.ok()], models=lambda headers: action(faults)).url)
+
+
+def test_a_server_that_is_not_there_proves_nothing(canary: str) -> None:
+    """It may come later."""
+    make("http://127.0.0.1:9/v1")
