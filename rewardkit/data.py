@@ -138,7 +138,9 @@ def _text(path: Path, row: Row, key: str) -> str | list[dict[str, Any]]:
     value = row.values[key]
     if isinstance(value, str):
         return value
-    if not isinstance(value, list) or not value:
+    if value == []:
+        _refuse(path, row.line, f"{key!r}: expected a string or a list of messages; an empty list holds no message")
+    if not isinstance(value, list):
         _refuse(path, row.line, f"{key!r}: expected a string or a list of messages, got {_shown(json.dumps(value))}")
     for message in value:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):

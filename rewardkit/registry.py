@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ RewardLike: TypeAlias = Composable | Callable[..., Any] | str
 
 ENTRY_POINTS = "rewardkit.rewards"
 """The entry-point group under which packages offer rewards by name."""
+
+_CALL = re.compile(r"(?:(?P<place>[^()]+):)?(?P<name>[^\W\d]\w*)(?P<call>\(.*\))", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ def resolve_all(reference: str) -> list[Composable]:
     Raises:
         RewardLoadError: The reference leads nowhere; near names are offered.
     """
+    _refuse_settings(reference)
     place, _, name = reference.rpartition(":") if ":" in reference else (reference, "", "")
     if not place:
         raise RewardLoadError(f"{reference!r}: expected file.py, file.py:name, module:name or a built-in's name")
@@ -83,6 +87,23 @@ def resolve_all(reference: str) -> list[Composable]:
     if not rewards:
         raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward")
     return rewards
+
+
+def _refuse_settings(reference: str) -> None:
+    """Raise where a reference calls a reward, as ``length_between(2, 5)``: only Python can."""
+    call = _CALL.fullmatch(reference)
+    if call is None:
+        return
+    name = call["name"]
+    offered = entry_points().get(name) if call["place"] is None else None
+    module = call["place"] or (offered.module if offered is not None else "my_module")
+    module = Path(module).stem if module.endswith(".py") else module
+    raise RewardLoadError(
+        f"{reference!r}: a reference takes no settings; give them in a Python file, such as my_rewards.py:\n"
+        f"    from {module} import {name}\n"
+        f"    mine = {name}{call['call']}\n"
+        "and refer to my_rewards.py:mine"
+    )
 
 
 def entry_points() -> dict[str, EntryPoint]:
@@ -168,10 +189,15 @@ def resolve_set(rewards: Any) -> RewardSet:
         for reward in resolve_all(like) if isinstance(like, str) else [resolve(like)]:
             if reward.name in named:
                 raise RewardDefinitionError(
-                    f"two rewards are named {reward.name!r}; give one another name: @reward(name=...)"
+                    f"two rewards are named {reward.name!r}; give one another name: @reward(name=...) where it is "
+                    f"defined, {_renamed(reward)} where it is not yours"
                 )
             named[reward.name] = reward
     return RewardSet(named)
+
+
+def _renamed(reward: Composable) -> str:
+    return ".named(...)" if isinstance(reward, Composite) else ".with_options(name=...)"
 
 
 def _as_named(reward: Composable, name: str) -> Composable:

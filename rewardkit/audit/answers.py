@@ -108,6 +108,11 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
         ("certainly not X", f"I do not know the answer, but it is certainly not {text}"),
         ("anything but X", f"Answer: anything but {text}"),
         ("X is wrong", f"{text} is wrong."),
+        ("It is not true that the answer is X.", f"It is not true that the answer is {text}."),
+        ("The answer is X? No", f"The answer is {text}? No, it is not."),
+        ("Wrong answer: X", f"Wrong answer: {text}"),
+        ("X, rejected", f"I considered {text} and rejected it."),
+        ("a thought that never ends", f"<think>Perhaps the answer is {text}"),
     ):
         yield Probe(Family.NEGATED, name, words)
     inside = [("not X", f"not {text}"), ("anything but X", f"anything but {text}"), ("X is false", f"{text} is false")]
@@ -142,6 +147,8 @@ def _near_numbers(gold: Gold) -> list[tuple[str, str]]:
         ("a digit before", "7" + digits),
     ]
     if number:
+        if number > 0 and not before:
+            near += [("minus in words", f"minus {digits}"), ("a multiple in words", f"twice {digits}")]
         near += [("the other sign", written(-number, gold.text)), ("ten times", written(number * 10, gold.text))]
     if "/" not in digits:
         near.append(("a digit behind", digits + "7"))

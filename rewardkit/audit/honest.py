@@ -63,6 +63,7 @@ FRAMES = (
     Frame("#### X", f"{_THOUGHT}\n#### ", ""),
     Frame("bold", "**", "**"),
     Frame("bold label", "**Answer:** ", ""),
+    Frame("bold in a sentence", "The answer is **", "**."),
     Frame("$X$", "$", "$"),
     Frame("code fence", "```\n", "\n```"),
 )
@@ -125,6 +126,8 @@ def _spellings(gold: Gold) -> list[tuple[str, str]]:
         found += [("full stop", f"{text}."), ("bold", f"**{text}**")]
     if gold.shape is Shape.NUMBER and gold.number is not None:
         found.append(("in dollars", f"${text}$"))
+        if gold.unit == ("", ""):
+            found += [("bold, then a unit", f"**{text}** dollars"), ("bold dollars", f"**${text}** per day")]
         if gold.number.denominator == 1:
             whole = gold.number.numerator
             found.append(("decimal point", f"{whole}.0"))

@@ -42,23 +42,29 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
 
 
 def _table(audit: Audit) -> Table:
-    """Gives the table of the families that apply, and of those on which calls were slow or crashed."""
+    """Gives the table of the families that were tried: a number where something was judged, a dash where not."""
     shown = table("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
     for column in shown.columns[1:]:
         column.justify = "right"
     for family, one in audit.families.items():
-        if one.not_applicable is not None and not one.slow and not one.crashed:
+        if not one.tried:
             continue
-        counts = [one.accepted, one.refused, one.slow, one.crashed]
-        cells = [Text(f"{len(found):,}", style="red") if found else Text("-") for found in counts]
-        if one.not_applicable is not None:
-            cells[:2] = [Text(""), Text("")]
+        forms = family is Family.FORMS
+        accepted = one.accepted if one.judged and not forms else None
+        refused = one.refused if one.judged and forms else None
+        cells = [_count(found) for found in (accepted, refused, one.slow, one.crashed)]
         shown.add_row(Text(str(family), style="bold"), f"{one.tried:,}", *cells)
     return shown
 
 
+def _count(found: Sequence[Example] | None) -> Text:
+    if found is None:
+        return Text("-", style="dim")
+    return Text(f"{len(found):,}", style="red" if found else "")
+
+
 def _print_not_applicable(audit: Audit, console: Console) -> None:
-    """Print which families were not judged, and why; their completions were tried for slow and crashed calls."""
+    """Print which families were not judged, and why; what was tried counts for slow and crashed calls only."""
     reasons: dict[str, list[str]] = {}
     for family, one in audit.families.items():
         if one.not_applicable is not None:
@@ -136,6 +142,9 @@ def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
         f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})",
         f"{audit.failed:,} slow or crashed (at most {limits['failed']:,})",
     ]
+    if not any(one.judged for one in audit.families.values()):
+        tried = sum(one.tried for one in audit.families.values())
+        said = [f"{tried:,} completions tried for slow and crashed calls only, none judged", said[-1]]
     if audit.findings:
         said.append(f"{len(audit.findings)} {'finding' if len(audit.findings) == 1 else 'findings'}")
     return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rewardkit.types import Outcome
 
 _SHOWN = 10
+_SHOWN_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Checked:
         p50_s: Median seconds of a call; ``None`` where none was made.
         max_s: Seconds of the slowest.
         timeout_s: Its deadline.
+        warnings: What is no failure of a row and makes the reward useless all the same, or surprising.
     """
 
     reward: str
@@ -56,6 +58,7 @@ class Checked:
     scores: dict[int, float | None] = field(default_factory=dict)
     p50_s: float | None = None
     max_s: float | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 def check_command(
@@ -84,7 +87,8 @@ def check_command(
     """Check that every row of your data suits every one of REWARDS, before you train.
 
     Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
-    if the data has them, and the time of a call is shown beside the reward's timeout. Exit code 1 if a row fails.
+    if the data has them, and the time of a call is shown beside the reward's timeout. Exit code 1 if a row fails;
+    a warning, such as that a reward skipped every right answer, does not change it.
 
     Example: [bold]rewardkit check my_rewards.py --data rows.jsonl[/]
     """
@@ -113,6 +117,11 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
 
     checked = Checked(reward.name, len(lines), reward.options.timeout_s)
     columns = [p for p in reward.spec.parameters if p.column]
+    for name in unannotated(reward):
+        kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
+        if kinds:
+            said = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
+            checked.warnings.append(f"{said}; annotate the parameter")
     for row in lines:
         for parameter in columns:
             if parameter.name not in row.values:
@@ -125,6 +134,11 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
             except ColumnValueError as wrong:
                 checked.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
     return checked
+
+
+def unannotated(reward: Reward[..., Any]) -> list[str]:
+    """Gives the columns that a reward takes without saying of what type."""
+    return [p.name for p in reward.spec.parameters if p.column and p.name not in reward.spec.hints]
 
 
 def _score(
@@ -178,8 +192,21 @@ def _take(checked: Checked, lines: Sequence[int], outcomes: Sequence[Outcome]) -
             checked.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
         else:
             checked.scores[line] = outcome.score
+    reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
+    if reasons and len(reasons) == len(outcomes):
+        checked.warnings.append(_all_skipped(reasons))
     checked.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     checked.max_s = max(outcome.duration_s for outcome in outcomes)
+
+
+def _all_skipped(reasons: Sequence[str | None]) -> str:
+    """Says that a reward applied to none of the rows, with the reason that it gave most often."""
+    from collections import Counter
+
+    given = Counter(reason for reason in reasons if reason)
+    why = f", mostly because: {given.most_common(1)[0][0]}" if given else ""
+    what = "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
+    return f"{what} skipped: the reward does not seem to apply to this data{why}"
 
 
 def _ready(checked: Checked) -> dict[str, Any]:
@@ -215,7 +242,30 @@ def _print(checked: Sequence[Checked]) -> None:
         )
     console.print(shown)
     for one in checked:
-        for misfit in one.misfits[:_SHOWN]:
-            console.print(Text.assemble((f"{one.reward} ", "bold"), f"line {misfit.line}: {plain(misfit.error)}"))
-        if len(one.misfits) > _SHOWN:
-            console.print(Text(f"{one.reward}: and {len(one.misfits) - _SHOWN:,} more; --json lists all", style="dim"))
+        for said in one.warnings:
+            console.print(
+                Text.assemble((f"{one.reward} ", "bold"), ("warning: ", "yellow"), plain(said)), soft_wrap=True
+            )
+        gathered = _gathered(one.misfits)
+        for misfits in gathered[:_SHOWN]:
+            console.print(Text.assemble((f"{one.reward} ", "bold"), plain(_told(misfits))), soft_wrap=True)
+        if len(gathered) > _SHOWN or len(gathered) < len(one.misfits):
+            console.print(Text(f"{one.reward}: --json lists all {len(one.misfits):,}", style="dim"))
+
+
+def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:
+    """Gives the misfits of each column together; where a reference was not scored, those of one error."""
+    found: dict[tuple[str | None, str], list[Misfit]] = {}
+    for one in misfits:
+        found.setdefault((one.column, "" if one.column is not None else one.error), []).append(one)
+    return list(found.values())
+
+
+def _told(misfits: Sequence[Misfit]) -> str:
+    """Says in one line what is wrong with a column: its rows and the first error."""
+    first = misfits[0]
+    if len(misfits) == 1:
+        return f"line {first.line}: {first.error}"
+    lines = ", ".join(str(one.line) for one in misfits[:_SHOWN_LINES]) + (", …" if len(misfits) > _SHOWN_LINES else "")
+    others = "" if all(one.error == first.error for one in misfits) else ", the first"
+    return f"{len(misfits):,} rows (line {lines}){others}: {first.error}"

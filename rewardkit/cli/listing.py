@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def list_command(
     rewards: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
-            help="file.py, file.py:name, module or module:name, comma-separated, or a YAML file; "
-            "without it, what installed packages offer.",
+            help="NAME, file.py, file.py:name, module or module:name, several comma-separated or one by one, "
+            "or a YAML file; without it, what installed packages offer.",
             metavar="REWARDS",
             show_default=False,
         ),
@@ -25,46 +28,79 @@ def list_command(
 ) -> None:
     """Show rewards: name, kind, the columns they need, and what they say of themselves.
 
-    A column in brackets is optional: the reward has a default for it. Without REWARDS each has one line.
+    A reward that is named is shown whole, with its score range, columns, settings and description; the rewards of a
+    file or module in a table. A column in brackets is optional: the reward has a default for it. Without REWARDS
+    each has one line.
 
-    Examples: [bold]rewardkit list[/], [bold]rewardkit list my_rewards.py --json[/]
+    Examples: [bold]rewardkit list math_answer[/], [bold]rewardkit list my_rewards.py --json[/]
     """
-    described = _installed() if rewards is None else _named(rewards)
+    groups = [_named(references) for references in _parts(rewards)] if rewards else [_installed()]
+    described = [one for group in groups for one in group]
     if as_json:
         import json
 
         typer.echo(json.dumps(described, ensure_ascii=False, indent=2))
+    elif rewards:
+        _print_groups(groups)
     elif described:
-        _print_table(described) if rewards is not None else _print_lines(described)
+        _print_lines(described)
     else:
         typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
 
 
 def describe(reward: Composable) -> dict[str, Any]:
-    """Gives a reward's name, kind, columns and first docstring line, ready for JSON."""
+    """Gives what a reward says of itself, ready for JSON; of a composition, what its parts need."""
     if isinstance(reward, Composite):
         leaves = reward.leaves
-        kind, doc = "composition", f"made of {', '.join(leaf.name for leaf in leaves)}"
+        kind, text = "composition", f"made of {', '.join(leaf.name for leaf in leaves)}"
+        score_range = None
     else:
         assert isinstance(reward, Reward)
         leaves = (reward,)
         kind = f"async {reward.spec.kind}" if reward.spec.is_async else str(reward.spec.kind)
-        doc = (inspect.getdoc(reward.spec.function) or "").partition("\n")[0]
+        text = inspect.getdoc(reward.spec.function) or ""
+        score_range = reward.options.score_range
     required = dict.fromkeys(column for leaf in leaves for column in leaf.spec.required_columns)
-    named = dict.fromkeys(p.name for leaf in leaves for p in leaf.spec.parameters if p.column)
+    types = {p.name: p.coercer.expected for leaf in leaves for p in leaf.spec.parameters if p.coercer is not None}
     return {
         "name": reward.name,
         "kind": kind,
         "columns": list(required),
-        "optional_columns": [column for column in named if column not in required],
-        "doc": doc,
+        "optional_columns": [column for column in types if column not in required],
+        "doc": text.partition("\n")[0],
+        "types": types,
+        "score_range": None if score_range is None else list(score_range),
+        "description": text,
+        **_settings(reward),
     }
 
 
-def _named(references: str) -> list[dict[str, Any]]:
+def _settings(reward: Composable) -> dict[str, Any]:
+    """Gives the settings of a reward that is made by a factory, its ``make``: how it is called, and what it says."""
+    make = getattr(reward, "make", None)
+    if not isinstance(reward, Reward) or not inspect.isfunction(make):
+        return {"settings": None, "settings_doc": None, "import": None}
+    settings = {
+        p.name: None if p.default is p.empty else repr(p.default) for p in inspect.signature(make).parameters.values()
+    }
+    said = (inspect.getdoc(make) or "").partition("\n")[2].strip()
+    return {
+        "settings": settings,
+        "settings_doc": said,
+        "import": f"from {make.__module__} import {make.__name__}",
+    }
+
+
+def _parts(rewards: list[str]) -> list[str]:
+    from rewardkit.cli.rewards import is_config, split
+
+    return [part for one in rewards for part in ([one] if is_config(one) else split(one))]
+
+
+def _named(reference: str) -> list[dict[str, Any]]:
     from rewardkit.cli.rewards import listed
 
-    return [describe(reward) for reward in listed(references)]
+    return [describe(reward) for reward in listed(reference)]
 
 
 def _installed() -> list[dict[str, Any]]:
@@ -86,22 +122,83 @@ def _installed() -> list[dict[str, Any]]:
 def _print_lines(described: list[dict[str, Any]]) -> None:
     """Print a line a reward; the end of a long description is left out."""
     from rewardkit.cli.screen import screen
+    from rewardkit.cli.text import unmarked
 
     console = screen()
     widest = max(len(one["name"]) for one in described)
     for one in described:
-        words = f"({one['kind']}) {one['doc']}" if one["kind"] != "single" else one["doc"]
+        doc = unmarked(one["doc"])
+        words = f"({one['kind']}) {doc}" if one["kind"] != "single" else doc
         console.print(f"{one['name']:{widest}}  {words}", markup=False, no_wrap=True, overflow="ellipsis")
-    typer.echo("rewardkit list NAME shows a reward's columns and its whole description")
+    typer.echo("rewardkit list NAME shows a reward's columns, settings and its whole description")
 
 
-def _print_table(described: list[dict[str, Any]]) -> None:
+def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
+    """Print a reward that stands alone whole, and those of a file in a table."""
+    from rewardkit.cli.screen import screen
+
+    console = screen()
+    for place, group in enumerate(groups):
+        if place:
+            console.print()
+        if len(group) == 1:
+            _print_whole(group[0], console)
+        else:
+            _print_table(group, console)
+
+
+def _print_table(described: list[dict[str, Any]], console: Console) -> None:
     from rich.text import Text
 
-    from rewardkit.cli.screen import screen, table
+    from rewardkit.cli.screen import table
+    from rewardkit.cli.text import unmarked
 
     shown = table("reward", "kind", "columns", "what it does")
     for one in described:
         columns = ", ".join([*one["columns"], *(f"[{column}]" for column in one["optional_columns"])])
-        shown.add_row(Text(one["name"], style="bold"), one["kind"], Text(columns or "-"), Text(one["doc"]))
-    screen().print(shown)
+        shown.add_row(Text(one["name"], style="bold"), one["kind"], Text(columns or "-"), Text(unmarked(one["doc"])))
+    console.print(shown)
+
+
+def _print_whole(one: dict[str, Any], console: Console) -> None:
+    """Print all that is known of a reward: kind, range, columns with types, settings, the whole docstring."""
+    from rich.text import Text
+
+    from rewardkit.cli.text import plain, unmarked
+
+    def say(label: str, words: str) -> None:
+        console.print(Text.assemble((f"{label:10}", "dim"), plain(words)), soft_wrap=True)
+
+    scores = "any number" if one["score_range"] is None else "{:g} to {:g}".format(*one["score_range"])
+    console.print(Text(one["name"], style="bold"))
+    say("kind", one["kind"])
+    if one["kind"] != "composition":
+        say("scores", scores)
+    say("columns", _columns(one) or "none")
+    if one["settings"]:
+        settings = (name if value is None else f"{name}={value}" for name, value in one["settings"].items())
+        say("settings", ", ".join(settings))
+    if one["description"]:
+        console.print()
+        console.print(Text(plain(unmarked(one["description"]))), soft_wrap=True)
+    if one["settings"]:
+        _print_settings(one, console)
+
+
+def _columns(one: dict[str, Any]) -> str:
+    named = [f"{column}: {one['types'][column]}" for column in one["columns"]]
+    return ", ".join([*named, *(f"[{column}: {one['types'][column]}]" for column in one["optional_columns"])])
+
+
+def _print_settings(one: dict[str, Any], console: Console) -> None:
+    from rich.text import Text
+
+    from rewardkit.cli.text import plain, unmarked
+
+    name, value = next(iter(one["settings"].items()))
+    console.print()
+    console.print(Text("Settings, given in a Python file:", style="bold"))
+    console.print(Text(f"    {one['import']}\n    mine = {one['name']}({name}={value})"), soft_wrap=True)
+    if one["settings_doc"]:
+        console.print()
+        console.print(Text(plain(unmarked(one["settings_doc"]))), soft_wrap=True)

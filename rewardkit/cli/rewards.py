@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,9 @@ from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet, resolve_all, resolve_set
 
 AnyReward = Reward[..., Any]
+
+_COMMA = re.compile(r",(?![^()]*\))")
+"""A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
 
 
 def quiet() -> contextlib.AbstractContextManager[Any]:
@@ -35,7 +39,7 @@ def split(references: str) -> list[str]:
     Raises:
         ConfigError: One of them is empty.
     """
-    parts = [part.strip() for part in references.split(",")]
+    parts = [part.strip() for part in _COMMA.split(references)]
     if not all(parts):
         raise ConfigError(f"{references!r}: expected file.py, file.py:name or module:name, separated by commas")
     return parts

@@ -15,6 +15,7 @@ from rewardkit.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rewardkit.compose import Composable
     from rewardkit.testing.accept import Acceptance
     from rewardkit.testing.table import Table
     from rewardkit.testing.verdict import Verdict
@@ -88,6 +89,8 @@ class _Result:
         reward: The reward's name.
         verdicts: What became of each case.
         acceptance: What was accepted; ``None`` where nothing was to be.
+        wrong: The verdicts that are not as expected.
+        notes: What may make the table say something else than the data will.
     """
 
     table: Table
@@ -95,6 +98,7 @@ class _Result:
     verdicts: Sequence[Verdict]
     acceptance: Acceptance | None = None
     wrong: Sequence[Verdict] = field(default=())
+    notes: Sequence[str] = ()
 
     @property
     def left(self) -> int:
@@ -146,7 +150,26 @@ def _tested(table: Table, reference: str | None, lane: str | None, *, accepting:
     if acceptance is not None and acceptance.changes:
         assert table.path is not None
         write(table.path, acceptance.text)
-    return _Result(table, bench.reward, verdicts, acceptance, wrong)
+    return _Result(table, bench.reward, verdicts, acceptance, wrong, list(_notes(table, reward)))
+
+
+def _notes(table: Table, reward: Composable) -> Iterator[str]:
+    """Tells of columns without annotation that hold no text: data with text in them would be scored otherwise."""
+    from rewardkit.testing.table import leaves_of
+
+    for leaf in leaves_of(reward):
+        for parameter in leaf.spec.parameters:
+            name = parameter.name
+            if not parameter.column or name in leaf.spec.hints:
+                continue
+            for case in table.cases:
+                value = case.rollouts[0].example.get(name)
+                if value is not None and not isinstance(value, str):
+                    yield (
+                        f"{case.where}: reward {leaf.name!r} takes {name!r} without annotation, so it gets "
+                        f"{type(value).__name__} here, and text where the data has text; annotate the parameter"
+                    )
+                    break
 
 
 def _print(results: Sequence[_Result]) -> None:
@@ -194,6 +217,7 @@ def _overview(shown: Sequence[tuple[_Result, Verdict]], console: Console) -> Any
 def _told(results: Sequence[_Result]) -> Iterator[str]:
     """Gives the closing lines: what was changed, and the counts."""
     for result in results:
+        yield from (f"warning   {note}" for note in result.notes)
         for change in result.acceptance.changes if result.acceptance is not None else ():
             case = change.verdict.case
             place = f" [{change.steps[1]}]" if case.group else ""
@@ -224,6 +248,7 @@ def _as_json(results: Sequence[_Result]) -> dict[str, Any]:
             }
             for one in results
         ],
+        "warnings": [note for one in results for note in one.notes],
         "failures": [
             {
                 "where": verdict.case.where,

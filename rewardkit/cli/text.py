@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
+
 
 def plain(text: str) -> str:
     """Gives the text with control characters written out, so that a completion cannot steer the terminal.
@@ -9,6 +13,11 @@ def plain(text: str) -> str:
     Line breaks and tabs stay.
     """
     return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
+
+
+def unmarked(text: str) -> str:
+    """Gives a docstring without the marks of reStructuredText: no double backquotes, no roles."""
+    return _ROLE.sub(r"\1", text).replace("``", "")
 
 
 def shortened(text: str, chars: int) -> str:

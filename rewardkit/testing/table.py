@@ -235,8 +235,11 @@ def _case(entry: Entry, label: str, tolerance: float) -> Case:
 def _text(entry: Entry, key: str, value: Any) -> Text:
     if isinstance(value, str):
         return value
-    messages = isinstance(value, list | tuple) and bool(value)
-    if not messages or not all(isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value):
+    if isinstance(value, list | tuple) and not value:
+        entry.refuse(key, "expected a string or a list of messages with 'role'; an empty list holds no message")
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value
+    ):
         entry.refuse(key, f"expected a string or a list of messages with 'role', got {on_one_line(repr(value), 60)}")
     return list(value)
 

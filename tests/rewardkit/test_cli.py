@@ -219,6 +219,12 @@ MISTAKES = {
     "user-traceback": (["broken.py", "data.jsonl"], 'broken.py", line 3, in load'),
     "no-reward": (["none.py", "data.jsonl"], "none.py: no reward in it"),
     "one-name-twice": (["twice.py", "data.jsonl"], "two rewards are named 'same'"),
+    "one-name-twice-built-in": (["length_between,length_between", "data.jsonl"], ".with_options(name=...) where it is"),
+    "settings": (
+        ["rewards.py:short,length_between(2,5)", "data.jsonl"],
+        "from builtin_rewards.length import length_between mine = length_between(2,5) and refer to my_rewards.py:mine",
+    ),
+    "settings-of-a-file": (["rewards.py:short(limit=2)", "data.jsonl"], "from rewards import short mine = short("),
     "no-such-reward": (["rewards.py:shrt", "data.jsonl"], "did you mean 'short'"),
     "no-reference": (["rewards.py:short,", "data.jsonl"], "separated by commas"),
     "no-yaml": (["absent.yaml", "data.jsonl"], "absent.yaml: No such file"),
@@ -382,6 +388,31 @@ def test_list_shows_a_table(work: Path) -> None:
     """People get a line a reward; optional columns stand in brackets."""
     _, out, _ = _run("list", "rewards.py")
     assert re.search(r"^short +single +\[limit\] +Shorter is better\.", out, re.M)
+
+
+def test_list_shows_a_named_reward_whole(work: Path) -> None:
+    """Range, columns with types, settings with the lines that give them, and the docstring without its marks."""
+    code, out, _ = _run("list", "format_tags", "rewards.py:correct,numeric_close")
+    tags, correct, close = re.split(r"\n\n(?=correct\n|numeric_close\n)", out)
+    assert code == 0
+    assert "`" not in out
+    assert "scores    0 to 1" in tags
+    assert "settings  tags=('think', 'answer'), nonempty=True" in tags
+    assert "from builtin_rewards.formats import format_tags\n    mine = format_tags(tags=('think', 'answer'))" in tags
+    assert "\n    nonempty: Whether each " in tags
+    assert correct.splitlines() == [
+        *("correct", "kind      single", "scores    any number", "columns   answer: int", ""),
+        *("1 if the completion is the answer.", "", "More words."),
+    ]
+    assert "answer: " in close.splitlines()[3]
+
+
+def test_list_gives_a_reward_whole_to_a_machine(work: Path) -> None:
+    """Types, range, description and settings are in the JSON; null where there are none."""
+    length, short = json.loads(_run("list", "length_between", "rewards.py:short", "--json")[1])
+    assert length["settings"] == {"lo": "10", "hi": "400", "unit": "'words'"}
+    assert length["score_range"] == [0, 1]
+    assert (short["settings"], short["types"], short["score_range"]) == (None, {"limit": "int"}, None)
 
 
 def test_list_shows_what_packages_offer(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

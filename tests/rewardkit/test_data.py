@@ -80,7 +80,10 @@ WRONG = {
         '{"prompt": "p", "completion": null}',
         ":1: 'completion': expected a string or a list of messages, got 'null'",
     ),
-    "no-message": ('{"prompt": [], "completion": ""}', ":1: 'prompt': expected a string or a list of messages"),
+    "no-message": (
+        '{"prompt": [], "completion": ""}',
+        ":1: 'prompt': expected a string or a list of messages; an empty list",
+    ),
     "no-role": ('{"prompt": [{"content": "x"}], "completion": ""}', ":1: 'prompt': expected messages with 'role'"),
     "ids": ('{"prompt": "", "completion": "", "completion_ids": [1.5]}', ":1: 'completion_ids': expected a list"),
     "lacks": (f'{GOOD}\n{{"prompt": "", "completion": ""}}', ":2: lacks 'answer', which line 1 has"),

@@ -25,6 +25,14 @@ def loose(completion: str, answer: str) -> float:
     return float(answer in completion)
 
 @reward
+def brief(completion: str) -> float:
+    return 1 / (1 + len(completion))
+
+@reward
+def never(completion: str, kind="") -> None:
+    return None
+
+@reward
 def kind_of(completion: str, kind: Literal["easy", "hard"], note: str = "") -> float:
     return 1.0
 """
@@ -60,6 +68,23 @@ def test_audit_passes_a_sound_reward(work: Path) -> None:
     assert ["stuffing"] == [line.split()[0] for line in out.splitlines() if line.startswith("stuffing")]
     assert "passed: 0 wrongly paid" in out
     assert "always paid  bare" in out
+
+
+def test_audit_tells_zero_from_not_judged(work: Path) -> None:
+    """Attacks can be wrongly paid, honest forms wrongly refused: the other cell has a dash."""
+    _, out, _ = _run("audit", "mine.py:correct", "--data", "rows.jsonl", "--workers", "1")
+    cells = {line.split()[0]: line.split()[2:] for line in out.splitlines() if line.startswith(("empty ", "forms "))}
+    assert {"empty": ["0", "-", "0", "0"], "forms": ["-", *cells["forms"][1:]]} == cells
+    assert cells["forms"][1].isdigit()
+
+
+def test_audit_says_what_it_tried_where_no_answer_is_read(work: Path) -> None:
+    """The table has the completions that were tried, dashes for what was not judged, and the verdict says so."""
+    code, out, _ = _run("audit", "mine.py:brief", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    cells = next(line.split() for line in out.splitlines() if line.startswith("empty "))
+    assert 0 == code
+    assert ["-", "-", "0", "0"] == cells[2:]
+    assert "completions tried for slow and crashed calls only, none judged" in " ".join(out.split())
 
 
 def test_audit_shows_what_is_wrongly_paid_and_the_lint(work: Path) -> None:
@@ -126,6 +151,24 @@ def test_check_lists_each_row_and_column_that_fails(work: Path) -> None:
     assert 1 == code
     assert [(3, "answer")] == [(one["line"], one["column"]) for one in told["correct"]["misfits"]]
     assert told["loose"]["ok"]
+
+
+def test_check_tells_a_column_once(work: Path) -> None:
+    """However many rows fail in it: with their number, their lines and the first error."""
+    _write(work / "many.jsonl", [{"prompt": "1+1=", "answer": word} for word in ("two", "zwei", "dos")])
+    _, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "--data", "many.jsonl", "--workers", "1")
+    assert "kind_of 3 rows (line 1, 2, 3): column 'kind' is missing\n" in out
+    assert "correct 3 rows (line 1, 2, 3), the first: column 'answer': expected int, got 'two'\n" in out
+
+
+def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:
+    """Every right answer skipped is a warning, as is a column without annotation; the exit code stays 0."""
+    code, out, _ = _run("check", "mine.py:never", "--data", "rows.jsonl", "--workers", "1")
+    assert 0 == code
+    assert "never warning: all 3 right answers were skipped" in out
+    assert "never warning: column 'kind' has no annotation, so it is passed on as it is in the data (str)" in out
+    told = json.loads(_run("check", "mine.py", "--data", "rows.jsonl", "--workers", "1", "--json")[1])
+    assert {"never": 2} == {one["reward"]: len(one["warnings"]) for one in told if one["warnings"]}
 
 
 def test_check_tells_a_missing_column(work: Path) -> None:

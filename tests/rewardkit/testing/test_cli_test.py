@@ -121,6 +121,28 @@ def test_json_has_the_counts_and_the_failures(work: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "warned"),
+    [
+        ("t.yaml", "reward: bare.py\ncases:\n- {completion: a, n: 4, expect: 1}\n", True),
+        ("t.jsonl", '{"reward": "bare.py"}\n{"completion": "a", "n": 4, "expect": 1}\n', True),
+        ("t.yaml", 'reward: bare.py\ncases:\n- {completion: a, n: "4", expect: 0}\n', False),
+        ("t.jsonl", '{"reward": "bare.py"}\n{"completion": "a", "n": "4", "expect": 0}\n', False),
+    ],
+    ids=["yaml-number", "jsonl-number", "yaml-text", "jsonl-text"],
+)
+def test_a_column_without_annotation_is_what_is_written(work: Path, name: str, text: str, warned: bool) -> None:
+    """In either format, as in `rewardkit score`; a value that is no text is warned of."""
+    (work / "bare.py").write_text(
+        "from rewardkit import reward\n@reward\ndef bare(completion: str, n) -> float:\n    return float(n == 4)\n"
+    )
+    (work / name).write_text(text)
+    code, out, _ = _run(name)
+    assert 0 == code
+    assert warned is ("reward 'bare' takes 'n' without annotation, so it gets int here" in out)
+    assert warned is bool(json.loads(_run(name, "--json")[1])["warnings"])
+
+
 def test_a_folder_of_tables_is_run_in_the_order_of_names(work: Path) -> None:
     """YAML and JSON Lines, not other files and not folders in it."""
     (work / "cases").mkdir()
