@@ -403,7 +403,10 @@ def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
     names = [leaf.name for leaf in leaves]
     for name in names:
         if names.count(name) > 1:
-            raise RewardDefinitionError(f"two rewards are named {name!r}; give one another name: @reward(name=...)")
+            raise RewardDefinitionError(
+                f"two rewards are named {name!r}; give one another name: @reward(name=...), or "
+                ".with_options(name=...) where it is not yours"
+            )
     return list(leaves)
 
 
