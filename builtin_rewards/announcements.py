@@ -23,10 +23,25 @@ _FILLER = re.compile(
     r"[\s,:]*)*",
     re.IGNORECASE,
 )
+_DENIED_PHRASE = re.compile(
+    r"(?:(?:\bnot|n['\u2019]t|\bnever)\s+(?:be\s+)?"
+    r"(?:true|correct|right|the case|think|believe|say|claim|accept|agree)\b"
+    r"|\b(?:false|untrue|wrong|incorrect|doubt|doubtful|unlikely|impossible|deny|whether|if|suppose|assume|assuming)\b)"
+    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*[\s\"'*_]*$",
+    re.IGNORECASE,
+)
+_MAY_DENY = re.compile(r"n['\u2019o]t|never|alse|rue|rong|ncorrect|oubt|likely|ossible|deny|hether|[iI]f |ppose|ssum")
+_WRONG_BEFORE = re.compile(r"\b(?:wrong|incorrect|false)\s+$", re.IGNORECASE)
+_CORRECTED = re.compile(
+    r"[\s*\"')]*(?:\?[\s*\"')]*(?:no|nope|wait|hmm|actually|not)\b"
+    r"|[.!][\s*\"')]*(?:no\b[,.! ]|oops|scratch that|sorry|correction\b|wait,? no\b))",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|\n")
 _CLAUSE = re.compile(
     r",?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
-    r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)",
+    r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)|,?\s+(?:and |but )?not\s+(?=[-$\\(]{0,3}\d)"
+    r"|\s+\((?=(?:since|because|as|i\.?\s?e|that is|which|given|note|so|where|using|rounded|assuming|by|from)\b)",
     re.IGNORECASE,
 )
 _HEDGE = re.compile(
@@ -40,9 +55,29 @@ def announced(text: str) -> list[str]:
     found = []
     for end in _announcements(text)[-MAX_MARKS:]:
         tail = _tail(text[end : end + 600])
+        if tail[:4].casefold() != "not " and _taken_back(text, end, tail):
+            tail = f"not {tail}"
         if tail.strip(" \t*_`.:$"):
             found.append(tail)
     return found
+
+
+def _taken_back(text: str, end: int, tail: str) -> bool:
+    """Whether the words before a phrase deny it, or a correction follows the answer right away."""
+    behind = text.find(tail, end, end + 700) + len(tail)
+    if behind + 3 < len(text) and _CORRECTED.match(text, behind, behind + 60):
+        return True
+    before = text[max(0, end - 100) : end]
+    if not _MAY_DENY.search(before):
+        return False
+    words = max(before.rfind("nswer"), before.rfind("NSWER"))
+    if words < 1:
+        return False
+    lead = _LEAD.search(before, 0, words - 1)
+    if lead is None:
+        return False
+    ahead = before[: lead.start()]
+    return _WRONG_BEFORE.search(ahead) is not None or _DENIED_PHRASE.search(ahead) is not None
 
 
 def _announcements(text: str) -> list[int]:

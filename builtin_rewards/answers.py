@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from builtin_rewards.announcements import MAX_MARKS, announced
-from builtin_rewards.quantities import NUMBER, clean, fold, read_quantity
+from builtin_rewards.markup import without_markup, without_thought
+from builtin_rewards.quantities import CHANGES_NUMBER, NUMBER, clean, fold, read_quantity
 
 MAX_ANSWER_CHARS = 4_000
 """A marked answer that is longer is no answer."""
@@ -76,18 +77,34 @@ _DENIED_BEFORE = re.compile(
 _DENIED_AFTER = re.compile(
     r"[\s$)\]\\*_\"'.,!]{0,8}(?:\(?(?:this|that|it|which|but|that's|answer)\s+)*(?:is|was|would be|are)?\s*"
     r"(?:not\b|n['\u2019]t\b|\b(?:wrong|incorrect|false)\b)(?!\s+(?:only|just))"
-    r"(?:\s+(?:the\s+)?(?:correct|right|answer|true|it)|[.!\s$]*$|\s*[.!\n])",
+    r"(?:\s+(?:the\s+)?(?:correct|right|answer|true|it)|[.!\s$]*$|\s*[.!\n])"
+    r"|[^.!?\n]{0,40}\b(?:rejected|reject|discarded|discard|dismissed|dismiss|ruled (?:it |that |this )?out)\b"
+    r"|[\s$)\]*]{0,4}\?\s*(?:no|nope|not)\b",
     re.IGNORECASE,
 )
 _DENIALS = (
     *("not", "n't", "n\u2019t", "never", "neither", "nor", "\\ne", "!=", "\u2260", "wrong", "incorrect", "false"),
-    *("but", "except", "other than"),
+    *("but", "except", "other than", "reject", "discard", "dismiss", "ruled", "? no", "no es", "nicht", "\u4e0d"),
+    *("mistaken", "bad ", "unable"),
 )
 _DENIAL = re.compile(
     r"\b(?:not|never|cannot|neither|nor|anything but|everything but|except|other than)\b"
-    r"|n['\u2019]t\b|\\neq?\b|(?<![\w)])!=|\u2260",
+    r"|n['\u2019]t\b|\\neq?\b|(?<![\w)])!=|\u2260|\bno es\b|\bnicht\b|\u4e0d",
     re.IGNORECASE,
 )
+_CHANGED = re.compile(rf"(?:{CHANGES_NUMBER})[\s$\u20ac\u00a3(*]*$", re.IGNORECASE)
+_WRONG_ANSWER = re.compile(
+    r"\b(?:wrong|incorrect|false|mistaken|bad|rejected) (?:final )?(?:answers?|results?|values?|solutions?)\b"
+    r"[^.!?\n]{0,20}$"
+    r"|\b(?:I|we) (?:cannot|can['\u2019]?t|can not|could(?: not|n['\u2019]t)|am unable to|do(?: not|n['\u2019]t))"
+    r" (?:know|solve|answer|find|determine|compute)\b[^.!?\n]{0,40}[.!]?[\s(\[*]*$",
+    re.IGNORECASE,
+)
+_INSTEAD_OF = re.compile(
+    r"\d(?: [A-Za-z]{1,20}){0,2}(?P<not>,\s(?:and |but )?not\s|\s(?:and |but )?not\s)$", re.IGNORECASE
+)
+_FIRST_ITEM = re.compile(r"\s*(?:#{1,6}|>|1[.)])\s+(?=[^\s#>]+\s*$)")
+_FOREIGN_WORD = re.compile(r"[^\W\d_\x00-\x7f]{2,}")
 _ALTERNATIVE = re.compile(
     r"\s*(?:,|;|\|)?\s*(?:\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b)\s*(?:maybe|perhaps|possibly)?\s*"
 )
@@ -101,8 +118,11 @@ def extract_answer(completion: str) -> Extraction:
     """Gives a completion's final answer, the rule that found it, and whether several distinct ones stand there.
 
     The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Where a ``</think>``
-    stands, only what comes after the last one is read. Marks with nothing in them are no marks. A box or a tag that
-    is denied ("not \\\\boxed{42}"), a last box that never closes and a denied last number are no answers.
+    stands, only what comes after the last one is read; nothing after a ``<think>`` that never closes is. Markdown
+    emphasis, stop tokens at the end, footnote marks and emoji are left out. Marks with nothing in them are no marks.
+    A box or a tag that is denied ("not \\\\boxed{42}"), a last box that never closes, an answer that is denied or
+    taken back ("It is not true that the answer is 42", "The answer is 42? No") and a last number that words before it
+    change ("twice 42", "at least 42") are no answers.
 
     Several distinct final answers are: different boxes; a box, a tag or a plainly stated answer ("The answer is
     41.") that say different things; different stated answers; a list of numbers, or of anything joined with "or",
@@ -112,7 +132,7 @@ def extract_answer(completion: str) -> Extraction:
     Args:
         completion: The model's text. Full-width letters, digits and signs are read as the ASCII ones.
     """
-    text = completion[completion.rfind("</think>") + 8 :] if "</think>" in completion else completion
+    text = without_markup(without_thought(completion))
     if not text.isascii() and ("\u202e" in text or "\u202d" in text):
         return Extraction(None, Rule.LAST_NUMBER, (), "marks of direction show the text otherwise than it is read")
     if not text.isascii() and _FULL_WIDTH.search(text):
@@ -285,7 +305,7 @@ def _stated(text: str) -> Extraction | None:
     if not tails:
         return None
     last = tails[-1]
-    answers = [tail for tail in tails[:-1] if _says_something(tail)] + [last]
+    answers = [tail for tail in tails[:-1] if _says_something(tail) and not _DENIAL.match(tail)] + [last]
     denied = _DENIAL.match(last.lstrip("* \t")) is not None or _DENIED_AFTER.match(last) is not None
     problem = "the answer is denied: 'not' stands before it" if denied else ""
     return _extraction(answers, Rule.PHRASE, problem)
@@ -304,10 +324,14 @@ def _says_something(tail: str) -> bool:
 
 def _whole(text: str) -> Extraction | None:
     stripped = text.strip()
+    if (mark := _FIRST_ITEM.match(stripped)) is not None:
+        stripped = stripped[mark.end() :]
     if not stripped or len(stripped) > 200 or "\n" in stripped:
         return None
     numbers = any(character.isdigit() for character in stripped)
     if numbers and re.search(r"[A-Za-z]{2,}", _COMMAND_OR_NAME.sub(" ", _without_text(stripped))):
+        return None
+    if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):
         return None
     problem = "the answer is denied" if _DENIAL.search(stripped) else ""
     return _extraction([stripped], Rule.WHOLE, problem)
@@ -321,6 +345,7 @@ def _without_text(text: str) -> str:
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?![\d.]))?"
 _TOKEN = re.compile(
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}|"
+    + r"\d+ \d+ ?/ ?\d+(?![\d.])|"
     + _NUMBER_OR_FRACTION
     + ")|"
     + _NUMBER_OR_FRACTION
@@ -339,7 +364,8 @@ _LISTED_BEFORE = re.compile(
 )
 
 
-def _last_number(text: str) -> Extraction:
+def _last_number(text: str, *, once: bool = True) -> Extraction:
+    """The last number; of ``5, not 4`` the one before, if that may be asked once more."""
     last = max(text.rfind(digit) for digit in "0123456789")
     if last < 0:
         return _NOTHING
@@ -358,6 +384,8 @@ def _last_number(text: str) -> Extraction:
     if token is None or (begin and token.start() == 0):
         return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
     before, number = window[: token.start()], token[0].strip()
+    if once and before[-4:-1] == "not" and (instead := _INSTEAD_OF.search(before[-60:])) is not None:
+        return _last_number(before[: len(before) - len(instead["not"])][-400:], once=False)
     after = _AFTER_NUMBER.match(window, token.end())
     answer = number + (after[0].rstrip() if after else "")
     if _FORMULA_BEFORE.search(before[-8:]):
@@ -400,7 +428,11 @@ def _listed(before: str) -> list[str]:
 
 def _denial_in(before: str) -> str:
     """Says that the clause before a number denies it."""
+    if _CHANGED.search(before[-40:]):
+        return "what stands before the number changes it"
     if not _may_deny(before[-160:]):
         return ""
+    if _WRONG_ANSWER.search(before[-160:]):
+        return "the answer is denied before it"
     clause = re.split(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b", before[-160:])[-1]
     return "the answer is denied: 'not' stands before it" if _DENIAL.search(clause) else ""

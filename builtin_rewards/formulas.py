@@ -193,6 +193,15 @@ def _brackets(text: str) -> str | None:
 
 _NAME = re.compile(r"\\?[A-Za-z]+(?:\s*_\s*(?:\{[^{}]*\}|\w))?'*(?:\s*\([^()=]*\))?")
 
+_OPERATOR = re.compile(r"\\times(?![A-Za-z])|\\cdot(?![A-Za-z])|[-+*/]|(?<=[\d ])x(?= ?\$?\d)")
+_SHORT_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,2}(?![A-Za-z])|[^A-Za-z\d\s.,$%()]")
+
+
+def _is_calculation(side: str) -> bool:
+    """Whether a side is numbers with their units, and an operator at least: ``18 eggs \\times 1``."""
+    rest, operators = _OPERATOR.subn(" ", side)
+    return operators > 0 and any(map(str.isdigit, rest)) and _SHORT_WORD.search(rest) is None
+
 
 def plain_left_side(text: str) -> bool:
     """Whether all but the last side of an equation are names, calls, words or calculations with numbers."""
@@ -203,7 +212,7 @@ def plain_left_side(text: str) -> bool:
         if re.fullmatch(r"-?[\d.,]+", side) and _compact(side) != _compact(last):
             return False
         letters = any(letter.isalpha() for letter in _COMMAND.sub("", side))
-        words = re.fullmatch(r"[A-Za-z ]+", side) is not None
+        words = re.fullmatch(r"[A-Za-z ]+", side) is not None or _is_calculation(side)
         if letters and not words and _NAME.fullmatch(side) is None:
             return False
     return True

@@ -17,7 +17,9 @@ from fractions import Fraction
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.answers import Extraction, Rule, extract_answer
 from builtin_rewards.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
+from builtin_rewards.markup import without_thought
 from builtin_rewards.quantities import (
+    CHANGES_NUMBER,
     NUMBER,
     ONE,
     Quantity,
@@ -120,10 +122,31 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
         return _judge_several(gold, found)
-    fault = _differs(gold, found.answer, prose=found.rule in (Rule.TAG, Rule.PHRASE))
+    if gold.kind is _Kind.WORDS and found.rule is Rule.LAST_NUMBER and _verdict(completion) == gold.text.casefold():
+        return Score(1.0, reason=f"it begins with {_shown(gold.text)}")
+    fault = _differs(gold, found.answer, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
+
+
+def _may_be_prose(found: Extraction) -> bool:
+    """Whether an answer may be a sentence around its number; in a box only one that begins as text."""
+    return found.rule in (Rule.TAG, Rule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
+
+
+_VERDICT = re.compile(r"[\s*_]*(yes|no|true|false)\b[*_]*\s*(?:[,.;:!]|because\b|since\b)", re.IGNORECASE)
+_OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+
+
+def _verdict(completion: str) -> str | None:
+    """The yes, no, true or false that an answer begins with, if its opposite does not follow."""
+    text = without_thought(completion)
+    verdict = _VERDICT.match(text)
+    if verdict is None:
+        return None
+    word = verdict[1].casefold()
+    return None if re.search(rf"\b{_OPPOSITE[word]}\b", text[verdict.end() :], re.IGNORECASE) else word
 
 
 def _without_prompt(completion: str, prompt: str) -> str:
@@ -209,8 +232,8 @@ def _number_text(text: str) -> str:
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _UNREADABLE_PROSE = re.compile(
     r"\b(?:not|never|cannot|neither|nor|or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|"
-    r"but|except|other than|"
-    r"(?:more|less|fewer|greater|larger|smaller|higher|lower) than)\b|n't\b|[\\^_<>|]|[-+*/]\s*$|\w[-+*/^(]$",
+    r"but|except|other than)\b|n't\b|\u4e0d|\bno es\b|\bnicht\b|"
+    rf"(?:{CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w[-+*/^(]$",
     re.IGNORECASE,
 )
 
@@ -282,7 +305,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
             return Score(0.0, reason=_no_answer(found))
         if found.stuffed:
             return Score(0.0, reason=f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule})")
-        given = _value(clean(found.answer), gold.unit, gold, prose=found.rule in (Rule.TAG, Rule.PHRASE))
+        given = _value(clean(found.answer), gold.unit, gold, prose=_may_be_prose(found))
         if given is None:
             return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}) is no number in the gold's unit")
         return _close(given, wanted, rel, abs)

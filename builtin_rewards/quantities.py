@@ -52,7 +52,11 @@ _FOLDED: dict[int, str] = {
     **{ord(sign): written for sign, written in _SIGNS.items()},
 }
 _ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
-_TEXT_GROUP = re.compile(r"\\(?:text|mbox|mathrm|textbf|textrm|textit|mathbf|mathit|operatorname)\s*\{([^{}]*)\}")
+_TEXT_GROUP = re.compile(
+    r"\\(?:text|mbox|mathrm|textbf|textrm|textit|mathbf|mathit|operatorname|underline|bm|boldsymbol)\s*\{([^{}]*)\}"
+)
+_COLOUR = re.compile(r"\\(?:text)?color\s*\{[^{}]*\}")
+_BRACED = re.compile(r"\{([^{}]*)\}")
 _THOUSANDS_SPACE = re.compile(r",\\!\s*")
 _DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
 _SPACING = re.compile(r"(?<!\\)\\[,;: ]|~|\\q?quad\b|\\displaystyle\b")
@@ -95,6 +99,10 @@ def _without_commands(text: str) -> str:
     text = _THOUSANDS_SPACE.sub(",", text).replace("{,}", ",").replace("\\!", "").replace("\\%", "%")
     text = _SPACING.sub(" ", _DELIMITER.sub(" ", text))
     text = _SIDES.sub("", text)
+    if "color" in text:
+        text = _COLOUR.sub("", text).strip()
+        if (braced := _BRACED.fullmatch(text)) is not None:
+            text = braced[1]
     text = _TEXT_GROUP.sub(r" \1 ", text)
     text = _DEGREES.sub(" degrees ", text)
     return _FRACTION_NAMES.sub(r"\\frac", text)
@@ -235,11 +243,20 @@ _QUANTITY = re.compile(
     r"|\s*(?:\\times|\\cdot|\*|x)\s*10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?))?)",
     re.ASCII,
 )
+CHANGES_NUMBER = (
+    r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller) than"
+    r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to)"
+    r"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus)"
+    r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal) of"
+)
+"""A pattern of the words before a number that make it another one or a bound."""
+
 _PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNORECASE)
 _BASE = re.compile(r"_\s*\{?\s*(\d+)\s*\}?|\s*\(?(?:in\s+)?base[ -](\d+)\)?", re.IGNORECASE | re.ASCII)
 _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
-_MAGNITUDE = re.compile(r"\s*(thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
-_MAGNITUDES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
+_MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_RAISED = re.compile(r"\s*(?:(squared)|cubed)\b", re.IGNORECASE)
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
 _POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
 _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
@@ -319,10 +336,14 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
             pass
         elif match := _MAGNITUDE.match(rest):
             value *= _MAGNITUDES[match[1].lower()]
+        elif match := _RAISED.match(rest):
+            value **= 2 if match[1] else 3
         elif rest == "$":
             return replace(quantity, unit=_UNITS["dollar"])
         if match:
             rest = rest[match.end() :]
+        if rest[0:1] == "/" and unit is not None and unit.dimensions[0][0] in _CURRENCIES:
+            rest = f" per {rest[1:]}"
         named, rest = read_unit(rest, attached=attached)
         if named is None and rest[:1].isalpha():
             return None
@@ -348,6 +369,7 @@ def _harmless(rest: str) -> bool:
 
 _UNSURE_TEXT = """
 or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps but except
+factorial doubled tripled halved
 """
 _UNSURE = frozenset(_UNSURE_TEXT.split())
 
