@@ -21,11 +21,19 @@ _BARE_CHARS = 60
 _SPELLED_CHARS = 2000
 """Characters of the longest text that is compared with a choice's own."""
 
-_NOUNS = ("answer", "ans", "choice", "option", "letter", "response", "solution")
+_NOUNS = ("answer", "ans", "choice", "option", "letter", "response", "solution", "chosen", "selected")
 _FOREIGN = ("antwort", "respuesta", "risposta", "resposta", "r\u00e9ponse")
 _VERBS = ("choose", "chose", "pick", "select", "go with")
 _SIGNS = ("####", "\u7b54\u6848", "\u9009")  # the last two: answer, choose
-_VERDICTS = (" is correct", " is right", " is the correct", " is the right", " is the best")
+_VERDICTS = (
+    " is correct",
+    " is right",
+    " is the correct",
+    " is the right",
+    " is the best",
+    " is the answer",
+    " is my answer",
+)
 
 _TAGGED = re.compile(r"<answer>([^<]{0,2000})</answer>", re.IGNORECASE)
 _LATEX_MARKS = "\\{}$"
@@ -33,7 +41,7 @@ _BRACES = re.compile(r"\\boxed\s{0,8}\{|\\[{}]|[{}]")
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf)\b|\\[()\[\],;! ]|[{}$]")
 _FILLER = (
     r"(?:(?:therefore|thus|definitely|clearly|simply|indeed|most likely|probably|likely|correct|right|best|final|the|"
-    r"answer|option|choice|letter|is)\b[\s:,*_]{1,4}){0,5}"
+    r"answer|option|choice|letter|is|first|second|third|fourth|fifth|last)\b[\s:,*_]{1,4}){0,5}"
 )
 _AFTER = {
     _NOUNS + _FOREIGN: re.compile(
@@ -59,7 +67,9 @@ def _by_stem() -> dict[str, dict[str, re.Pattern[str]]]:
 
 _CUES = _by_stem()
 _DENIED = re.compile(
-    r"(?:\b(?:not|never|no|wrong|incorrect|other|cannot)|n't)(?: +\w{1,10})?[ *_]{1,3}$", re.IGNORECASE
+    r"(?:\b(?:not|never|no|wrong|incorrect|other|cannot)|n't)(?: +\w{1,10})?[ *_]{1,3}$"
+    r"|\bnot (?:true|right|correct) that (?:the )?$",
+    re.IGNORECASE,
 )
 _DENYING = ("no", "never", "wrong", "incorrect", "other", "n't")
 """Texts of which every denial holds one."""
@@ -82,9 +92,26 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _SPOKEN_OF = re.compile(r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does)\b", re.IGNORECASE)
+_UNDONE = re.compile(
+    r"[*_`\"')\]]{0,6},?\s{1,3}(?:which |that |this |it )?(?:is|was|would be|isn't|wasn't)\s"
+    r"(?:an? |the )?(?:\w{1,12} ){0,2}?"
+    r"(?:mistake|wrong|incorrect|false|error|misconception|trap|distractor|misreading|myth)\b"
+    r"|[*_`\"')\]]{0,6}\?\s{1,3}(?:no|nope|wrong)\b",
+    re.IGNORECASE,
+)
+"""What takes back a statement that it stands right behind."""
+_ENDING = re.compile(
+    r"(?:^|[.;,:!?]\s{1,3}|\b(?:so|which|and)\s{1,3})"
+    r"(?:(?:(?:that|which|this|it)\s)?(?:only\s)?leaves(?:\sus\swith)?(?:\sonly)?"
+    r"|(?:it\sis\s|it's\s)?not\s[(*]{0,3}[A-Z][)*]{0,3},?\sbut)"
+    r"\s(?:option\s|choice\s)?[(*]{0,3}(?P<letter>[A-Z])[)*]{0,3}[.!*\s]{0,4}$",
+    re.IGNORECASE,
+)
+"""How a last line ends that has ruled the other letters out."""
 _LED = re.compile(
     r"[*_`#>\s]{0,6}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?"
-    r"(?:[(\[](?P<inside>[A-Za-z])[)\]]|(?P<plain>[A-Z])(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)))[*_:.]{0,4}(?:\s|$)"
+    r"(?:[(\[](?P<inside>[A-Za-z])[)\]]"
+    r"|(?P<plain>[A-Z])(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
 )
 
 
@@ -95,9 +122,11 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
     letter decides:
 
     1. ``<answer>...</answer>`` and ``\\boxed{...}``, all of them together.
-    2. Statements: ``the answer is (B)``, ``Answer: B``, ``I choose B``, ``B is correct``, ``#### B``.
+    2. Statements: ``the answer is (B)``, ``Answer: B``, ``I choose B``, ``B is correct``, ``#### B``; with
+       ``choices`` also ``Paris is correct``. One that is taken back (``... is a common mistake``) is none.
     3. Lines that are letters and nothing else: ``B``, ``(b)``, ``**B**``, ``B.``, ``option B``.
-    4. The first and the last line, where they begin with a marked letter: ``B) Paris``, ``B. Paris``.
+    4. The first and the last line, where they begin with a marked letter: ``B) Paris``, ``B. Paris``, ``B, because``.
+       Without one, a last line that ends in ``that leaves B`` or ``not A, but B``.
     5. With ``choices``, the text of one as the whole answer or as the last line.
 
     Args:
@@ -114,6 +143,7 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
     return (
         _union(reader.bare(line) for line in lines if len(line) <= _BARE_CHARS)
         or _union(reader.led(line) for line in lines[:1] + lines[-1:])
+        or _union(reader.left(line) for line in lines[-1:])
         or _union(reader.spelled(phrase) for phrase in (text, *lines[-1:]))
     )
 
@@ -213,17 +243,27 @@ class _Reader:
         for words in _VERDICTS:
             for place in _places(lowered, words) if words in lowered else ():
                 end = place + len(words)
+                if lowered[end : end + 1].isalpha() or lowered[end : end + 1] == "?" or _UNDONE.match(text, end):
+                    continue
                 judged = _BEFORE_VERDICT.search(text[max(0, place - 8) : place])
-                if judged and judged[1].upper() in self.letters and not lowered[end : end + 1].isalpha():
-                    found.add(judged[1].upper())
+                if judged and judged[1].upper() in self.letters:
+                    if not _is_denied(text[max(0, place - 24) : place].rstrip(_AROUND)[:-1]):
+                        found.add(judged[1].upper())
+                elif self.by_text:
+                    found |= self.spelled(_clause(text[max(0, place - _WINDOW_CHARS) : place]))
         return found
+
+    def left(self, line: str) -> set[str]:
+        """Gives the letter that a line's end leaves when the others are ruled out."""
+        ending = _ENDING.search(line[-_WINDOW_CHARS:])
+        return {ending["letter"].upper()} & set(self.letters) if ending else set()
 
     def listed(self, said: str) -> set[str]:
         """Gives the letter that a text begins with, and those joined to it by commas, ``or`` and ``and``."""
         found: set[str] = set()
         place = 0
         while (match := self._letter_at(said, place)) is not None:
-            if found and _SPOKEN_OF.match(said, match.end()):
+            if _UNDONE.match(said, match.end()) or (found and _SPOKEN_OF.match(said, match.end())):
                 break  # "B, for A is wrong" chooses B alone
             found.add(match["letter"].upper())
             joined = _JOINED.match(said, match.end())
@@ -282,6 +322,13 @@ class _Reader:
         return set()
 
 
+def _clause(before: str) -> str:
+    """Gives the last clause of a text, without words such as ``so`` at its beginning."""
+    clause = re.split(r"[.!?:;,\n]\s{0,3}", before)[-1].strip()
+    prefix = _PREFIX.match(clause)
+    return clause[prefix.end() :] if prefix else clause
+
+
 def _without_latex(text: str) -> str:
     return _LATEX.sub(" ", text) if any(map(text.__contains__, _LATEX_MARKS)) else text
 
@@ -305,11 +352,29 @@ def _is_word(text: str, start: int, end: int) -> bool:
     return not text[start - 1 : start].isalnum() and not text[end : end + 1].isalpha()
 
 
+_LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
+
+
+@functools.lru_cache(maxsize=256)
+def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Gives the texts of choices without the letters A, B, C that count them; one text is read line by line.
+
+    ``None`` for one text whose lines are not so counted.
+    """
+    texts = [line.strip() for line in given[0].splitlines() if line.strip()] if len(given) == 1 else list(given)
+    found = [_LETTERED.match(text.lstrip()) for text in texts]
+    letters = [match[1].upper() if match else "" for match in found]
+    if len(texts) > 1 and letters == [chr(65 + place) for place in range(len(texts))]:
+        return tuple(text.lstrip()[match.end() :] for text, match in zip(texts, found, strict=True) if match)
+    return given if len(given) > 1 else None
+
+
 @functools.lru_cache(maxsize=256)
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
     """Gives the letter that a row's answer stands for, or ``None`` where it is none, or might be two.
 
-    An answer is a letter in any writing (``B``, ``(b)``, ``B.``), the index of a choice, or a choice's own text.
+    An answer is a letter in any writing (``B``, ``(b)``, ``B.``), one before its choice's text (``B. London``), the
+    index of a choice, or a choice's own text.
     """
     reader = _Reader(letters, choices)
     meant = reader.bare(fold(answer).strip())
@@ -318,5 +383,5 @@ def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, firs
         place = int(stripped) - first_index
         if 0 <= place < len(letters):
             meant.add(letters[place])
-    meant |= reader.spelled(answer)
+    meant |= reader.spelled(answer) or reader.led(answer.strip())
     return meant.pop() if len(meant) == 1 else None

@@ -1,6 +1,6 @@
 """Rewards for the form of a completion: tags, patterns, XML, Markdown, fenced blocks. None reads what it says.
 
-Each is earned by form alone, ``<think>.</think><answer>.</answer>`` included: pair it with a reward for the content,
+Each is earned by form alone, ``<think>x</think><answer>x</answer>`` included: pair it with a reward for the content,
 such as ``gate(format_tags, math_answer)``.
 """
 
@@ -14,9 +14,8 @@ from xml.parsers import expat
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.code import extract_code
-from builtin_rewards.folding import shows
+from builtin_rewards.folding import after_thinking, says, shows, unframed
 from builtin_rewards.markdown import heading_title, read_markdown, split_fences
-from builtin_rewards.structured import after_reasoning
 from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -34,7 +33,7 @@ def format_tags(
 
     Args:
         tags: The names, in the order in which they must stand.
-        nonempty: Whether each must hold something that a reader sees.
+        nonempty: Whether each must hold a letter, a digit or a sign such as ``+``.
         first_is_open: Whether the prompt ends with the first tag, opened: then the completion does not open it.
 
     Raises:
@@ -54,15 +53,17 @@ def format_tags(
 
         Formula: good tags / (n + 1), n the number of tags; 1.0 where all are good, stand in order and have nothing
         but white space around and between them. A tag is good if it is opened once and closed once in the whole
-        completion, in that order, holds something that a reader sees, and neither holds another of the tags nor is
-        held by one. Names count exactly as they are written. What merely looks like one of the tags (other case,
-        full-width letters, zero-width characters, spaces or attributes inside) earns nothing, and costs the tag
-        that it looks like, wherever it stands.
+        completion, in that order, holds a letter, a digit or a sign such as ``+`` (``.`` and ``&nbsp;`` are blank), and
+        neither holds another of the tags nor is held by one. Names count exactly as they are written. What merely looks
+        like one of the tags (other case, full-width letters, zero-width characters, spaces or attributes inside) earns
+        nothing, and costs the tag that it looks like, wherever it stands.
 
-        It reads form alone: pair it with a reward for the content. Never ``None``.
+        A byte order mark before it and stop tokens at its very end (``<|im_end|>``, ``<|eot_id|>``, ``<|endoftext|>``,
+        ``</s>`` and the like) are no content. It reads form alone: pair it with a reward for the content. Never
+        ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
-        return _tags_score(lead + completion, names, nonempty)
+        return _tags_score(lead + unframed(completion), names, nonempty)
 
     return format_tags
 
@@ -73,7 +74,7 @@ def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
     looks = _tag_looks(text, names)
     for name in names:
         fault, span = _tag_span(text, name, looks[name.lower()])
-        if span is not None and nonempty and not shows(text[span[0] + len(name) + 2 : span[1] - len(name) - 3]):
+        if span is not None and nonempty and not says(text[span[0] + len(name) + 2 : span[1] - len(name) - 3]):
             fault, span = "is empty", None
         if span is None:
             faults.append(f"<{name}> {fault}")
@@ -260,9 +261,10 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         setting ``root``. Never ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
+        completion = unframed(completion)
         whole = completion.lstrip()
         begins = whole.startswith("<") and not whole.startswith("<think>")
-        source = extract_code(completion if begins else after_reasoning(completion), "xml")
+        source = extract_code(completion if begins else after_thinking(completion), "xml")
         if source is None:
             return Score(0.0, reason="no XML in the completion")
         fault, outermost = _xml_fault(source.strip())

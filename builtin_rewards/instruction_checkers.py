@@ -8,6 +8,7 @@ from typing import Any
 
 from builtin_rewards import instruction_layout as layout
 from builtin_rewards import instruction_wording as wording
+from builtin_rewards.folding import shows, unframed
 from builtin_rewards.instruction_arguments import Arguments, UnusableInstructionError
 
 Checker = Callable[[str], bool]
@@ -58,9 +59,10 @@ class Instruction:
 
     def followed_by(self, text: str, *, loose: bool = False) -> bool:
         """Whether a text follows it; loosely, whether any of its :func:`loose_variants` does."""
+        text = unframed(text)
         if not loose:
-            return bool(text.strip()) and self.check(text)
-        return any(self.check(variant) for variant in loose_variants(text) if variant.strip())
+            return shows(text) and self.check(text)
+        return any(self.check(variant) for variant in loose_variants(text) if shows(variant))
 
 
 def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Instruction:

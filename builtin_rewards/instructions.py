@@ -68,7 +68,9 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
         - ``kwargs``: for each, the object of its arguments, such as ``{"num_words": 300, "relation": "at least"}``;
           arguments that are null, or that the kind does not have, are ignored.
 
-        Metrics: for each kind in the row, the share followed. A blank completion follows nothing. Where the
+        Metrics: for each kind in the row, the share followed. A completion that shows nothing (blanks, control and
+        zero-width characters) follows nothing. All of the completion is read, ``<think>`` too: take the reasoning off
+        where it should not count. Stop tokens at its very end are no content. Where the
         paper's wording asks for more than its program, the wording holds: commas of all scripts are commas, blank
         placeholders are none, of the constrained responses exactly one may be there, a text without a language is
         in none, and zero-width characters and look-alike letters do not hide what is forbidden. Sentences are

@@ -10,6 +10,7 @@ characters is not read, so that everything takes a bounded time.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -50,7 +51,8 @@ _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\]()
 
 _NO = (
     r"(?:\bnot\b|n't\b|\bcannot\b|\bnever\b|\bneither\b|\bnor\b|\banything\s{1,3}(?:but|except)\b"
-    r"|\beverything\s{1,3}(?:but|except)\b|\bwrong\b|\bwrongly\b|\bincorrect(?:ly)?\b|\bfalse(?:ly)?\b"
+    r"|\b(?:everything|all|any)\s{1,3}(?:but|except)\b|\bother\s{1,3}than\b"
+    r"|\bwrong\b|\bwrongly\b|\bincorrect(?:ly)?\b|\bfalse(?:ly)?\b"
     r"|\\neq?(?![a-z])|\\neg(?![a-z])|\\lnot(?![a-z])|!=|=/=|[\u2260\u00ac\u2262\u2209])"
 )
 _BEFORE = re.compile(_NO)
@@ -68,6 +70,7 @@ _HINTS = (
     "false",
     "but",
     "except",
+    "other",
     "=",
     "\u2260",
     "\u00ac",
@@ -80,16 +83,29 @@ _HANGING_CHARS = 60
 _BEHIND = re.compile(
     r"[\s*_`$)}\]\"',]{0,8}(?:</answer>\s{0,4})?(?:which |that |this |it )?"
     r"(?:(?:is|are|was|were|would be|must be|seems?)(?: [a-z]{1,12}){0,2}? (?:not|never|wrong|incorrect|false)\b"
-    r"|(?:is|are|was|were|would|ca|could|does|do)n't\b|cannot be\b|\(?(?:wrong|incorrect|false)\b)",
+    r"|(?:is|are|was|were|would|ca|could|does|do)n't\b|cannot be\b|\(?(?:wrong|incorrect|false)\b"
+    r"|\?\s{0,3}(?:no|nope|wrong)\b|(?:and |but )?(?:then )?(?:i )?(?:rejected|discarded|dismissed|ruled)\b)",
     re.IGNORECASE,
 )
 _ITEM_DENIES = re.compile(
-    r"\b(?:not|never|neither|cannot|(?:is|are|was|were|do|does|would|could|ca)nt|(?:any|every)thing (?:but|except)"
+    r"\b(?:not|never|neither|cannot|(?:is|are|was|were|do|does|would|could|ca)nt"
+    r"|(?:anything|everything|all|any) (?:but|except)|other than"
     r"|(?:is|are|was|were) (?:wrong|incorrect|false))\b|[\u2260\u00ac\u2262\u2209]"
 )
 _SIGN_FIRST = re.compile(r"[\s*_`$(]{0,9}(?:\\neq?(?![a-z])|\\neg(?![a-z])|\\lnot(?![a-z])|!=|=/=)")
 _JOINING = {"and": re.compile(r"and(?<!\wand)(?!\w)"), "or": re.compile(r"or(?<!\wor)(?!\w)")}
 """The words between items. A pattern that begins with letters is found many times as fast as one that does not."""
+_LETTERED = re.compile(r"[ \t]*\(?([A-Za-z])[.)][ \t]+")
+_BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t]))")
+"""What a list item is about, where something is said of it behind a colon or a dash."""
+_RULE_CHARS = " \t:|-"
+"""What the line under the head of a Markdown table consists of."""
+_OPENING = re.compile(r"[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
+_LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!not\b)", re.IGNORECASE)
+"""The words before a list in a sentence: ``The fruits are``."""
+_SET_ASIDE = {mark: chr(0xE000 + place) for place, mark in enumerate((*",;&:/|", " and ", " or "))}
+_NOT_ASIDE = {ord(stand_in): "\ufffd" for stand_in in _SET_ASIDE.values()}
+"""Private characters that stand in for what parts items, in items that are kept whole."""
 _SENTENCE_ENDS = (". ", "! ", "? ", "\n", ">")
 _SENTENCE_CHARS = 300
 """Characters before a list in which its sentence is looked for."""
@@ -107,20 +123,29 @@ def numbers_listed(text: str) -> tuple[list[float], str]:
     return _listed(text, _number_lists, _same_numbers)
 
 
-def items_listed(text: str, known: Collection[str] = ()) -> tuple[list[str], str]:
+def items_listed(
+    text: str, known: Collection[str] = (), whole: Sequence[str] = (), marks: str = ""
+) -> tuple[list[str], str]:
     """Gives the items that a text lists, each once and normalised, and what speaks against the list.
 
     The list is that of the module's rule: the last one in square brackets, else the lines with list markers, else
-    all lines, each without what stands before a colon. Commas, semicolons, line ends and, outside brackets, the words
-    ``and`` and ``or`` part the items. Outside brackets a denial in the first or the last item denies the list.
+    all lines, each without what stands before a colon that is no part of a time or a URL. Commas, semicolons, line
+    ends and, outside brackets, the words ``and`` and ``or`` part the items. Outside brackets a denial in the first or
+    the last item denies the list. List markers are dashes, numbers and letters that count a, b, c; of ``- **red**:
+    warm`` the item is what is bold. An opening word (``Sure!``) and the words of a sentence before its list (``The
+    colours are``) are no items, nor is the head of a table.
 
     Args:
         text: The completion.
         known: Normalised items that are no denials whatever words they hold, such as ``never say never``.
+        whole: The items sought as they are written; one that holds what parts items (``Washington, D.C.``) is
+            one item where it stands so in the text.
+        marks: What parts items besides, of ``|`` and ``/``.
     """
+    kept = _kept_whole(tuple(whole))
 
     def lists(inside: str) -> tuple[list[str], str]:
-        return _item_lists(inside, known)
+        return _item_lists(_whole_items(inside, kept), known, marks)
 
     return _listed(text, lists, frozenset)
 
@@ -364,11 +389,45 @@ def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, a
     return pairs
 
 
-def _item_lists(text: str, known: Collection[str]) -> tuple[list[str], str]:
+@functools.lru_cache(maxsize=256)
+def _kept_whole(written: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Gives the pattern of the items that hold what parts items, the longest first."""
+    held = {fold(item).strip() for item in written}
+    parted = sorted((item for item in held if len(item) > 2 and _splits(item)), key=len, reverse=True)
+    if not parted:
+        return None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, parted))})(?!\w)", re.IGNORECASE)
+
+
+def _splits(item: str) -> bool:
+    return any(map(item.lower().__contains__, _SET_ASIDE))
+
+
+def _whole_items(text: str, kept: re.Pattern[str] | None) -> str:
+    """Sets aside what would part the items that are kept whole; :func:`_restored` undoes it."""
+    if not text.isascii():
+        text = text.translate(_NOT_ASIDE)
+    return text if kept is None else kept.sub(lambda found: _aside(found[0]), text)
+
+
+def _aside(item: str) -> str:
+    item = item.lower()
+    for mark, stand_in in _SET_ASIDE.items():
+        item = item.replace(mark, stand_in)
+    return item
+
+
+def _restored(text: str) -> str:
+    for mark, stand_in in _SET_ASIDE.items():
+        text = text.replace(stand_in, mark)
+    return text
+
+
+def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[list[str], str]:
     bracketed = _last_of(text, "[]", lambda inside: _items(_at_commas(inside.replace("\n", ","))), frozenset)
     if bracketed is not None:
         return bracketed
-    found = _items(_parts(text))
+    found = _items(_parts(text, marks))
     ends = [item for item in (*found[:1], *found[-1:]) if item not in known]
     denied = (
         any(map(_ITEM_DENIES.search, ends)) or _SIGN_FIRST.match(text) or (not text.isascii() and _STRUCK.search(text))
@@ -380,22 +439,63 @@ def _at_commas(text: str) -> list[str]:
     return text.replace(";", ",").split(",")
 
 
-def _parts(text: str) -> list[str]:
-    """Gives the items of a text without brackets."""
+def _parts(text: str, marks: str = "") -> list[str]:
+    """Gives the items of a text without brackets; ``marks`` part them too."""
     lines = text.splitlines()
-    marked = [line[match.end() :] for line in lines if (match := _marker(line))]
+    marked = [line[match.end() :] for line in lines if (match := _marker(line))] or _lettered(lines)
     if marked:
-        return [part for line in marked for part in line.split(";")]
-    said = "\n".join(line.partition(":")[2] if ":" in line else line for line in lines)
+        return [part for line in marked for part in _head(line).split(";")]
+    if "|" in marks and "--" in text:
+        lines = _without_heads(lines)
+    said = "\n".join(map(_unlabelled, lines))
+    opening = _OPENING.match(said)
+    said = said[opening.end() :] if opening else said
+    for mark in marks:
+        said = said.replace(mark, ",")
+    lead = _LEAD.match(said)
+    if lead and not _BEFORE.search(lead[0].lower()):
+        said = said[lead.end() :]
     for word, pattern in _JOINING.items():
         said = said.replace(f" {word} ", " , ")
         said = pattern.sub(",", said) if word in said else said
     return _at_commas(said.replace("&", ",").replace("\n", ","))
 
 
+def _lettered(lines: Sequence[str]) -> list[str]:
+    """Gives what stands behind letters that count the lines a, b, c."""
+    found = [(match[1].lower(), line[match.end() :]) for line in lines if (match := _LETTERED.match(line))]
+    counts = len(found) > 1 and [letter for letter, _ in found] == list("abcdefghijklmnopqrstuvwxyz"[: len(found)])
+    return [said for _, said in found] if counts else []
+
+
+def _head(line: str) -> str:
+    """Gives what a list item is about, where that is bold and something is said of it."""
+    head = _BOLD_HEAD.match(line) if line[:2] in ("**", "__") else None
+    return head[1] if head else line
+
+
+def _without_heads(lines: Sequence[str]) -> list[str]:
+    """Takes the heads of Markdown tables off, and the lines under them."""
+    rules = {place for place, line in enumerate(lines) if "|" in line and not line.strip(_RULE_CHARS) and "--" in line}
+    return [line for place, line in enumerate(lines) if place not in rules and place + 1 not in rules]
+
+
+def _unlabelled(line: str) -> str:
+    """Gives a line without what stands before its first colon, unless that is part of a time or a URL."""
+    place = line.find(":")
+    while place >= 0:
+        ahead, after = line[place - 1 : place], line[place + 1 : place + 3]
+        if not (ahead.isdigit() and after[:1].isdigit()) and after != "//":
+            return line[place + 1 :]
+        place = line.find(":", place + 1)
+    return line
+
+
 def _items(parts: Iterable[str]) -> list[str]:
     """Gives the parts normalised, each once and none empty. No part holds a line feed."""
     whole = "\n".join(dict.fromkeys(parts))
+    if not whole.isascii():
+        whole = "\n".join(_restored(part) for part in whole.split("\n"))
     if any(map(whole.__contains__, _LATEX_MARKS)):
         whole = "\n".join(_LATEX.sub(" ", part) for part in whole.split("\n"))
     plain = dict.fromkeys(part.strip(" \t\r\"'") for part in whole.split("\n"))

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.choices import gold_letter, letters_chosen
+from builtin_rewards.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.extras import extra
-from builtin_rewards.folding import fold, is_normally, normal_words, normalise, tally
+from builtin_rewards.folding import final_answer, fold, is_normally, normal_words, normalise, tally
 from builtin_rewards.listed import items_listed, matched_numbers, numbers_listed
 from builtin_rewards.terms import prepared, uses
 from rewardkit import Reward, Score, reward
@@ -40,13 +40,17 @@ def _unlike(said: str, gold: str) -> Score:
 def exact_match(completion: str, answer: str | None) -> Score:
     """1.0 if the completion is the answer, character by character, otherwise 0.0.
 
-    Blanks and line ends around both do not count; case, punctuation and everything else does. Columns: ``answer``,
-    the text. ``None`` where the row has no answer.
+    Compared is the completion as a whole, or its final answer: what follows the last ``</think>``, in the one pair of
+    ``<answer>`` tags where it ends in one that is not denied. Blanks and line ends around, and stop tokens at the end
+    (``<|im_end|>``), do not count; case, punctuation and everything else does. Columns: ``answer``, the text.
+    ``None`` where the row has no answer.
     """
     gold = answer.strip() if answer else ""
     if not gold:
         return _NO_GOLD
-    said = completion.strip()
+    if completion.strip() == gold:
+        return Score(1.0)
+    said = final_answer(completion).strip()
     return Score(1.0) if said == gold else _unlike(said, gold)
 
 
@@ -56,14 +60,16 @@ def normalized_match(completion: str, answer: str | None) -> Score:
 
     Source: the exact match of SQuAD (Rajpurkar et al., arXiv 1606.05250), after NFKC and without zero-width
     characters. Unlike there, punctuation that makes another number or name of it counts: ``-5`` is not ``5``, ``3.5``
-    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. The completion as a whole is compared, so an answer inside a
-    sentence, a negated one or several do not match. Columns: ``answer``, the text. ``None`` where the row has no
-    answer.
+    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. All that follows the last ``</think>`` is compared, so an answer
+    inside a sentence, a negated one or several do not match; where it ends in one pair of ``<answer>`` tags that is
+    not denied, only what stands in them. Stop tokens at the end (``<|im_end|>``) do not count. Columns: ``answer``,
+    the text. ``None`` where the row has no answer.
     """
     gold = _normal_gold(answer) if answer else ""
     if not gold:
         return _NO_GOLD
-    return Score(1.0) if is_normally(completion, gold) else _unlike(completion.strip(), gold)
+    said = final_answer(completion)
+    return Score(1.0) if is_normally(said, gold) else _unlike(said.strip(), gold)
 
 
 @functools.lru_cache(maxsize=256)
@@ -242,28 +248,35 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
     more = allowed + "".join(letter for letter in _ALPHABET if letter not in allowed)
 
     @reward(score_range=(0, 1))
-    def multiple_choice(completion: str, answer: str | None, choices: list[str] | None = None) -> Score:
+    def multiple_choice(completion: str, answer: str | None, choices: list[str] | str | None = None) -> Score:
         """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
 
         What counts as chosen, after the last ``</think>`` and in the last 50,000 characters: the letters in
         ``<answer>`` tags and ``\\boxed{}``; if none, statements (``the answer is (B)``, ``Answer: B``, ``I choose B``,
-        ``B is correct``); if none, lines that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``);
-        if none, the first and last line where they begin with ``B)``, ``B.`` or ``(B)``; if none, a choice's own text
-        as the whole answer or the last line. More than one letter at the place that decides is a stuffed answer: 0.0.
-        So is a letter with another choice's text. ``A`` and ``I`` as words are no letters, and Cyrillic or Greek
-        look-alikes are none.
+        ``B is correct``, also with a choice's text; ``... is a common mistake`` takes one back); if none, lines that
+        are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); if none, the first and last line where
+        they begin with ``B)``, ``B.``, ``(B)`` or ``B, because``; if none, a last line that ends in ``that leaves B``
+        or ``not A, but B``; if none, a choice's own text as the whole answer or the last line. More than one letter at
+        the place that decides is a stuffed answer: 0.0. So is a letter with another choice's text. ``A`` and ``I`` as
+        words are no letters, and Cyrillic or Greek look-alikes are none.
 
-        Columns: ``answer``, a letter, the index of a choice (see the setting ``first_index``) or a choice's own
-        text; ``choices``, their texts in order, if the row has them. ``None`` where the row has no answer, or one
-        that is no letter, index or text of a choice, or stands for two different choices.
+        Columns: ``answer``, a letter, one before its text (``B. London``), the index of a choice (see the setting
+        ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or
+        a text with a line for each that begins with its letter (``A) Rome``). ``None`` where the row has no answer, or
+        one that is no letter, index or text of a choice, or stands for two different choices.
         """
         if not answer or not answer.strip():
             return _NO_GOLD
-        letters = more[: len(choices)] if choices else allowed
-        gold = gold_letter(answer, letters, tuple(choices) if choices else None, first_index)
+        texts: tuple[str, ...] | None = None
+        if choices:
+            texts = choice_texts((choices,) if isinstance(choices, str) else tuple(choices))
+            if texts is None and isinstance(choices, str) and choices.strip():
+                return Score(None, reason=f"the row's choices {_shown(choices)} are no list")
+        letters = more[: len(texts)] if texts else allowed
+        gold = gold_letter(answer, letters, texts, first_index)
         if gold is None:
             return Score(None, reason=f"the row's answer {_shown(answer)} is not one of the choices")
-        chosen = letters_chosen(completion, letters, choices)
+        chosen = letters_chosen(completion, letters, texts)
         if len(chosen) > 1:
             return Score(0.0, reason=f"several letters: {', '.join(sorted(chosen))}", metrics={"letters": len(chosen)})
         if not chosen:
@@ -293,13 +306,14 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
         Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
         sum of their lengths, after NFKC, in lower case, all but letters and digits blank. It forgives slips, not facts:
         0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``, an unequal or
-        not sign) than the other.
+        not sign) than the other. What is compared of the completion is told at ``normalized_match``.
         Columns: ``answer``, the text. ``None`` where the row has no answer.
         """
         # audit: skip misplaced a word more or less is a slip that it forgives
         gold = _letters_only(answer) if answer else ""
         if not gold:
             return _NO_GOLD if not answer or not answer.strip() else Score(None, reason=f"{_shown(answer)}: no letter")
+        completion = final_answer(completion)
         said = _letters_only(completion)
         alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
         if not alike:
@@ -338,7 +352,8 @@ def edit_similarity(completion: str, answer: str | None) -> Score:
 
     Formula: 1 - d / max(n, m), with d the Levenshtein distance in characters and n, m the two lengths, after NFKC
     and without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is
-    alike too. Columns: ``answer``, the text. ``None`` where the row has no answer.
+    alike too. What is compared of the completion is told at ``normalized_match``. Columns: ``answer``, the text.
+    ``None`` where the row has no answer.
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
@@ -346,7 +361,7 @@ def edit_similarity(completion: str, answer: str | None) -> Score:
     gold = fold(answer).strip() if answer else ""
     if not gold:
         return _NO_GOLD
-    said = fold(completion).strip()
+    said = fold(final_answer(completion)).strip()
     distance = _distance(said, gold)
     longest = max(len(said), len(gold))
     return Score(
@@ -365,14 +380,15 @@ def token_f1(completion: str, answer: str | None) -> Score:
     Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as
     they occur; P is the share of the completion's words that the answer has, R the share of the answer's that the
     completion has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count,
-    longer answers cost precision. Columns: ``answer``, the text. ``None`` where the row has no answer.
+    longer answers cost precision. What is compared of the completion is told at ``normalized_match``. Columns:
+    ``answer``, the text. ``None`` where the row has no answer.
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
     gold = _gold_words(answer) if answer else None
     if not gold:
         return _NO_GOLD
-    words, found = tally(completion, gold)
+    words, found = tally(final_answer(completion), gold)
     shared = sum(min(count, found[word]) for word, count in gold.items())
     return _f1(shared, words, gold.total(), "words")
 
@@ -456,16 +472,22 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as
     in ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's list stands, after the
     last ``</think>``, in ``<answer>`` tags or ``\\boxed{}`` where there are any, else anywhere; its items are those of
-    the list in square brackets, else of the lines with list markers, else of the lines, each without what stands
-    before a colon, parted at commas, semicolons, ``and`` and ``or``. 0.0 for a stuffed answer (boxes or bracketed
-    lists that differ), for a list that is denied (``not``, ``never``, ``anything but``, an unequal sign before it,
+    the list in square brackets, else of the lines with list markers (of ``- **red**: warm`` what is bold), else of the
+    lines, each without what stands before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and
+    ``/`` where the answer has none. Times keep their colon, and an item of the answer that holds a comma or ``and``
+    is one item. The words before a list in its sentence (``The colours are``), ``Sure!`` and a table's head are no
+    items. 0.0 for a stuffed answer (boxes or bracketed
+    lists that differ), for a list that is denied (``not``, ``never``, ``all but``, an unequal sign before it,
     ``is wrong`` behind it), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or a text
     that lists them. ``None`` where the row's answer has no item.
     """
     gold = _gold_items(tuple(answer) if isinstance(answer, list) else answer or "")
     if not gold:
         return Score(None, reason="the row's answer has no items")
-    listed, fault = items_listed(completion, gold)
+    whole = answer if isinstance(answer, list) else []
+    written = "".join(whole) or answer or ""
+    marks = "".join(mark for mark in "|/" if mark not in written)
+    listed, fault = items_listed(completion, gold, whole, marks)
     if fault:
         return Score(0.0, reason=fault)
     said = set(listed)

@@ -1,7 +1,8 @@
 """Rewards of overlap with a reference text: BLEU, chrF and ROUGE.
 
 They measure likeness to a reference, as for translations and summaries, not truth: a negation changes them little.
-The column ``answer`` holds one reference or a list of them.
+The column ``answer`` holds one reference or a list of them. What is compared of the completion is what follows the
+last ``</think>``, in ``<answer>`` tags where that ends in the one pair of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
+from builtin_rewards.folding import final_answer
 from rewardkit import Reward, Score, reward
 
 _Units = TypeVar("_Units", str, tuple[str, ...])
@@ -174,6 +176,7 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
         references = _references(answer)
         if not references:
             return _NO_GOLD
+        completion = final_answer(completion)
         unfit = _unfit(completion, references)
         if unfit is not None:
             return unfit
@@ -217,6 +220,7 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
         references = _references(answer)
         if not references:
             return _NO_GOLD
+        completion = final_answer(completion)
         unfit = _unfit(completion, references)
         if unfit is not None:
             return unfit
@@ -301,6 +305,7 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
         gold = _rouge_gold(tuple(references), use_stemmer)
         if not gold:
             return Score(None, reason="the references have no Latin letter or digit, which is all that ROUGE reads")
+        completion = final_answer(completion)
         unfit = _unfit(completion, references)
         if unfit is not None:
             return unfit

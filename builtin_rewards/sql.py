@@ -21,8 +21,8 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.code import extract_code
-from builtin_rewards.structured import after_reasoning
+from builtin_rewards.folding import final_answer
+from builtin_rewards.markdown import split_fences
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000
@@ -44,6 +44,8 @@ _MAX_BYTES = 32_000_000
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
 _REFUSED_IN_SCHEMAS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
+_MARKS = frozenset(("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql"))
+"""Marks of fenced blocks that hold SQL."""
 _ABSOLUTE = 1e-9
 _SHOWN_CHARS = 200
 
@@ -87,9 +89,11 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
     def sql_result(completion: str, schema: str | None, answer: str | None) -> Score:
         """1.0 if the completion's query gives the same result as the gold query, otherwise 0.0 with the reason.
 
-        What is read: the last fenced block marked ``sql``, else the last unmarked one, else the whole completion;
-        always after the last ``</think>``, if there is one. It must be one query, ``SELECT``, ``WITH`` or
-        ``VALUES``: several statements, and all that writes or reaches outside, are refused, and so is ``random()``.
+        What is read: the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``,
+        ...), else the last unmarked one, else the whole completion; always after the last ``</think>``, if there is
+        one, and in ``<answer>`` tags where it ends in the one pair of them. Stop tokens at the end do not count. It
+        must be one query, ``SELECT``, ``WITH`` or ``VALUES``: several statements, and all that writes or reaches
+        outside, are refused, and so is ``random()``.
 
         Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the
         same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a
@@ -114,7 +118,7 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
                 return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            query = extract_code(after_reasoning(completion), "sql")
+            query = _query_in(final_answer(completion))
             if query is None:
                 return Score(0.0, reason="no query in the completion")
             try:
@@ -126,6 +130,18 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
         return Score(float(not fault_found), reason=fault_found or "the same result", metrics=metrics)
 
     return sql_result
+
+
+def _query_in(text: str) -> str | None:
+    """Gives the query that a text offers, or ``None`` for none."""
+    blocks, _ = split_fences(text)
+    if not blocks:
+        return text if text.strip() else None
+    for marks in (_MARKS, ("",)):
+        found = [block.body for block in blocks if block.mark in marks]
+        if found:
+            return found[-1]
+    return None
 
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:

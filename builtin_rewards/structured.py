@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.code import extract_code
+from builtin_rewards.folding import final_answer, unframed
 from rewardkit import Reward, Score, reward
 
 DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
@@ -31,19 +32,16 @@ _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError
 _SHOWN_CHARS = 200
 
 
-def after_reasoning(completion: str) -> str:
-    """Gives what follows the last ``</think>``, or all of a completion that has none."""
-    return completion.rpartition("</think>")[2]
-
-
 def json_text(completion: str) -> str | None:
     """Gives the text that should be JSON, or ``None`` for none.
 
-    The rule: what follows the last ``</think>`` counts, unless the completion begins as JSON does. In it the last
-    fenced block marked ``json``, else the last unmarked one, else all where there is no fence.
+    The rule: what follows the last ``</think>`` counts, of it only what stands in ``<answer>`` tags where it ends in
+    the one pair of them, unless the completion begins as JSON does. In it the last fenced block marked ``json``, else
+    the last unmarked one, else all where there is no fence.
     """
+    completion = unframed(completion)
     begins = completion.lstrip()[:1]
-    text = completion if begins and begins in '{["' else after_reasoning(completion)
+    text = completion if begins and begins in '{["' else final_answer(completion)
     return extract_code(text, "json")
 
 
@@ -111,7 +109,9 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
         """1.0 if the completion is one JSON value, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole completion;
-        what follows the last ``</think>`` alone counts, unless the completion begins as JSON does.
+        what follows the last ``</think>`` alone counts, and only what stands in ``<answer>`` tags where that ends
+        in the one pair of them, unless the completion begins as JSON does. A byte order mark before it and stop
+        tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no content.
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the
         value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about

@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.structured import after_reasoning, json_text, read_json
+from builtin_rewards.folding import final_answer
+from builtin_rewards.structured import json_text, read_json
 from rewardkit import Message, Reward, Score, reward
 
 WEIGHTS = (0.2, 0.3, 0.5)
 """What the name, the arguments' names and the arguments' values of a call are worth."""
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+_MARKS = ("<|python_tag|>", "[TOOL_CALLS]")
+"""What Llama and Mistral begin their calls with."""
 _NO_CALL = ("", "[]", "null", "none")
 _MAX_DEPTH = 100
 """Nesting of expected arguments, so that comparing them cannot recurse too deep."""
@@ -65,10 +68,13 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
         - a conversation whose assistant messages have ``tool_calls`` (as OpenAI has them, ``arguments`` as JSON text
           or as an object): all of them;
         - ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` (Hermes, Qwen): all of them;
-        - JSON, as ``json_valid`` reads it: a call, a list of calls, or an object with ``tool_calls``.
+        - JSON, as ``json_valid`` reads it: a call, a list of calls, or an object with ``tool_calls``; before it may
+          stand ``<|python_tag|>`` (Llama) or ``[TOOL_CALLS]`` (Mistral), with nothing before that.
 
-        In text only what follows the last ``</think>`` counts. What stands in the place of a call and is none counts
-        as an extra call. ``parameters`` is read as ``arguments``.
+        In text only what follows the last ``</think>`` counts, and only what stands in ``<answer>`` tags where that
+        ends in the one pair of them. Stop tokens at the end are no content. A ``<tool_call>`` that is not closed is
+        cut off, and JSON behind other prose is no call: no server would make it. What stands in the place of a call and
+        is none counts as an extra call. ``parameters`` is read as ``arguments``.
 
         Column ``answer``: ``{"name": ..., "arguments": {...}}`` or a list of such, as JSON text or as objects. An
         empty list expects no call: then 1.0 for a completion without one, even an empty one, and 0.0 otherwise.
@@ -135,7 +141,9 @@ def _content(content: Any) -> str:
 
 
 def _calls_in_text(text: str) -> list[Call]:
-    text = after_reasoning(text)
+    text = final_answer(text)
+    for mark in _MARKS:
+        text = text.lstrip().removeprefix(mark)
     if _OPEN in text:
         return [call for part in text.split(_OPEN)[1:] for call in _tagged(part)]
     written = json_text(text)

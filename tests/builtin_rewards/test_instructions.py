@@ -131,6 +131,17 @@ def test_the_rule_of_each_kind(kind: str, text: str, followed: bool) -> None:
     assert score.metrics == {kind: float(followed)}
 
 
+@pytest.mark.parametrize("loose", [False, True], ids=["strict", "loose"])
+def test_what_shows_nothing_follows_nothing(loose: bool) -> None:
+    """Invisible characters and stop tokens are blank; a comma in the thoughts counts."""
+    made = instructions(loose=loose)
+    columns = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
+    for text in ("", " \n", "\u200b", "\0\u00a0", "\ufeff", "<|im_end|>", "<think>a, b</think> none"):
+        assert 0.0 == made(completion=text, **columns).value
+    for text in ("...", "none<|im_end|>", "\ufeffnone"):
+        assert 1.0 == made(completion=text, **columns).value
+
+
 def test_every_kind_has_its_rules_tested() -> None:
     """The table has a text that follows and one that does not, for each of the 25 kinds."""
     assert {kind for kind, _, followed in RULES if followed} == set(KINDS)

@@ -225,6 +225,50 @@ def test_matches(completion: str, answer: Any, exact: float, normal: float) -> N
     assert value(normalized_match, completion, answer=answer) == normal
 
 
+WHOLE = (exact_match, normalized_match, fuzzy_match, edit_similarity, token_f1)
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "<think>hm</think><answer>Eiffel Tower</answer>",
+        "<think>Rome? <answer>Rome</answer></think>\n\nIt is this:\n<answer>\nEiffel Tower\n</answer>\n",
+        "I think aloud. <answer>Eiffel Tower</answer><|im_end|>",
+        "<think>hm</think> Eiffel Tower",
+        "Eiffel Tower<|eot_id|>",
+        "Eiffel Tower</s>\n",
+        "\ufeffEiffel Tower <|im_end|><|endoftext|>",
+    ],
+)
+@pytest.mark.parametrize("made", WHOLE, ids=lambda made: made.name)
+def test_the_final_answer_is_compared(made: Any, completion: str) -> None:
+    """It stands after the thoughts, in the one pair of tags, before stop tokens."""
+    assert value(made, completion, answer="Eiffel Tower") == 1.0
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "Eiffel Tower <answer>Rome</answer>",
+        "<think>Eiffel Tower</think><answer>Rome</answer>",
+        "<answer>Eiffel Tower</answer><answer>Rome</answer>",
+        "<answer>Rome</answer><answer>Eiffel Tower</answer>",
+        "<answer>Eiffel Tower</answer> is wrong",
+        "It is not <answer>Eiffel Tower</answer>",
+        "It isn't the <answer>Eiffel Tower</answer>",
+        "anything but <answer>Eiffel Tower</answer>",
+        "</answer>Eiffel Tower<answer>",
+        "<think>Eiffel Tower</think>",
+        "<think>hm</think>Eiffel Tower</think>",
+        "Eiffel Tower<|im_end|>Rome",
+    ],
+)
+@pytest.mark.parametrize("made", WHOLE, ids=lambda made: made.name)
+def test_other_ways_of_tagging_are_not_paid_in_full(made: Any, completion: str) -> None:
+    """Words outside the tags do not count, nor do tags that differ, are denied or stand elsewhere."""
+    assert value(made, completion, answer="Eiffel Tower") <= (0.0 if made in WHOLE[:3] else 0.8)
+
+
 @pytest.mark.parametrize(
     ("completion", "answer", "share"),
     [
@@ -377,6 +421,19 @@ CITIES = ["Rome", "Paris", "London", "A city in Spain"]
         "Therefore, B.",
         "I think it's B",
         "It's (B).",
+        "B, because Paris lies on the Seine.",
+        "B because it is",
+        "B is the answer",
+        "B is my answer.",
+        "Paris is correct",
+        "I think Paris is the answer.",
+        "Not A, but B.",
+        "A and D are too small. That leaves B.",
+        "C is no city, which leaves only (B).",
+        "The answer is the second option, B.",
+        "Selected: B",
+        "Chosen: (B)",
+        "B<|im_end|>",
     ],
 )
 def test_every_way_of_choosing(completion: str) -> None:
@@ -435,6 +492,16 @@ def test_every_way_of_choosing(completion: str) -> None:
         "Choose A, B, C or D.",
         "Vitamin B is good for you, I guess.",
         "Answer: A. Rome\nAnswer: B. Paris",
+        "The answer is B is a common mistake.",
+        "B is a common mistake",
+        "B is the answer is a common mistake",
+        "The answer is B, which is wrong.",
+        "Not B is correct",
+        "Not Paris is correct",
+        "B is the answer? C",
+        "Not B, but A.",
+        "That leaves B and C.",
+        "Nothing leaves B out",
         "*" * 1000 + "B" * 1000,
         "answer is " * 1000,
     ],
@@ -465,6 +532,14 @@ def test_what_is_no_choice(completion: str) -> None:
         ("7", ["5", "7"], "B", 1.0),
         ("A", ["B", "A"], "A", None),
         ("A", '["x", "y"]', "A", 1.0),
+        ("B. London", None, "B", 1.0),
+        ("B. London", None, "C", 0.0),
+        ("B. London", CITIES, "B", None),
+        ("(B) Paris", CITIES, "B", 1.0),
+        ("B", "A) Rome\nB) Paris\nC) London", "Paris", 1.0),
+        ("Paris", "A. Rome\nB. Paris", "B", 1.0),
+        ("B", ["A) Rome", "B) Paris"], "Paris", 1.0),
+        ("B", "Rome or Paris", "B", None),
         ("same", ["same", "same"], "A", None),
         ("A", [str(place) for place in range(20)], "A", 1.0),
     ],
@@ -590,6 +665,8 @@ def test_token_f1_is_squads(completion: str, answer: str) -> None:
         ("The answer isn\u2019t \\boxed{[1, 2]}", [1, 2], 0.0),
         ("Anything but 1, 2", [1, 2], 0.0),
         ("[1, 2] is wrong.", [1, 2], 0.0),
+        ("The answer is [1, 2]? No, it is not.", [1, 2], 0.0),
+        ("I considered [1, 2] and rejected it.", [1, 2], 0.0),
         ("\\boxed{[1, 2]} is not the answer", [1, 2], 0.0),
         ("\u2260[1, 2]", [1, 2], 0.0),
         ("\\boxed{\\neq [1, 2]}", [1, 2], 0.0),
@@ -639,6 +716,33 @@ def test_numbers_in_order_and_within_tolerance() -> None:
         ("", ["red"], 0.0),
         ("red", [], None),
         ("red", ["  "], None),
+        ("12:30, 14:00", ["12:30", "14:00"], 1.0),
+        ("12:30, 14:00", "12:30, 14:00", 1.0),
+        ("At: 12:30, 14:00", ["12:30", "14:00"], 1.0),
+        ("- **red**: warm\n- **green**: cold", ["red", "green"], 1.0),
+        ("- **red:** warm\n- **green** - cold, and dark", ["red", "green"], 1.0),
+        ("rock and roll, jazz", ["rock and roll", "jazz"], 1.0),
+        ("Jazz and Rock and Roll", ["rock and roll", "jazz"], 1.0),
+        ("Trinidad and Tobago; Washington, D.C.", ["Trinidad and Tobago", "Washington, D.C."], 1.0),
+        ("[Washington, D.C., Paris]", ["Washington, D.C.", "Paris"], 1.0),
+        ("Star Wars: A New Hope, Alien", ["Star Wars: A New Hope", "Alien"], 1.0),
+        ("The colours are red, green, and blue.", ["red", "green", "blue"], 1.0),
+        ("The colours are: red, green, and blue.", ["red", "green", "blue"], 1.0),
+        ("Sure! red, green", ["red", "green"], 1.0),
+        ("Sure, here they are: red, green", ["red", "green"], 1.0),
+        ("a. red\nb. green\nc. blue", ["red", "green", "blue"], 1.0),
+        ("(A) red\n(B) green", ["red", "green"], 1.0),
+        ("red | green | blue", ["red", "green", "blue"], 1.0),
+        ("red/green", ["red", "green"], 1.0),
+        ("1/2, red", ["1/2", "red"], 1.0),
+        ("| Colour |\n|---|\n| red |\n| green |", ["red", "green"], 1.0),
+        ("All but red, green", ["red", "green"], 0.0),
+        ("other than red, green", ["red", "green"], 0.0),
+        ("The colours are not red, green", ["red", "green"], 0.0),
+        ("The colours aren't red, green", ["red", "green"], 0.0),
+        ("It is false that the colours are red, green", ["red", "green"], 0.5),
+        ("Washington, D.C., Rome", ["Washington", "Rome"], 0.8),
+        ("Washington\ue000 D.C.", ["Washington, D.C."], 0.0),
     ],
 )
 def test_items_listed(completion: str, answer: Any, score: float | None) -> None:
