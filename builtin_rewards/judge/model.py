@@ -228,7 +228,8 @@ class JudgeModel:
         """What reserves money for requests; ``None`` where there is no budget."""
         if self.budget is None:
             return None
-        return Spender(self.budget, judge, self._prices.find(self.model) if self.budget.usd is not None else None)
+        priced = self.budget.usd is not None or bool(self.prices)  # without prices none is missed
+        return Spender(self.budget, judge, self._prices.find(self.model) if priced else None)
 
 
 def _check_kinds(model: JudgeModel) -> None:

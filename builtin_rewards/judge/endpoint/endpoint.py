@@ -68,7 +68,7 @@ class Spender:
     Attributes:
         budget: The caps.
         judge: The judge's name in the ledger.
-        price: The model's price; ``None`` where the budget has no cap in USD.
+        price: The model's price; ``None`` where it has none.
     """
 
     budget: Budget

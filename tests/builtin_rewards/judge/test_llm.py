@@ -109,6 +109,15 @@ def test_a_model_without_a_price_has_no_cost() -> None:
     assert "cost_usd" not in score(judge(prices={})).metrics
 
 
+def test_a_budget_counts_what_is_not_capped() -> None:
+    """With prices a cap on requests counts USD too, by reward."""
+    budget = Budget(requests=10)
+    made = judge(says(correct=4), budget=budget, prices={"m": Price(1.0, 2.0)}).with_options(name="mine")
+    cost = score(made).metrics["cost_usd"]
+    assert 0 < cost == pytest.approx(budget.spent().usd)
+    assert ["mine"] == list(budget.by_judge())
+
+
 def test_the_judge_sees_prompt_completion_and_reference_and_no_other_column() -> None:
     """The columns that the template names are in the question, others are not."""
     made = judge(reference="answer")
