@@ -33,7 +33,6 @@ from rewardkit import ConfigError, DataError, InfrastructureError
 from rewardkit.cli.program import Program
 from rewardkit.testing import Asked, FakeJudge
 
-LLMBAR = Path(__file__).parents[4] / "shared" / "data" / "llmbar"
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Norway": "Oslo"}
 CORRECT = [Criterion("correct", "Is it right?")]
 MARKERS: Mapping[Family, str] = {
@@ -348,11 +347,9 @@ def test_a_text_that_holds_the_answer_is_not_tried(write: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize("name", ["Natural", "Adversarial_Neighbor", "Adversarial_GPTInst"])
-def test_files_of_llmbar_are_read(name: str) -> None:
+def test_files_of_llmbar_are_read(name: str, data: Path) -> None:
     """The label says which output is right; the prompt is the input."""
-    path = LLMBAR / f"{name}.json"
-    if not path.is_file():
-        pytest.skip("LLMBar's files are not here")
+    path = data / "llmbar" / f"{name}.json"
     first = json.loads(path.read_text(encoding="utf-8"))[0]
     rows = load(path, count=10_000, seed=0, reference=None, required=())
     assert (rows.total, "LLMBar pairs") == (len(rows.rows), rows.form)
