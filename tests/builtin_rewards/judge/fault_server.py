@@ -287,7 +287,7 @@ def _as_function(script: Script) -> Callable[..., Action]:
 
 
 class _Thread:
-    def __init__(self, script: Script, models: Callable[[Mapping[str, str]], Action] | None) -> None:
+    def __init__(self, script: Script, models: Callable[[Mapping[str, str]], Action] | None = None) -> None:
         self.serving = _Serving(_as_function(script), models)
         self.thread: threading.Thread | None = None
 
