@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.endpoint.values import Reply
-from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
+from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import GradeLikelihood, weighted
@@ -61,10 +61,10 @@ class Grading(Prompted):
         ]
         return self._score(await self._ask(questions))
 
-    async def _ask(self, questions: Sequence[Question]) -> list[Answer[Read] | JudgeError]:
+    async def _ask(self, questions: Sequence[Question]) -> list[Answer[Read | JudgeReplyError] | JudgeError]:
         if len(questions) == 1:
-            return [await self.model.ask(self.name, questions[0], self._read)]
-        asked = (self.model.ask(self.name, question, self._read) for question in questions)
+            return [await self.model.attempt(self.name, questions[0], self._read)]
+        asked = (self.model.attempt(self.name, question, self._read) for question in questions)
         came = await asyncio.gather(*asked, return_exceptions=True)
         for one in came:
             if isinstance(one, BaseException) and not isinstance(one, JudgeError):
@@ -75,11 +75,13 @@ class Grading(Prompted):
         verdict = read_verdict(reply, self.rubric, format)
         return Read(*weighted(reply, verdict, self.rubric)) if self.likelihoods else Read(verdict, {})
 
-    def _score(self, came: Sequence[Answer[Read] | JudgeError]) -> Score:
+    def _score(self, came: Sequence[Answer[Read | JudgeReplyError] | JudgeError]) -> Score:
         answers = [one for one in came if isinstance(one, Answer)]
-        verdicts = [one.value.verdict if isinstance(one, Answer) else one for one in came]
-        verdict = answers[0].value.verdict if len(came) == 1 else combine(verdicts, self.rubric)
-        return Score(verdict.score, self._words(verdict), self._metrics(verdict, answers, len(came)))
+        values = [one.value if isinstance(one, Answer) else one for one in came]
+        verdicts = [value.verdict if isinstance(value, Read) else value for value in values]
+        verdict = _only(verdicts[0]) if len(verdicts) == 1 else combine(verdicts, self.rubric)
+        metrics = self._metrics(verdict, [value for value in values if isinstance(value, Read)], len(came))
+        return Score(verdict.score, self._words(verdict), metrics | cost_metrics(answers))
 
     def _words(self, verdict: Verdict) -> str:
         high = self.rubric.scale.high
@@ -89,13 +91,12 @@ class Grading(Prompted):
         )
         return "; ".join(each)
 
-    def _metrics(self, verdict: Verdict, answers: Sequence[Answer[Read]], asked: int) -> dict[str, float]:
+    def _metrics(self, verdict: Verdict, read: Sequence[Read], asked: int) -> dict[str, float]:
         metrics = {f"grade/{name}": float(grade) for name, grade in verdict.grades.items()}
-        metrics |= cost_metrics(answers)
         if asked > 1:
             metrics |= {"samples": float(verdict.samples), "spread": verdict.spread}
         if self.likelihoods:
-            known = [answer.value.likelihoods for answer in answers]
+            known = [one.likelihoods for one in read]
             for name in self.rubric.names:
                 masses = [one[name].mass if name in one else 0.0 for one in known]
                 metrics[f"mass/{name}"] = sum(masses) / len(masses)
@@ -188,6 +189,12 @@ class LLMJudge(JudgeReward):
         """The model behind it."""
         assert isinstance(self._judging, Grading)
         return self._judging.model
+
+
+def _only(verdict: Verdict | JudgeError) -> Verdict:
+    if isinstance(verdict, JudgeError):
+        raise verdict
+    return verdict
 
 
 def _criteria(given: Sequence[Criterion] | None, template: Template) -> Sequence[Criterion]:

@@ -8,6 +8,7 @@ request is sent the endpoint's.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 import weakref
@@ -35,6 +36,12 @@ _GRACE_S = 0.25
 _TOP_LOGPROBS = 20
 """The most that OpenAI's API gives (chat completions, ``top_logprobs``)."""
 _SET_BY_US = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
+_NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
+"""What the library's call takes beside a request's parameters; here it would be sent in the body, and may be a key."""
+_READ_TIMEOUT_S = 86_400.0
+"""Deadlines end requests, not the transport; a time that hung on a judge's deadline would make another server of it."""
+_ASKERS_OWN = frozenset({Fault.DEADLINE, Fault.BUDGET})
+"""Faults of who asked, not of the question: another who asks the same may have time and money left."""
 
 
 _OTHER_NAMES = {
@@ -114,7 +121,8 @@ class JudgeModel:
         temperature: ``None`` leaves it to the server, as models that reason want.
         max_tokens: Tokens a reply may have; ``None`` leaves it out, for servers that want ``max_completion_tokens``
             among the options.
-        options: Further sampling parameters of ``chat.completions.create``, such as ``{"seed": 1}``.
+        options: Further parameters of the request, such as ``{"seed": 1}``. Of several samples each has a seed of its
+            own, counted on from this one.
         deadline_s: Seconds for one judgement, all its tries and waits together.
         format: ``"json_schema"``, ``"json_object"`` or ``"text"``; ``None`` finds out what the server takes.
         load: How much the server is asked at once and in a minute.
@@ -161,7 +169,7 @@ class JudgeModel:
         if self.budget is not None:
             self.budget.check(self.model, self._prices)
         server = (
-            None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=self.deadline_s)
+            None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=_READ_TIMEOUT_S)
         )
         object.__setattr__(self, "_server", server)
         if self.verify and server is not None:
@@ -201,7 +209,10 @@ class JudgeModel:
         options |= {name: value for name, value in wanted.items() if value is not None}
         form = response_format(format, question.schema)
         options |= {} if form is None else {"response_format": form}
-        options |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS} if question.likelihoods else {}
+        if question.likelihoods:
+            options = {"top_logprobs": _TOP_LOGPROBS, **options, "logprobs": True}
+        if isinstance(options.get("seed"), int):
+            options["seed"] += question.index  # one seed would draw the same sample each time
         return Request(self.model, (*before, last), options, question.index)
 
     async def ask(self, judge: str, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T]:
@@ -215,6 +226,21 @@ class JudgeModel:
         Raises:
             JudgeUnavailableError: No reply could be had.
             JudgeReplyError: The reply holds no verdict.
+        """
+        answer = await self.attempt(judge, question, read)
+        value = answer.value
+        if isinstance(value, JudgeReplyError):
+            raise value
+        return Answer(value, answer.reply, answer.requests, answer.cost_usd, answer.cached)
+
+    async def attempt(
+        self, judge: str, question: Question, read: Callable[[Reply, Format], T]
+    ) -> Answer[T | JudgeReplyError]:
+        """Asks as :meth:`ask` does; a reply that holds no verdict is an answer too, with what it took and the error.
+
+        Raises:
+            JudgeUnavailableError: No reply could be had.
+            JudgeReplyError: The client library itself says that the reply was cut short or filtered.
         """
         if self._server is not None:
             await prepare(self._server)
@@ -259,9 +285,21 @@ def _check_numbers(temperature: float | None, max_tokens: int | None, deadline_s
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    for name in options:
+    body = options.get("extra_body") or {}
+    if not isinstance(body, Mapping):
+        raise JudgeSetupError(f"options: extra_body={body!r}: expected a mapping, such as {{'top_k': 1}}")
+    for name, value in (*body.items(), *options.items()):
         if name in _SET_BY_US:
             raise JudgeSetupError(f"options: {name!r} is set by the judge; take it out")
+        if name in _NO_PARAMETERS:
+            raise JudgeSetupError(
+                f"options: {name!r} is no parameter of a request; take it out, and put the key in the environment "
+                f"variable that key_env names"
+            )
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as fault:
+            raise JudgeSetupError(f"options: {name!r}: {fault}; give plain values, as JSON has them") from None
 
 
 def _is_number(value: object) -> bool:
@@ -306,22 +344,23 @@ class _Asked:
     key: str = ""
     sent: bool = False
     cached: bool = False
+    rejected: int = 0
     began: float = field(default_factory=time.monotonic)
 
-    async def answer(self, read: Callable[[Reply, Format], T]) -> Answer[T]:
+    async def answer(self, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
         reply, format = await self.state.negotiator.ask(self._reply)
+        value: T | JudgeReplyError
         try:
             value = read(reply, format)
         except JudgeReplyError as error:
-            self.state.negotiator.note(format, error.fault)
-            raise
-        self.state.negotiator.note(format)
-        model = self.model
+            value = error
+        fault = value.fault if isinstance(value, JudgeReplyError) else None
+        self.state.negotiator.note(format, fault)
         if not self.sent:
             return Answer(value, reply, 0, 0.0, self.cached)
-        if model.cache is not None:
-            model.cache.put(self.key, reply)
-        return Answer(value, reply, reply.requests, model.cost(reply), False)
+        if self.model.cache is not None and not isinstance(value, JudgeReplyError):
+            self.model.cache.put(self.key, reply)
+        return Answer(value, reply, self.rejected + reply.requests, self.model.cost(reply), False)
 
     async def _reply(self, format: Format) -> Reply:
         """Gives the reply in a format: a kept one, that of an equal question in flight, or a new one."""
@@ -344,9 +383,11 @@ class _Asked:
             except TimeoutError:
                 raise self._late() from None
             except JudgeUnavailableError as error:
-                if self.sent or error.fault is not Fault.DEADLINE:
+                if self.sent:
+                    self.rejected += error.requests
+                if self.sent or error.fault not in _ASKERS_OWN:
                     raise
-                # Another's deadline passed, who had asked the same before; there is time left here.
+                # It was another's, who had asked the same before; what is left here is yet to be seen.
 
     def _left_s(self) -> float:
         left_s = self.model.deadline_s - (time.monotonic() - self.began)

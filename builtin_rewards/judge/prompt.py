@@ -133,7 +133,7 @@ class Template:
         if isinstance(self.fields, str):
             raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
         for name in self.fields:
-            if not _FIELD.fullmatch(name) or name in _DATA + _OURS:
+            if not isinstance(name, str) or not _FIELD.fullmatch(name) or name in _DATA + _OURS:
                 raise JudgeSetupError(
                     f"template {self.name!r}: {name!r} cannot be a further field; give a column's name in letters, "
                     f"digits and '_' that is none of {', '.join(_DATA + _OURS)}"

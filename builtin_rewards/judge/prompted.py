@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import keyword
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -169,16 +170,27 @@ def filled_by(
     Raises:
         JudgeSetupError: A field has no column, or a column no field.
     """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise JudgeSetupError(f"columns={columns!r}: expected columns by field, such as {{'source': 'article'}}")
     given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
     ours = {"prompt", "completion", "first", "second", "criteria", "scale"}
     fields = sorted(template.uses - ours)
     for field, column in given.items():
         if field not in fields:
             raise JudgeSetupError(f"column {column!r}: template {template.name!r} has no field {{{field}}}")
-        if not isinstance(column, str) or not column.isidentifier() or column in _RESERVED:
-            raise JudgeSetupError(f"column {column!r} for {{{field}}}: expected the name of a dataset column")
+    by_field = {field: given.get(field, field) for field in fields}
+    for field, column in by_field.items():
+        if not _is_column(column):
+            raise JudgeSetupError(
+                f"column {column!r} for {{{field}}}: expected the name of a dataset column, as Python writes names and "
+                f"none of {', '.join(sorted(_RESERVED))}; rename the column, and name it in columns={{{field!r}: ...}}"
+            )
     if "reference" in fields and "reference" not in given:
         raise JudgeSetupError(
             f"template {template.name!r} needs the right answer: name its dataset column, as reference='answer'"
         )
-    return Columns({field: given.get(field, field) for field in fields}, "prompt" in template.uses, group)
+    return Columns(by_field, "prompt" in template.uses, group)
+
+
+def _is_column(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and name not in _RESERVED

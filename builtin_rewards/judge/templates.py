@@ -116,6 +116,6 @@ def builtin_template(name: str) -> Template:
     Raises:
         JudgeSetupError: There is none of that name.
     """
-    if name not in _BY_NAME:
+    if not isinstance(name, str) or name not in _BY_NAME:
         raise JudgeSetupError(f"template={name!r}: no such built-in template; {near_names(str(name), _BY_NAME)}")
     return _BY_NAME[name]

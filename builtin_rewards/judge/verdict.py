@@ -29,6 +29,8 @@ Winner: TypeAlias = Literal["A", "B", "tie"]
 _SHOWN_CHARS = 200
 _SHOWN_FAULTS = 3
 _KEPT_MODELS = 64
+_BROKEN_OFF = frozenset({"model_length", "max_tokens", "error", "abort"})
+"""Ends that are none, beside OpenAI's ``length``: Mistral's at the end of its context, of others that fail midway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ def _check_ending(reply: Reply) -> None:
         raise _error(Fault.REFUSED, "is a refusal", reply.refusal)
     if reply.finish_reason == "length":
         raise _error(Fault.TRUNCATED, "was cut off at its length limit; raise max_tokens", reply.text)
+    if (reply.finish_reason or "").lower() in _BROKEN_OFF:
+        raise _error(Fault.TRUNCATED, f"was broken off (finish_reason {reply.finish_reason!r})", reply.text)
     if reply.finish_reason == "content_filter":
         raise _error(Fault.CONTENT_FILTER, "was ended by the provider's content filter", reply.text)
     if not reply.text.strip():

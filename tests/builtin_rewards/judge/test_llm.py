@@ -199,6 +199,24 @@ def test_samples_that_cannot_be_read_are_left_out() -> None:
     assert (1.0, 2.0) == (scored.value, scored.metrics["samples"])
 
 
+def test_samples_that_cannot_be_read_are_paid() -> None:
+    """Requests, tokens and cost are those of all replies, as the budget counts them."""
+    budget = Budget(requests=10)
+    made = judge([says(correct=5), "no verdict", says(correct=5)], samples=3, budget=budget)
+    metrics, spent = score(made).metrics, budget.spent()
+
+    assert (3.0, spent.prompt_tokens, spent.completion_tokens, pytest.approx(spent.usd)) == tuple(
+        metrics[name] for name in ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
+    )
+
+
+def test_samples_have_seeds_of_their_own() -> None:
+    """One seed for all would draw one sample several times."""
+    made = judge(samples=3, options={"seed": 7})
+    score(made)
+    assert [7, 8, 9] == sorted(one.options["seed"] for one in asked(made))
+
+
 def test_samples_of_which_half_cannot_be_read_are_a_failure() -> None:
     """Two of four are no majority."""
     with pytest.raises(JudgeReplyError, match="2 of 4 samples gave a verdict, and more than half must: 2 unreadable"):
@@ -238,6 +256,13 @@ def test_grades_are_weighted_by_their_likelihood() -> None:
     assert (pytest.approx(0.875), pytest.approx(4.5)) == (scored.value, scored.metrics["grade/correct"])
     assert pytest.approx(1.0) == scored.metrics["mass/correct"]
     assert (True, 20) == tuple(asked(made)[0].options[name] for name in ("logprobs", "top_logprobs"))
+
+
+def test_fewer_likelihoods_are_asked_for_where_the_options_say_so() -> None:
+    """Some servers give no more than five."""
+    made = judge(likelihoods=True, options={"top_logprobs": 5})
+    score(made)
+    assert 5 == asked(made)[0].options["top_logprobs"]
 
 
 def test_a_server_without_likelihoods_gives_the_grade_that_it_said() -> None:
@@ -361,6 +386,38 @@ def test_equal_completions_of_a_group_are_asked_about_once() -> None:
     assert 2.0 == sum(scored.metrics["requests"] for scored in came)
 
 
+def test_one_whose_equal_question_another_could_not_pay_asks_itself(tmp_path: Path) -> None:
+    """Another judge's budget is not its own: the one without money fails, the one without a cap scores."""
+    client, other = Slow(says(correct=4)), {"prompt": "3+3=", "completion": "It is 6."}
+    poor = judge(client=client, budget=Budget(requests=1, ledger=tmp_path / "ledger.db"))
+    free = judge(client=client)
+
+    async def all_of_them() -> list[Any]:
+        asks = [asyncio.create_task(poor(**other))]  # takes the last request, and the next one waits for its end
+        for made in (poor, free):
+            await asyncio.sleep(0)
+            asks.append(asyncio.create_task(made(prompt="2+2=", completion="It is 4.")))
+        return await asyncio.gather(*asks, return_exceptions=True)
+
+    first, unpaid, unbounded = asyncio.run(all_of_them())
+    assert (0.75, 0.75) == (first.value, unbounded.value)
+    assert isinstance(unpaid, JudgeUnavailableError)
+    assert Fault.BUDGET is unpaid.fault
+
+
+def test_judges_with_other_deadlines_share_their_server(serve: Any, faults: Any) -> None:
+    """Its limits and its requests in flight: two judges with the same question ask it once."""
+    server = serve([faults.ok(says(correct=4), delay_s=0.2)])
+    settings = {"client": None, "base_url": server.url, "verify": False}
+    judges = [judge(deadline_s=deadline_s, **settings) for deadline_s in (20, 30)]
+
+    async def all_of_them() -> list[Score]:
+        return await asyncio.gather(*(made(prompt="2+2=", completion="It is 4.") for made in judges))
+
+    assert [0.75, 0.75] == [scored.value for scored in asyncio.run(all_of_them())]
+    assert 1 == len(server.seen)
+
+
 def test_equal_completions_fail_together() -> None:
     """A failure is every one's whose question it was."""
     made = judge(client=Slow("no verdict"))
@@ -456,6 +513,17 @@ def test_the_strictest_format_that_a_server_takes_is_found_once(
 
     assert [0.75, 0.75] == asyncio.run(two())
     assert forms == [one.options.get("response_format", {}).get("type") for one in asked(made)]
+
+
+def test_requests_in_a_format_that_was_rejected_are_counted() -> None:
+    """Three were sent for the first question, one for the second."""
+    made = judge(_takes(None))
+
+    async def two() -> list[float]:
+        texts = ("It is 4.", "It is 5.")
+        return [(await made(prompt="2+2=", completion=text)).metrics["requests"] for text in texts]
+
+    assert [3.0, 1.0] == asyncio.run(two())
 
 
 def test_a_format_that_was_fixed_is_kept() -> None:
@@ -574,12 +642,23 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "reference that is unused": ({"template": "safety", "reference": "answer"}, "reference"),
     "column for no field": ({"columns": {"sauce": "article"}}, "sauce"),
     "reserved column": ({"reference": "completion"}, "column 'completion'"),
+    "column that is a keyword": ({"reference": "class"}, "column 'class' for {reference}: .* rename the column"),
+    "reserved field": (
+        {"template": Template("own", "1", "", "{completion} {step}", ("step",))},
+        r"column 'step' for {step}: expected the name of a dataset column.* columns={'step': \.\.\.}",
+    ),
+    "columns as a list": ({"columns": ["article"]}, r"columns=\['article'\]: expected columns by field, such as"),
+    "template of no kind": ({"template": ["rubric"]}, r"template=\['rubric'\]: no such built-in template"),
     "temperature": ({"temperature": 3}, "temperature=3: expected 0 to 2, or None"),
     "max_tokens": ({"max_tokens": 0}, "max_tokens=0: expected a whole number, 1 or more"),
     "deadline": ({"deadline_s": 0}, "deadline_s=0: expected a number of seconds"),
     "max_chars": ({"max_chars": 1}, "max_chars=1: expected a whole number of characters, at least 2"),
     "reason_chars": ({"reason_chars": 0}, "reason_chars=0: expected a whole number of characters, at least 20"),
     "option that is ours": ({"options": {"model": "x"}}, "options: 'model' is set by the judge; take it out"),
+    "ours in the body": ({"options": {"extra_body": {"n": 2}}}, "options: 'n' is set by the judge; take it out"),
+    "body as text": ({"options": {"extra_body": "n"}}, "options: extra_body='n': expected a mapping"),
+    "option that is no JSON": ({"options": {"stop": {"a"}}}, "options: 'stop': .*not JSON.*; give plain values"),
+    "key as an option": ({"options": {"extra_headers": {"api-key": "x"}}}, "'extra_headers' is no parameter.*key_env"),
     "format": ({"format": "yaml"}, "format='yaml': expected one of json_schema, json_object, text, or None"),
     "wrong address": ({"client": None, "base_url": "localhost:8000"}, "base_url: expected an address such as"),
     "no key": ({"client": None, "base_url": "https://host/v1", "key_env": "NO_KEY"}, "set the environment variable"),

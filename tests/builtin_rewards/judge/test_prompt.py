@@ -175,6 +175,7 @@ def test_unsafe_characters_are_shown(text: str, shown: str) -> None:
         ({"user": "{completion}", "system": "{prompt}"}, "system message"),
         ({"user": "{completion}", "fields": ("prompt",)}, "cannot be a further field"),
         ({"user": "{completion}", "fields": ("a b",)}, "cannot be a further field"),
+        ({"user": "{completion}", "fields": (3,)}, "3 cannot be a further field"),
         ({"user": "{completion}", "fields": "notes"}, "write ('notes',)"),
         ({"user": None}, "user is text"),
         ({"user": "{completion}\0"}, "take it out"),
