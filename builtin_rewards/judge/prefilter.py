@@ -3,10 +3,10 @@ r"""Answers that say nothing, told without asking a judge.
 Owns :func:`content_free`. Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a
 policy in training finds them; what says nothing needs no judge.
 
-The rule: what follows the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting:
-answer tags, role and fence lines of prompts, empty code fences, ``\boxed{}`` and its like. It is content-free when
-nothing is left, when only punctuation is left, or when its words are listed openers (:data:`OPENERS`) one after the
-other with nothing but punctuation around.
+The rule: what follows the last ``</think>`` (nothing, where a thought opens the text and never ends) is folded
+(typography, width, case) and stripped of empty formatting: answer tags, role and fence lines of prompts, empty code
+fences, ``\boxed{}`` and its like. It is content-free when nothing is left, when only punctuation is left, or when its
+words are listed openers (:data:`OPENERS`) one after the other with nothing but punctuation around.
 
 Covered: blanks and unseen characters; punctuation; the openers of the paper and their like, also repeated, combined,
 in headings and emphasis, in any width and case, of any length.
@@ -190,7 +190,7 @@ def content_free(completion: str, reference: str | None = None) -> str | None:
     why = _why_free(bare)
     if why is None or (reference and bare and normalise(bare) == normalise(_bare(reference))):
         return None
-    return why if bare or answer == completion else "nothing follows its thinking"
+    return why if bare or "think>" not in completion else "nothing follows its thinking"
 
 
 def _bare(text: str) -> str:

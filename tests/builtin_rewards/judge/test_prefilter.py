@@ -76,7 +76,7 @@ REAL += [
 REAL += ["No solution", "Solution set", "this problem", "Let's", "Step 1", "to be"]
 REAL += ["The solution is 4", "Answer: A", "The answer is B", "Answer: %", "Answer:\n-", "answer: \\boxed{4}"]
 REAL += ["<br>", "<output>", "```python```", "```\nx\n```"]
-REAL += ["<think>hm</think>4", "<think>\nThe answer is 4", "<completion>4"]
+REAL += ["<think>hm</think>4", "<completion>4"]
 
 
 @pytest.mark.parametrize("text", [*MASTER_KEYS, *EMPTY, *PUNCTUATION, *FORMATTING, *DRESSED], ids=ascii)
@@ -85,6 +85,22 @@ def test_what_says_nothing_is_told(text: str) -> None:
     assert content_free(text)
     assert content_free(f"<think>Four is 2 + 2.</think>\n{text}\n")
     assert content_free(f"<answer>{text}</answer>")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("<think>4</think>", "nothing follows its thinking"),
+        ("<think>\nThe answer is 4", "nothing follows its thinking"),
+        ("<think>4<|im_end|>", "nothing follows its thinking"),
+        ("4</think>\n:", "it has neither words nor symbols"),
+        ("</s>", "it is empty"),
+    ],
+    ids=["ended", "never ended", "never ended, turn over", "followed by punctuation", "none at all"],
+)
+def test_a_thought_is_no_answer(text: str, why: str) -> None:
+    """Neither one that nothing follows, nor one that opens the text and never ends."""
+    assert why == content_free(text)
 
 
 @pytest.mark.parametrize("text", REAL, ids=ascii)
