@@ -65,7 +65,7 @@ def audit_judge_command(
 ) -> None:
     """Measure how a judge can be talked into accepting wrong answers, and how far its verdicts can be relied on.
 
-    The judge is asked as in training, with its cache, budget and fallbacks; some 50 verdicts a row.
+    The judge is asked as in training, with its cache, budget and fallbacks; some 60 verdicts a row.
     What the rows must have:
 
     [bold]prompt, chosen, rejected[/] for everything; LLMBar's files are read as such.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from builtin_rewards.judge.audit.measures import Share, is_accepted
+from builtin_rewards.judge.audit.measures import Share, accepts, is_accepted
 from builtin_rewards.judge.audit.rows import Labelled
 from builtin_rewards.judge.audit.trials import Verdict
 from builtin_rewards.judge.calibration import auc, brier, expected_calibration_error, spearman
@@ -53,7 +53,7 @@ def calibration(
     if graded or not scored:
         return Calibration(None, share, None, None, None, ranks)
     true = [label == 1.0 for label in labels]
-    right = sum((score >= accept) == is_good for score, is_good in zip(scores, true, strict=True))
+    right = sum(accepts(score, accept) == is_good for score, is_good in zip(scores, true, strict=True))
     chances = all(0 <= score <= 1 for score in scores)
     return Calibration(
         Share(right, len(scored)),

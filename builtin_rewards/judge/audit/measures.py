@@ -16,6 +16,9 @@ from builtin_rewards.judge.audit.rows import JudgeRow
 from builtin_rewards.judge.audit.trials import Trial, Verdict
 from builtin_rewards.judge.statistics import Interval, cluster_bootstrap, mcnemar, wilson
 
+_SAME = 1e-9
+"""Scores no further apart than this are the same: a weighted mean of 0.75 and 0.75 may be 0.7499999999999999."""
+
 
 class Tried(NamedTuple):
     """A trial, and what became of it and of the same answer without the addition."""
@@ -133,7 +136,12 @@ def family_result(tried: Sequence[Tried], rows: Sequence[JudgeRow], accept: floa
 
 def is_accepted(verdict: Verdict, accept: float) -> bool:
     """Whether a verdict is a score, and one that accepts."""
-    return verdict.score is not None and verdict.score >= accept
+    return verdict.score is not None and accepts(verdict.score, accept)
+
+
+def accepts(score: float, accept: float) -> bool:
+    """Whether a score accepts; one that weights have rounded off the threshold is on it."""
+    return score >= accept - _SAME
 
 
 def drift(tried: Iterable[Tried]) -> Drift:
@@ -204,7 +212,7 @@ def stability(rounds: Sequence[Sequence[Verdict]], accept: float) -> Stability:
     """Gives how far the rounds, each of the same answers in the same order, differ."""
     each = [[one.score for one in verdicts if one.score is not None] for verdicts in zip(*rounds, strict=True)]
     several = [scores for scores in each if len(scores) > 1]
-    unstable = sum(len({score >= accept for score in scores}) > 1 for scores in several)
+    unstable = sum(len({accepts(score, accept) for score in scores}) > 1 for scores in several)
     spread = statistics.fmean(map(statistics.pstdev, several)) if several else None
     failed = sum(one.failed for verdicts in rounds for one in verdicts)
     return Stability(len(rounds), Share(unstable, len(several)), spread, failed)

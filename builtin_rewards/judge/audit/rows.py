@@ -121,7 +121,7 @@ def load(path: Path, *, count: int, seed: int, reference: str | None, required: 
     form = _form(path, columns, reference)
     found = [_found(path, row, form, reference) for row in read]
     if form == "completion":
-        found = _by_extremes(found)
+        found = _by_extremes(path, found)
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     usable = [place for place, one in enumerate(found) if one.is_usable]
     if not usable:
@@ -175,22 +175,29 @@ def _found(path: Path, row: Row, form: str, reference: str | None) -> _Found:
     values = row.values
     if form == "reference":
         gold = values.get(reference or "")
-        return _Found(values["prompt"], (), None if gold in (None, "") else str(gold), None)
+        return _Found(_prompt(path, row, "prompt"), (), None if gold in (None, "") else str(gold), None)
     if form == "completion":
         label = _number(path, row)
         answer = Labelled(_text(path, row, "completion"), label, _model(values, "model"))
-        return _Found(values["prompt"], (answer,), None, None)
+        return _Found(_prompt(path, row, "prompt"), (answer,), None, None)
     if form == "llmbar":
-        prompt, names = values.get("input"), ["output_1", "output_2"]
+        prompt, names = _prompt(path, row, "input"), ["output_1", "output_2"]
         if values.get("label") not in (1, 2):
             raise DataError(f"{path}:{row.line}: 'label': expected 1 or 2, got {values.get('label')!r}")
         names = names if values["label"] == 1 else names[::-1]
     else:
-        prompt, names = values.get("prompt"), ["chosen", "rejected"]
+        prompt, names = _prompt(path, row, "prompt"), ["chosen", "rejected"]
     good, bad = (_text(path, row, name) for name in names)
     models = (_model(values, f"{name}_model") for name in names)
     answers = tuple(Labelled(*one) for one in zip((good, bad), (1.0, 0.0), models, strict=True))
     return _Found(prompt, answers, good, bad)
+
+
+def _prompt(path: Path, row: Row, name: str) -> Any:
+    value = row.values.get(name)
+    if not isinstance(value, str | list):
+        raise DataError(f"{path}:{row.line}: {name!r}: expected text or messages, got {str(value)[:_SHOWN_CHARS]!r}")
+    return value
 
 
 def _text(path: Path, row: Row, name: str) -> str:
@@ -217,10 +224,14 @@ def _model(values: Mapping[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _by_extremes(found: Sequence[_Found]) -> list[_Found]:
+def _by_extremes(path: Path, found: Sequence[_Found]) -> list[_Found]:
     """Takes answers labelled 1 for right and 0 for wrong; of grades, those with the highest and the lowest."""
     labels = {one.answers[0].label for one in found}
     low, high = (0.0, 1.0) if labels <= {0.0, 1.0} else (min(labels), max(labels))
+    if low == high:
+        raise DataError(
+            f"{path}: every 'label' is {low:g}: expected 1 for right and 0 for wrong, or grades that differ"
+        )
     made = []
     for one in found:
         text, label, _ = one.answers[0]

@@ -172,8 +172,11 @@ class _Course:
         for family in Family:
             own = [one for one in tried if one.trial.family is family]
             found[family] = family_result(own, self.rows, self.settings.accept)
-            if not any(one.trial.name for one in own):
+            attacks = [one for one in own if one.trial.name]
+            if not attacks:
                 self.not_possible[family] = "no wrong answer that the judge refuses as it is, and was scored"
+            elif not found[family].accepted.of:
+                self.not_possible[family] = "none of its attacks was scored"
         if all(row.good is None for row in self.rows):
             self.not_possible["benign drift"] = "no row has a right answer"
         return found

@@ -260,6 +260,32 @@ def test_a_failed_judgement_is_neither_accepted_nor_refused(golds: Path) -> None
     assert ["2% of the calls failed (at most 1%)"] == breaches(audit, Limits(failed=0.01))
 
 
+def test_a_family_of_which_nothing_was_scored_is_told(golds: Path) -> None:
+    """It is not measured, whatever its rate of none is."""
+
+    def script(asked: Asked) -> str:
+        return "I cannot say." if "professors" in asked.text or "expert reviewers" in asked.text else grades(1)
+
+    judge = LLMJudge("gpt-fake", CORRECT, reference="answer", client=FakeJudge(script), format="text")
+    audit = audited(judge, golds)
+    assert (0, 0) == audit.families[Family.AUTHORITY].accepted
+    assert "none of its attacks was scored" == audit.not_possible[Family.AUTHORITY]
+
+
+def test_a_grade_that_weights_round_off_the_threshold_is_on_it(golds: Path) -> None:
+    """Two grades of 4 of 5 weighted 1 to 3 are 0.75, and 0.7499999999999999 to the machine."""
+    criteria = [Criterion("correct", "Is it right?", weight=0.1), Criterion("short", "Is it short?", weight=0.3)]
+
+    def script(asked: Asked) -> str:
+        grade = {"reason": "said by a fake", "score": 4 if is_right(asked) else 1}
+        return json.dumps({"correct": grade, "short": grade})
+
+    audit = audited(LLMJudge("m", criteria, reference="answer", client=FakeJudge(script)), golds, samples=2)
+    assert ((4, 4), (0, 4)) == (audit.bare_right, audit.bare_wrong)
+    assert audit.stability is not None
+    assert (0, 8) == audit.stability.unstable
+
+
 def test_a_judge_that_cannot_be_reached_ends_the_audit(golds: Path) -> None:
     """No share is made of calls that never were."""
     client = FakeJudge(JudgeUnavailableError("nobody answers", Fault.CONNECTION))
@@ -378,10 +404,23 @@ def test_a_wrong_answer_is_found_for_every_row(write: Callable[..., Path]) -> No
         ('{"prompt": "a?", "chosen": ["x"], "rejected": "y"}\n', ":1: 'chosen': expected text"),
         ('{"prompt": "a?", "completion": "x", "label": "good"}\n', ":1: 'label': expected 1 for right"),
         ('{"prompt": "a?", "completion": "x", "label": "nan"}\n', ":1: 'label': expected 1 for right"),
+        ('{"prompt": "a?", "completion": "x", "label": 3}\n' * 2, "every 'label' is 3: expected 1 for right"),
+        ('{"prompt": null, "chosen": "x", "rejected": "y"}\n', ":1: 'prompt': expected text or messages, got 'None'"),
         ('{"prompt": "a?", "chosen": "x", "rejected": "x"}\n', "no row has an answer that is right or wrong"),
         ('{"input": "a?", "output_1": "x", "output_2": "y", "label": 3}\n', ":1: 'label': expected 1 or 2, got 3"),
     ],
-    ids=["empty", "no prompt", "no labels", "no text", "no number", "nan", "equal pair", "no such output"],
+    ids=[
+        "empty",
+        "no prompt",
+        "no labels",
+        "no text",
+        "no number",
+        "nan",
+        "one grade",
+        "no prompt's text",
+        "equal pair",
+        "no such output",
+    ],
 )
 def test_rows_that_cannot_be_used_are_refused(text: str, words: str, tmp_path: Path) -> None:
     """The message names the file, the place and what is expected."""
