@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 _SAME = 1e-9
-"""Scores no further apart than this are the same grade: they were divided by a scale's width."""
+"""Scores no further apart than this are the same grade: they were weighted, and divided by a scale's width."""
 
 
 class Reduction(StrEnum):
@@ -62,7 +62,7 @@ def reduce_scores(
         case Reduction.MIN:
             return min(given)
         case Reduction.MAJORITY:
-            return _majority(given if threshold is None else [float(score >= threshold) for score in given])
+            return _majority(given if threshold is None else [float(score >= threshold - _SAME) for score in given])
 
 
 def _majority(scores: Sequence[float]) -> float | None:

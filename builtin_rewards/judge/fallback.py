@@ -137,4 +137,7 @@ class Fallback(JudgeReward):
         members = checked_members("a fallback", links, 2)
         chain = Chain(name=name or members[0].name, members=members)
         timeout_s = sum(link.options.timeout_s for link in members) + _MARGIN_S
-        super().__init__(chain, judge_options(chain.name, timeout_s, default, score_range=common_range(members)))
+        # Links wait for their servers within their deadlines, so there are no more calls than the first one takes.
+        calls = next((link.spec.concurrency for link in members if link.spec.is_async), None)
+        limits = {"score_range": common_range(members), "concurrency": calls}
+        super().__init__(chain, judge_options(chain.name, timeout_s, default, **limits))

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from builtin_rewards.judge.agreement import Reduction, agreement, reduce_scores
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
+from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
 from rewardkit import Reward, Score
 
@@ -98,7 +100,26 @@ class Jury(JudgeReward):
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
         bench = Bench(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
-        super().__init__(bench, judge_options(name, longest_s + _MARGIN_S, default, score_range=common_range(members)))
+        limits = {"score_range": common_range(members), "concurrency": _calls(members)}
+        super().__init__(bench, judge_options(name, longest_s + _MARGIN_S, default, **limits))
+
+
+def _calls(jurors: Sequence[Reward[..., Any]]) -> int | None:
+    """Gives how many calls may be under way, lest jurors wait for their server until their deadlines pass.
+
+    All jurors are asked at once, so the least that one of them takes; those on one server take it in parts.
+    """
+    asking = [juror for juror in jurors if juror.spec.is_async]
+    servers = Counter(map(_server, asking))
+    return min((max(1, one.spec.concurrency // servers[_server(one)]) for one in asking), default=None)
+
+
+def _server(juror: Reward[..., Any]) -> Hashable:
+    """Gives what a juror shares its requests in flight with: a server with the same limits; or nobody."""
+    if not isinstance(juror, LLMJudge):
+        return juror.name
+    model = juror.model
+    return model.where, None if model.client is None else id(model.client), model.load, model.retry
 
 
 def _shown(said: Said) -> str:

@@ -11,6 +11,8 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeVar
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
@@ -20,6 +22,7 @@ RAW = object
 """The annotation of a parameter that is handed on as it comes; each member coerces it to its own."""
 _ABSENT = object()
 _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "step", "epoch"})
+_SHOWN_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +166,29 @@ def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(member: Reward[..., Any], value: Any) -> Score:
-    """Gives a returned value as a score, whose value is finite and in the member's range, or ``None``."""
+    """Gives a returned value as a score, whose value is in the member's range, or ``None``; by the rules of a run.
+
+    Raises:
+        ValueError: It is no score.
+    """
     score = value if isinstance(value, Score) else Score(value)
-    number = score.value
-    if number is None:
-        return score
-    number = float(number)
+    metrics = {str(name): _finite(metric, f"metric {name!r}=") for name, metric in score.metrics.items()}
+    if score.value is None:
+        return Score(None, score.reason, metrics)
+    number = _finite(score.value)
     low, high = member.options.score_range or (-math.inf, math.inf)
-    if not math.isfinite(number) or not low <= number <= high:
-        raise ValueError(f"returned {number!r}, which is no score of its score_range={member.options.score_range}")
-    return Score(number, score.reason, score.metrics)
+    if not low <= number <= high:
+        raise ValueError(f"returned {number!r}, outside score_range={member.options.score_range}")
+    return Score(number, score.reason, metrics)
+
+
+def _finite(value: Any, what: str = "") -> float:
+    """Gives a number, or an array that holds one, as a float; text is no number, whatever it says."""
+    if not isinstance(value, Real | Decimal) and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, Real | Decimal) or not math.isfinite(value):
+        raise ValueError(f"returned {what}{str(value)[:_SHOWN_CHARS]!r}; expected a finite number")
+    return float(value)
 
 
 def none_left(what: str, failures: Sequence[Said]) -> JudgeError:

@@ -7,10 +7,13 @@ Which completions meet is the tournament's work, what the matches are worth that
 from __future__ import annotations
 
 import asyncio
+import math
+import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
+from builtin_rewards.judge.endpoint.limits import AdaptiveLimit
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
@@ -29,6 +32,11 @@ _SCORES = ("strength", "win_rate", "rank")
 _WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}
 _ROUNDS = 8
 """Rounds of a tournament that fit a call's deadline; a Swiss one of 256 completions has so many."""
+_QUESTIONS_A_REQUEST = 1.25
+"""Questions begun for each request that may be in flight, lest those that wait for their next try leave room unused."""
+_PAIRS_A_GROUP = 6
+"""Pairs of a group of 4. So many groups are compared at once that such groups keep all requests in flight; with more,
+large ones would wait for each other until their calls' deadlines pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +44,13 @@ class Comparison(Match):
     """Two completions that were compared, in one order or in both.
 
     Attributes:
+        known: Whether its result needed no judge.
         flipped: Whether the judge preferred whichever stood first, or whichever stood second.
         answers: What was said, for what it cost.
         error: Why the comparison failed.
     """
 
+    known: bool = False
     flipped: bool = False
     answers: tuple[Answer[Preference], ...] = ()
     error: JudgeError | None = None
@@ -79,7 +89,9 @@ class Comparing(Prompted):
         """Asks once which of two answers is better, in this order."""
         filled = self.template.fill({**values, "first": first, "second": second}, max_chars=self.max_chars)
         question = Question(filled, preference_schema(self.reason_chars), self.prompt_version)
-        return await self.model.ask(self.name, question, read_preference)
+        # A large group has more questions than may be in flight: the deadline of one begins with its turn.
+        async with _turns(self).slot():
+            return await self.model.ask(self.name, question, read_preference)
 
     def _worth(self, n: int, matches: Sequence[Comparison]) -> _Scores:
         strengths = bradley_terry(n, matches)
@@ -91,8 +103,10 @@ class Comparing(Prompted):
         own = [match for match in matches if place in (match.first, match.second)]
         score, strength = worth.scores[place], worth.strengths[place]
         counted = [match for match in own if match.result is not None]
-        if score is None or strength is None:
-            return _no_match(own)
+        # What needs no judge says how a completion stands to its equals, and to those that say nothing: no more.
+        asked = [match for match in own if not match.known]
+        if score is None or strength is None or (asked and all(match.result is None for match in asked)):
+            return _no_match(asked)
         won = [
             match.result if match.first == place else 1 - match.result for match in counted if match.result is not None
         ]
@@ -103,6 +117,24 @@ class Comparing(Prompted):
         half.pop("cached")
         matches_of = {"matches": float(len(own)), "matches_lost": float(len(own) - len(counted))}
         return Score(score, reason, {"strength": strength, "flips": flips / len(counted), **matches_of, **half})
+
+
+_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Comparing, AdaptiveLimit]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _turns(comparing: Comparing) -> AdaptiveLimit:
+    """Gives the line that a judge's questions wait in, those of all groups on this event loop."""
+    kept = _loops.setdefault(asyncio.get_running_loop(), {})
+    if comparing not in kept:
+        kept[comparing] = AdaptiveLimit(_at_once(comparing.model))
+    return kept[comparing]
+
+
+def _at_once(model: JudgeModel) -> int:
+    """Gives how many questions are begun at once."""
+    return math.ceil(_QUESTIONS_A_REQUEST * model.load.concurrency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +149,7 @@ class _Group:
         one, other = self.completions[first], self.completions[second]
         known = self._known(one, other)
         if known is not None:
-            return Comparison(first, second, known)
+            return Comparison(first, second, known, known=True)
         orders = [(one, other), (other, one)] if self.comparing.order == "both" else [(one, other)]
         asked = (self.comparing.preference(*pair, self.values) for pair in orders)
         came = await asyncio.gather(*asked, return_exceptions=True)
@@ -148,11 +180,11 @@ def _compared(first: int, second: int, answers: tuple[Answer[Preference], ...]) 
     forward, backward = results[0], 1 - results[1]
     flipped = {forward, backward} == {0.0, 1.0}
     agreed = forward if forward == backward else 0.5
-    return Comparison(first, second, agreed, flipped, answers)
+    return Comparison(first, second, agreed, flipped=flipped, answers=answers)
 
 
 def _no_match(own: Sequence[Comparison]) -> RewardError:
-    """Gives the failure of a completion all of whose comparisons failed."""
+    """Gives the failure of a completion all of whose comparisons that were asked failed."""
     errors = [match.error for match in own if match.error is not None]
     if not errors:
         return JudgeUnavailableError("it was in no match", Fault.CONNECTION)
@@ -165,9 +197,9 @@ class PairwiseJudge(JudgeReward):
     """A language model that compares the completions of a prompt; a group reward with scores in [0, 1].
 
     With ``order="both"`` each pair is asked in both orders: a verdict that turns with the order is a tie and is
-    counted. A comparison that fails counts for nothing; a completion all of whose comparisons failed has failed, and
-    none is ever given half a point for want of an answer. Equal completions tie, and one that says nothing loses,
-    without being asked about.
+    counted. Equal completions tie, and one that says nothing loses, without being asked about. A comparison that fails
+    counts for nothing; a completion all of whose comparisons failed that were asked has failed, and none is ever given
+    half a point for want of an answer.
 
     Metrics of a score: ``strength`` (Bradley-Terry, natural logarithm, the group's mean is 0), ``flips`` the share of
     its matches that turned with the order, ``matches`` and ``matches_lost``, and half of what its matches took:
@@ -234,7 +266,10 @@ class PairwiseJudge(JudgeReward):
             tournament=tournament,
             score=score,
         )
-        super().__init__(comparing, judging_options(name, asked, default, _ROUNDS))
+        pairs = _at_once(asked) / (2 if order == "both" else 1)
+        groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused
+        options = replace(judging_options(name, asked, default, _ROUNDS), concurrency=groups)
+        super().__init__(comparing, options)
 
     @property
     def model(self) -> JudgeModel:

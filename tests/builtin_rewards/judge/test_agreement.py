@@ -42,6 +42,7 @@ def test_scores_are_reduced(how: str, scores: list[float], reduced: float | None
         ([0.25, 0.75], None),
         ([0.25, 0.75, None], None),
         ([0.9, 0.75, None], 1.0),
+        ([0.5 - 1e-16, 0.5 - 1e-16, 0.0], 1.0),
     ],
 )
 def test_a_majority_accepts_or_rejects_at_a_threshold(scores: list[float | None], reduced: float | None) -> None:

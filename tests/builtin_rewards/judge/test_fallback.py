@@ -6,9 +6,12 @@ import asyncio
 import json
 import math
 import pickle
+import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +25,7 @@ from builtin_rewards.judge import (
     JudgeUnavailableError,
     Jury,
     LLMJudge,
+    Load,
     PairwiseJudge,
     RetryPolicy,
 )
@@ -173,23 +177,48 @@ def test_a_column_that_a_link_cannot_read_is_that_links_failure() -> None:
     assert "near: CoercionError" in str(scored.reason)
 
 
-def test_a_link_that_raises_nothing_but_says_nonsense_has_failed() -> None:
-    """Not a number, and a score outside the link's own range."""
+NONSENSE: dict[str, tuple[Any, str]] = {
+    "not a number": (math.nan, "returned 'nan'; expected a finite number"),
+    "out of its range": (7.0, r"returned 7\.0, outside score_range=\(0\.0, 1\.0\)"),
+    "words": ("0.5 or so", "returned '0.5 or so'; expected a finite number"),
+    "a number in words": ("0.5", r"returned '0\.5'; expected a finite number"),
+    "a score in a score": (Score(Score(0.5)), "returned 'Score"),  # type: ignore[arg-type]
+    "a metric that is none": (Score(0.5, None, {"size": math.inf}), "returned metric 'size'='inf'; expected a finite"),
+}
 
-    @reward
-    def nan(completion: str) -> float:
-        return math.nan
+
+@pytest.mark.parametrize(("value", "words"), NONSENSE.values(), ids=NONSENSE)
+def test_a_link_that_raises_nothing_but_says_nonsense_has_failed(value: Any, words: str) -> None:
+    """What is no score in a run is none in a chain: the next link answers."""
 
     @reward(score_range=(0, 1))
-    def seven(completion: str) -> float:
-        return 7.0
+    def odd(completion: str) -> Any:
+        return value
+
+    scored = score(Fallback([odd, exact]))
+    assert (1.0, 1.0) == (scored.value, scored.metrics["link/exact"])
+    assert re.search(f"odd: ValueError: {words}", str(scored.reason))
+    assert [Status.FAILED] == [outcome.status for outcome in outcomes(odd)]
+
+
+@pytest.mark.parametrize("value", [True, 1, Decimal(1), np.float32(1), np.array(1.0)], ids=repr)
+def test_a_link_may_return_any_number(value: Any) -> None:
+    """As a reward may in a run."""
 
     @reward
-    def words(completion: str) -> Any:
-        return "0.5 or so"
+    def number(completion: str) -> Any:
+        return value
 
-    scored = score(Fallback([nan, seven, words, exact]))
-    assert (1.0, 1.0) == (scored.value, scored.metrics["link/exact"])
+    assert (1.0, 1.0) == (score(Fallback([number, raises])).value, outcomes(number)[0].score)
+
+
+def test_a_chain_has_as_many_calls_under_way_as_its_first_judge_takes() -> None:
+    """With more, judgements would wait for their server until their deadlines pass, and hand on for nothing."""
+    few, many = (judge(5, load=Load(concurrency=at_once)) for at_once in (2, 512))
+    for first in (few, many):
+        for chain in (first.fallback(exact), Fallback([exact, first])):
+            assert first.spec.concurrency == chain.spec.concurrency, chain
+    assert few.spec.concurrency < many.spec.concurrency
 
 
 def test_a_link_has_its_own_deadline() -> None:

@@ -19,6 +19,7 @@ from builtin_rewards.judge import (
     JudgeUnavailableError,
     Jury,
     LLMJudge,
+    Load,
     Reduction,
     RetryPolicy,
 )
@@ -26,17 +27,11 @@ from rewardkit import Cause, Reward, Rollout, Runtime, Score, Status, group_rewa
 from rewardkit.testing import FakeJudge
 
 
-def judge(script: Any, name: str) -> LLMJudge:
+def judge(script: Any, name: str, **settings: Any) -> LLMJudge:
     """Gives a judge whose fake model follows a script; a number is a grade."""
     said = json.dumps({"correct": {"reason": "so", "score": script}}) if isinstance(script, int) else script
-    return LLMJudge(
-        "m",
-        [Criterion("correct", "Is it right?")],
-        name=name,
-        client=FakeJudge(said),
-        retry=RetryPolicy(attempts=1),
-        prices={},
-    )
+    settings = {"client": FakeJudge(said), "retry": RetryPolicy(attempts=1), "prices": {}, **settings}
+    return LLMJudge("m", [Criterion("correct", "Is it right?")], name=name, **settings)
 
 
 OUT = ConnectionError("gone")
@@ -193,6 +188,18 @@ def test_jurors_are_asked_at_the_same_time() -> None:
         return juror
 
     assert 1.0 == score(Jury([waiting(name) for name in "abc"])).value
+
+
+def test_a_jury_has_as_many_calls_under_way_as_its_jurors_take() -> None:
+    """As the one that takes least; those that ask one server share what it takes. Plain rewards take part in any."""
+    few, many = (judge(5, str(at_once), load=Load(concurrency=at_once)) for at_once in (8, 512))
+    one = FakeJudge("so")
+    shared = [judge(5, name, client=one, load=Load(concurrency=8)) for name in "abc"]
+
+    assert 10 == few.spec.concurrency == Jury([many, few, exact]).spec.concurrency
+    assert many.spec.concurrency == Jury([many, exact]).spec.concurrency
+    assert 3 == Jury([*shared, many]).spec.concurrency
+    assert 1 == Jury([judge(5, name, client=one, load=Load(concurrency=1)) for name in "abc"]).spec.concurrency
 
 
 def test_a_juror_has_its_own_deadline() -> None:

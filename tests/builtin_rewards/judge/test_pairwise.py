@@ -18,6 +18,7 @@ from builtin_rewards.judge import (
     JudgeReplyError,
     JudgeSetupError,
     JudgeUnavailableError,
+    Load,
     PairwiseJudge,
     RetryPolicy,
     Template,
@@ -182,6 +183,32 @@ def test_a_server_that_is_down_fails_the_whole_group() -> None:
     """Every completion, with nothing to stand in."""
     came = compare(judge(ConnectionError("gone")), answers(1, 2, 3))
     assert [JudgeUnavailableError] * 3 == [type(one) for one in came]
+
+
+@pytest.mark.parametrize("score", ["strength", "win_rate", "rank"])
+@pytest.mark.parametrize(
+    ("completions", "scored"),
+    [(["answer 1", "answer 1", "answer 2"], [False] * 3), ([":", "answer 1", "answer 2"], [True, False, False])],
+    ids=["equal", "says nothing"],
+)
+def test_what_needs_no_judge_is_no_score_in_an_outage(completions: list[str], scored: list[bool], score: str) -> None:
+    """A tie with an equal and a win over nothing stand in for no verdict; what says nothing has lost all the same."""
+    came = compare(judge(ConnectionError("gone"), score=score), completions)
+    assert scored == [isinstance(one, Score) for one in came]
+    for one in came:
+        assert isinstance(one, JudgeUnavailableError) or (one.value or 0.0) < 0.5
+
+
+def test_questions_that_wait_for_their_turn_have_their_whole_deadline() -> None:
+    """A group's questions take many round trips of the server, and more time than one may; none is lost."""
+    made = judge(client=Slow(higher), load=Load(concurrency=1), deadline_s=0.5, score="win_rate")
+    assert [place / 7 for place in range(8)] == pytest.approx(values(made, answers(*range(8))))
+
+
+@pytest.mark.parametrize(("order", "groups"), [("both", 15), ("first", 28)])
+def test_as_many_groups_are_compared_at_once_as_keep_the_server_busy(order: str, groups: int) -> None:
+    """160 questions for 128 requests: 12 of a group of four, or 6; with more groups a large one would be late."""
+    assert groups == judge(order=order, load=Load(concurrency=128)).spec.concurrency
 
 
 def test_a_reply_that_cannot_be_read_says_what_came() -> None:
