@@ -67,8 +67,8 @@ class Grading(Prompted):
         asked = (self.model.attempt(self.name, question, self._read) for question in questions)
         came = await asyncio.gather(*asked, return_exceptions=True)
         for one in came:
-            if isinstance(one, BaseException) and not isinstance(one, JudgeError):
-                raise one
+            if isinstance(one, BaseException) and (isinstance(one, JudgeSetupError) or not isinstance(one, JudgeError)):
+                raise one  # no sample that was lost: none can be had so
         return came  # type: ignore[return-value]  # everything else was raised
 
     def _read(self, reply: Reply, format: Format) -> Read:

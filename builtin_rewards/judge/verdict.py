@@ -129,7 +129,7 @@ def _too_few(lost: Sequence[JudgeError], asked: int) -> JudgeError:
     to_blame = unread if replies_decide else [error for error in lost if isinstance(error, JudgeUnavailableError)]
     named = ", ".join(f"{count} {fault or 'unknown'}" for fault, count in Counter(e.fault for e in lost).most_common())
     words = f"{asked - len(lost)} of {asked} samples gave a verdict, and more than half must: {named}"
-    return kind(words, Counter(error.fault for error in to_blame).most_common(1)[0][0])
+    return kind(f"{words}; the first: {to_blame[0]}", Counter(error.fault for error in to_blame).most_common(1)[0][0])
 
 
 def _read(reply: Reply, format: Format, model: type[BaseModel]) -> BaseModel:

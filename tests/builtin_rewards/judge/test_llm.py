@@ -224,9 +224,19 @@ def test_samples_of_which_half_cannot_be_read_are_a_failure() -> None:
 
 
 def test_samples_that_could_not_be_had_are_an_outage() -> None:
-    """It is not the completion's fault, and the outcome says so."""
+    """It is not the completion's fault, and the outcome says so, with the words of the first that was lost."""
     outcome = outcomes(judge(ConnectionError("gone"), samples=2), ["It is 4."])[0]
     assert (Status.FAILED, Cause.INFRASTRUCTURE, None) == (outcome.status, outcome.cause, outcome.score)
+    assert "2 connection; the first: the client FakeJudge, model 'm': ConnectionError: gone" in str(outcome.error)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_a_key_that_is_gone_is_named(samples: int, canary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker whose environment lacks it: the error is that of the setting, however many samples are asked."""
+    made = judge(client=None, base_url="https://judge.invalid/v1", verify=False, samples=samples)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(JudgeSetupError, match=r"no key for .* set the environment variable OPENAI_API_KEY"):
+        score(made)
 
 
 # Likelihoods ---------------------------------------------------------------------------------------------------------

@@ -277,7 +277,12 @@ def test_a_minority_of_lost_samples_is_left_out() -> None:
         ([Fault.UNREADABLE], JudgeReplyError, Fault.UNREADABLE, "0 of 1"),
         ([None, Fault.REFUSED], JudgeReplyError, Fault.REFUSED, "1 of 2 .*: 1 refused"),
         ([None, Fault.DEADLINE], JudgeUnavailableError, Fault.DEADLINE, "1 of 2"),
-        ([None, Fault.DEADLINE, Fault.REFUSED], JudgeUnavailableError, Fault.DEADLINE, "1 deadline, 1 refused"),
+        (
+            [None, Fault.DEADLINE, Fault.REFUSED],
+            JudgeUnavailableError,
+            Fault.DEADLINE,
+            "1 deadline, 1 refused; the first: no reply",
+        ),
         ([Fault.DEADLINE, Fault.REFUSED, Fault.REFUSED], JudgeReplyError, Fault.REFUSED, "2 refused, 1 deadline"),
     ],
     ids=["one", "half", "half unavailable", "unavailable decides", "replies decide"],
