@@ -255,21 +255,22 @@ def most_tokens(request: Request) -> Usage:
     """The tokens that a request may take at most.
 
     Of the prompt: the bytes of its messages and of its schema in UTF-8, for no token of a byte-level or byte-fallback
-    vocabulary is less than a byte, and what chat templates add. Of the reply: ``max_tokens``, once per choice.
+    vocabulary is less than a byte, and what chat templates add. Of the reply: ``max_tokens``, once per choice; where
+    ``max_completion_tokens`` stands beside it the larger of both, for a server may read either.
 
     Raises:
         JudgeSetupError: The request has no ``max_tokens``, so that its cost has no bound.
     """
-    options = request.options
-    length = options.get("max_completion_tokens") or options.get("max_tokens")
-    if not isinstance(length, int) or length < 1:
+    options = {**(request.options.get("extra_body") or {}), **request.options}  # as they are sent
+    lengths = [options[name] for name in ("max_completion_tokens", "max_tokens") if options.get(name) is not None]
+    if not lengths or not all(isinstance(length, int) and length >= 1 for length in lengths):
         raise JudgeSetupError("a judge with a budget needs max_tokens, or one reply could cost any amount; set it")
     read = _REQUEST_TOKENS
     for message in request.messages:
         read += _MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in message.values())
     if "response_format" in options:
         read += len(json.dumps(options["response_format"]))
-    return Usage(read, length * (options.get("n") or 1))
+    return Usage(read, max(lengths) * (options.get("n") or 1))
 
 
 def _spend(usage: Usage, price: Price | None) -> Spend:

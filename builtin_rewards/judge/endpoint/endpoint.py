@@ -26,6 +26,10 @@ from builtin_rewards.judge.prices import Price
 
 _CHARS_A_TOKEN = 4
 """Of English with usual vocabularies; a rate in tokens is corrected by what the server counts."""
+_MONEY_MARGIN_S = 0.05
+"""Money is waited for until so long before the deadline: who waits in vain hears of the cap, not of a silent server."""
+_OUT_OF_PATIENCE = frozenset({504, 524})
+"""How a gateway says that it waited no longer for the server behind it, which may go on with the work and bill it."""
 _LONGEST_RESTS = 12
 """5 s grow to 60 s, see :class:`~builtin_rewards.judge.endpoint.breaker.CircuitBreaker`."""
 
@@ -166,13 +170,20 @@ class Endpoint:
         """Waits until a try may go, and takes note of what becomes of it."""
         if self._breaker.state is BreakerState.OPEN:
             self._breaker.check()  # before it queues; below it is asked for its leave
-        errand.taken = tokens = errand.tokens
+        errand.taken = errand.tokens
         errand.tries += 1
+        async with self._place(errand) as slot:
+            with self._breaker.attempt(counts=errand.tries == 1) as attempt:
+                yield lambda tried: self._hear(tried, slot, attempt)
+
+    @asynccontextmanager
+    async def _place(self, errand: _Errand) -> AsyncIterator[Slot]:
+        """Waits until one more request may go by the rates, and by what is in flight."""
+        tokens = errand.tokens
         await self._rate.acquire(tokens)
         try:
             async with self._limit.slot() as slot:
-                with self._breaker.attempt(counts=errand.tries == 1) as attempt:
-                    yield lambda tried: self._hear(tried, slot, attempt)
+                yield slot
         finally:
             self._rate.settle(tokens, errand.taken)
 
@@ -190,7 +201,7 @@ class Endpoint:
                 self._limit.pause_until(time.monotonic() + wait_s)
 
     async def _hedged(self, errand: _Errand) -> Reply:
-        """Sends a request, and once more where it is slow; the second takes a slot of its own."""
+        """Sends a request, and once more where it is slow; the second takes a turn and a slot of its own."""
         delay = self._delay
         if delay is None:
             return await self._paid(errand)
@@ -201,7 +212,7 @@ class Endpoint:
             if first:
                 first = False
                 return await self._paid(errand)
-            async with self._limit.slot():
+            async with self._place(errand):
                 return await self._paid(errand)
 
         delay.began()
@@ -213,7 +224,8 @@ class Endpoint:
     async def _paid(self, errand: _Errand) -> Reply:
         """Sends a request when there is money for it."""
         spender = errand.spender
-        ticket = None if spender is None else await spender.reserve(errand.request, errand.left_s)
+        wait_s = max(0.0, errand.left_s - _MONEY_MARGIN_S)
+        ticket = None if spender is None else await spender.reserve(errand.request, wait_s)
         with nullcontext() if ticket is None else ticket:
             errand.sent += 1
             try:
@@ -236,4 +248,5 @@ def _is_free(error: JudgeError) -> bool:
 
     Whatever else went wrong may have happened after the work was done, and may be billed.
     """
-    return not error.reached or (error.status is not None and error.status >= 400)
+    said_no = error.status is not None and error.status >= 400 and error.status not in _OUT_OF_PATIENCE
+    return said_no or not error.reached

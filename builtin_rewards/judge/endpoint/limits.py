@@ -353,5 +353,6 @@ class _Line(Generic[T]):
 
 
 def _expect_positive(name: str, value: float | None, fix: str) -> None:
-    if value is not None and not 0 < value < math.inf:
-        raise JudgeSetupError(f"{name}: expected a number above 0, got {value}; {fix}")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 < value < math.inf):
+        raise JudgeSetupError(f"{name}: expected a number above 0, got {value!r}; {fix}")

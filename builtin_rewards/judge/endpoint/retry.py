@@ -194,7 +194,7 @@ class _Tries:
     async def one(self) -> Reply:
         async with self.admit() as tell:
             self.made += 1
-            began = time.monotonic()
+            sent_before, began = self.requests(), time.monotonic()
             try:
                 reply = await self.attempt()
             except JudgeError as error:
@@ -203,9 +203,10 @@ class _Tries:
                 tell(Tried(_sign(error), error.retry_after_s, time.monotonic() - began))
                 raise
             except BaseException:
-                # Cut off under way: its request is out, and a server that was silent to the end is at fault.
+                # Cut off under way: where its request is out, a server that was silent to the end is at fault.
                 self.told += 1
-                sign = Sign.AT_FAULT if self.limit.expired() else Sign.UNKNOWN
+                silent = self.limit.expired() and self.requests() > sent_before
+                sign = Sign.AT_FAULT if silent else Sign.UNKNOWN
                 tell(Tried(sign, None, time.monotonic() - began))
                 raise
             self.told += reply.requests

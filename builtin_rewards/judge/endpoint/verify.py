@@ -10,8 +10,10 @@ import functools
 import http.client
 import json
 import os
+import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 from builtin_rewards.judge.endpoint.client import NO_KEY, Server
 from builtin_rewards.judge.errors import JudgeSetupError
@@ -19,6 +21,7 @@ from builtin_rewards.judge.prompt import near_names
 
 _TIMEOUT_S = 3.0
 _MOST_BYTES = 10_000_000
+_PART_BYTES = 65_536
 _OFF = "verify=False leaves this check out"
 
 
@@ -53,10 +56,20 @@ def _models(server: Server) -> set[str]:
     request = urllib.request.Request(f"{server.name}/models", headers=headers)  # noqa: S310 - checked: http or https
     handlers = [urllib.request.ProxyHandler({})] if server.on_loopback else []
     with urllib.request.build_opener(*handlers, _NoRedirect).open(request, timeout=_TIMEOUT_S) as response:
-        answer = json.loads(response.read(_MOST_BYTES))
+        answer = json.loads(_body(response))
     data = answer.get("data") if isinstance(answer, dict) else None
     entries = data if isinstance(data, list) else []
     return {entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)}
+
+
+def _body(response: Any) -> bytes:
+    """Gives what a server says if all of it comes in time: the library's timeout begins anew with every byte."""
+    until, body = time.monotonic() + _TIMEOUT_S, b""
+    while part := response.read1(_PART_BYTES):
+        body += part
+        if len(body) > _MOST_BYTES or time.monotonic() > until:
+            raise TimeoutError("the list of models does not end")
+    return body
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -176,7 +176,12 @@ def test_most_tokens_is_at_least_a_token_a_byte(texts: list[str]) -> None:
     [
         pytest.param({"max_tokens": 7}, Usage(64, 7), id="max_tokens"),
         pytest.param({"max_completion_tokens": 9}, Usage(64, 9), id="its newer name"),
+        pytest.param({"max_tokens": 7, "max_completion_tokens": 5}, Usage(64, 7), id="both, the older one larger"),
+        pytest.param({"max_tokens": 7, "max_completion_tokens": 9}, Usage(64, 9), id="both, the newer one larger"),
         pytest.param({"max_tokens": 7, "n": 3}, Usage(64, 21), id="several choices"),
+        pytest.param({"max_tokens": 7, "extra_body": {"n": 3}}, Usage(64, 21), id="several choices by extra_body"),
+        pytest.param({"extra_body": {"max_tokens": 7}}, Usage(64, 7), id="max_tokens by extra_body"),
+        pytest.param({"max_tokens": 7, "extra_body": {"max_tokens": 9}}, Usage(64, 7), id="the one that is sent"),
         pytest.param({"max_tokens": 7, "response_format": {"type": "x" * 88}}, Usage(164, 7), id="schema"),
     ],
 )
@@ -185,7 +190,11 @@ def test_most_tokens_reads_the_options(options: Any, expected: Usage) -> None:
     assert expected == most_tokens(Request("m", (), options))
 
 
-@pytest.mark.parametrize("options", [{}, {"max_tokens": None}, {"max_tokens": 0}], ids=repr)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"max_tokens": None}, {"max_tokens": 0}, {"max_tokens": 7, "max_completion_tokens": 0}],
+    ids=repr,
+)
 def test_a_request_without_a_length_limit_has_no_bound(options: Any) -> None:
     """So a budget refuses it."""
     with pytest.raises(JudgeSetupError, match="max_tokens"):

@@ -474,9 +474,9 @@ def test_no_span_of_time_sees_more_than_burst_and_rate(
             assert taken <= most + tokens / 60 * span_s + beyond + 1e-6
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "500", True])
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "burst_s"])
-def test_a_rate_that_makes_no_sense_is_rejected(name: str, value: float) -> None:
+def test_a_rate_that_makes_no_sense_is_rejected(name: str, value: Any) -> None:
     """The message names the setting and the value."""
-    with pytest.raises(JudgeSetupError, match=f"{name}: .* got {value}"):
+    with pytest.raises(JudgeSetupError, match=f"{name}: .* got {value!r}"):
         RateLimit(**{name: value})

@@ -320,6 +320,21 @@ def test_a_try_cancelled_from_outside_says_nothing_of_the_server() -> None:
     assert [Sign.UNKNOWN] == ear.signs
 
 
+@pytest.mark.parametrize(("sends", "sign"), [(0, Sign.UNKNOWN), (1, Sign.AT_FAULT)], ids=["waiting", "sent"])
+def test_only_who_was_asked_is_at_fault_for_silence(sends: int, sign: Sign) -> None:
+    """A try that is cut off while it waits for its turn says nothing of the server; one whose request is out does."""
+    ear, sent = Ear(), [0]
+
+    async def attempt() -> Reply:
+        sent[0] += sends
+        return await _never()
+
+    with pytest.raises(JudgeUnavailableError):
+        asyncio.run(with_retries(POLICY, attempt, 0.01, admit=ear, sent=lambda: sent[0]))
+
+    assert [sign] == ear.signs
+
+
 def test_an_error_that_is_not_of_judges_passes() -> None:
     """A mistake of our own is neither hidden nor tried again, nor is a timeout that is none of ours."""
     for error in (KeyError("mine"), TimeoutError("mine")):

@@ -77,6 +77,15 @@ def test_a_server_without_a_list_proves_nothing(serve: Serve, faults: ModuleType
     make(serve([faults.ok()], models=lambda headers: action(faults)).url)
 
 
+def test_a_list_that_dribbles_is_not_waited_for(
+    serve: Serve, faults: ModuleType, canary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes keep coming, so no timeout of the library's ever fires; read to its end it would refuse the model."""
+    monkeypatch.setattr(verifying, "_TIMEOUT_S", 0.2)
+    listed = listing(faults, "other")
+    make(serve([faults.ok()], models=lambda headers: faults.replace(listed(headers), interval_s=0.01)).url)
+
+
 def test_a_server_that_is_not_there_proves_nothing(canary: str) -> None:
     """It may come later."""
     make("http://127.0.0.1:9/v1")
