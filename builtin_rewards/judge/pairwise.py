@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.endpoint.limits import AdaptiveLimit
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
@@ -46,13 +46,13 @@ class Comparison(Match):
     Attributes:
         known: Whether its result needed no judge.
         flipped: Whether the judge preferred whichever stood first, or whichever stood second.
-        answers: What was said, for what it cost.
+        answers: What was said, readable or not, for what it cost.
         error: Why the comparison failed.
     """
 
     known: bool = False
     flipped: bool = False
-    answers: tuple[Answer[Preference], ...] = ()
+    answers: tuple[Answer[Preference | JudgeReplyError], ...] = ()
     error: JudgeError | None = None
 
 
@@ -85,13 +85,15 @@ class Comparing(Prompted):
         worth = await asyncio.to_thread(self._worth, len(completions), matches)
         return [self._said(place, matches, worth) for place in range(len(completions))]
 
-    async def preference(self, first: str, second: str, values: Mapping[str, str]) -> Answer[Preference]:
+    async def preference(
+        self, first: str, second: str, values: Mapping[str, str]
+    ) -> Answer[Preference | JudgeReplyError]:
         """Asks once which of two answers is better, in this order."""
         filled = self.template.fill({**values, "first": first, "second": second}, max_chars=self.max_chars)
         question = Question(filled, preference_schema(self.reason_chars), self.prompt_version)
         # A large group has more questions than may be in flight: the deadline of one begins with its turn.
         async with _turns(self).slot():
-            return await self.model.ask(self.name, question, read_preference)
+            return await self.model.attempt(self.name, question, read_preference)
 
     def _worth(self, n: int, matches: Sequence[Comparison]) -> _Scores:
         strengths = bradley_terry(n, matches)
@@ -106,7 +108,7 @@ class Comparing(Prompted):
         # What needs no judge says how a completion stands to its equals, and to those that say nothing: no more.
         asked = [match for match in own if not match.known]
         if score is None or strength is None or (asked and all(match.result is None for match in asked)):
-            return _no_match(asked)
+            return _no_match(asked or matches)
         won = [
             match.result if match.first == place else 1 - match.result for match in counted if match.result is not None
         ]
@@ -154,12 +156,13 @@ class _Group:
         asked = (self.comparing.preference(*pair, self.values) for pair in orders)
         came = await asyncio.gather(*asked, return_exceptions=True)
         answers = tuple(each for each in came if isinstance(each, Answer))
-        for each in came:
+        said = [each.value if isinstance(each, Answer) else each for each in came]
+        for each in said:
             if isinstance(each, JudgeError):
                 return Comparison(first, second, None, answers=answers, error=each)
             if isinstance(each, BaseException):
                 raise each
-        return _compared(first, second, answers)
+        return _compared(first, second, [each for each in said if isinstance(each, Preference)], answers)
 
     def _known(self, one: str, other: str) -> float | None:
         """Gives the result that needs no judge: equal answers, and answers that say nothing."""
@@ -172,9 +175,11 @@ class _Group:
         return None if not any(empty) else (1 + empty[1] - empty[0]) / 2
 
 
-def _compared(first: int, second: int, answers: tuple[Answer[Preference], ...]) -> Comparison:
+def _compared(
+    first: int, second: int, said: Sequence[Preference], answers: tuple[Answer[Preference | JudgeReplyError], ...]
+) -> Comparison:
     """Gives the match that one or two verdicts make. Verdicts that contradict each other are a tie."""
-    results = [_WORTH[answer.value.winner] for answer in answers]
+    results = [_WORTH[preference.winner] for preference in said]
     if len(results) == 1:
         return Comparison(first, second, results[0], answers=answers)
     forward, backward = results[0], 1 - results[1]
@@ -183,12 +188,10 @@ def _compared(first: int, second: int, answers: tuple[Answer[Preference], ...]) 
     return Comparison(first, second, agreed, flipped=flipped, answers=answers)
 
 
-def _no_match(own: Sequence[Comparison]) -> RewardError:
-    """Gives the failure of a completion all of whose comparisons that were asked failed."""
-    errors = [match.error for match in own if match.error is not None]
-    if not errors:
-        return JudgeUnavailableError("it was in no match", Fault.CONNECTION)
-    words = f"all {len(own)} comparisons failed; the first: {errors[0]}"
+def _no_match(asked: Sequence[Comparison]) -> RewardError:
+    """Gives the failure of a completion all of whose comparisons that were asked failed, or of one left without any."""
+    errors = [match.error for match in asked if match.error is not None]
+    words = f"all {len(errors)} comparisons failed; the first: {errors[0]}"
     unavailable = all(isinstance(error, JudgeUnavailableError) for error in errors)
     return (JudgeUnavailableError if unavailable else JudgeError)(words, errors[0].fault)
 

@@ -162,7 +162,7 @@ def test_a_completion_all_of_whose_comparisons_failed_has_failed(
 
 
 def test_a_match_that_failed_in_one_order_counts_for_nothing() -> None:
-    """Half of an answer is none; what came of the other order was paid and is counted."""
+    """Half of an answer is none; all that was asked was paid and is counted, the unreadable reply too."""
 
     def one_way(question: Asked) -> Any:
         return higher(question) if pair(question) == (1, 2) else "x"
@@ -176,7 +176,16 @@ def test_a_match_that_failed_in_one_order_counts_for_nothing() -> None:
     counted = scores(judge(mostly, score="win_rate"), answers(1, 2, 3))
     assert [0.0, 0.0, 1.0] == [one.value for one in counted]
     assert [1.0, 1.0, 0.0] == [one.metrics["matches_lost"] for one in counted]
-    assert pytest.approx(5.0) == sum(one.metrics["requests"] for one in counted)
+    assert pytest.approx(6.0) == sum(one.metrics["requests"] for one in counted)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"), [("x", JudgeError), (ConnectionError("gone"), JudgeUnavailableError)], ids=["unreadable", "down"]
+)
+def test_a_completion_that_sat_out_as_all_others_failed_has_their_cause(said: Any, kind: type[JudgeError]) -> None:
+    """A Swiss tournament of three is over when its first match failed; the third completion was in none."""
+    came = compare(judge(said, tournament="swiss"), answers(1, 2, 3))
+    assert [kind] * 3 == [type(one) for one in came]
 
 
 def test_a_server_that_is_down_fails_the_whole_group() -> None:
