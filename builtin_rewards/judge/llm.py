@@ -132,7 +132,7 @@ class LLMJudge(JudgeReward):
         name: The reward's name.
         asking: How the model is asked, see :class:`JudgeModel`: ``base_url``, ``key_env``, ``temperature`` (0.0, or
             0.7 for several samples), ``max_tokens``, ``deadline_s``, ``budget``, ``prices``, ``cache``, ``load``,
-            ``retry``, ``format``, ``options``, ``client``.
+            ``retry``, ``format``, ``options``, ``client``, ``verify``.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.

@@ -354,10 +354,10 @@ class _Asked:
             value = read(reply, format)
         except JudgeReplyError as error:
             value = error
-        fault = value.fault if isinstance(value, JudgeReplyError) else None
-        self.state.negotiator.note(format, fault)
         if not self.sent:
             return Answer(value, reply, 0, 0.0, self.cached)
+        # Only who sent it takes note of it, or a reply would count once for each who asked the same.
+        self.state.negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
         if self.model.cache is not None and not isinstance(value, JudgeReplyError):
             self.model.cache.put(self.key, reply)
         return Answer(value, reply, self.rejected + reply.requests, self.model.cost(reply), False)

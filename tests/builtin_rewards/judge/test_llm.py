@@ -536,6 +536,19 @@ def test_requests_in_a_format_that_was_rejected_are_counted() -> None:
     assert [3.0, 1.0] == asyncio.run(two())
 
 
+def test_one_unreadable_reply_to_several_is_one() -> None:
+    """Equal completions share it; three different ones would show a server that pays no heed to the format."""
+    made = judge(client=Slow(lambda question: says(correct=4) if "It is 5." in question.text else "no verdict"))
+
+    async def all_of_them() -> float | None:
+        equal = (made(prompt="2+2=", completion="It is 4.") for _ in range(4))
+        await asyncio.gather(*equal, return_exceptions=True)
+        return (await made(prompt="2+2=", completion="It is 5.")).value
+
+    assert 0.75 == asyncio.run(all_of_them())
+    assert ["json_schema"] * 2 == [one.options["response_format"]["type"] for one in asked(made)]
+
+
 def test_a_format_that_was_fixed_is_kept() -> None:
     """A rejection is then a failure that says so."""
     made = judge(_takes("json_object"), format="json_schema")
