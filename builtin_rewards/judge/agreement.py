@@ -58,7 +58,8 @@ def reduce_scores(
         case Reduction.MEDIAN:
             return statistics.median(given)
         case Reduction.MEAN:
-            return statistics.fmean(given)
+            # Rounding must not put it outside the scores: three times 0.1 make a mean of 0.10000000000000002.
+            return min(max(statistics.fmean(given), min(given)), max(given))
         case Reduction.MIN:
             return min(given)
         case Reduction.MAJORITY:

@@ -92,15 +92,16 @@ class Jury(JudgeReward):
         members = checked_members("a jury", jurors, 2)
         if reduce not in tuple(Reduction):
             raise JudgeSetupError(f"reduce={reduce!r}: expected one of {', '.join(Reduction)}")
-        if threshold is not None and (reduce != Reduction.MAJORITY or not 0 <= threshold <= 1):
-            raise JudgeSetupError(f"threshold={threshold!r}: only a majority has one, from 0 to 1")
+        if threshold is not None and (reduce != Reduction.MAJORITY or not _is_share(threshold)):
+            raise JudgeSetupError(f"threshold={threshold!r}: only a majority has one, a number from 0 to 1")
         most = len(members)
         quorum = most // 2 + 1 if quorum is None else quorum
         if isinstance(quorum, bool) or not isinstance(quorum, int) or not 1 <= quorum <= most:
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
         bench = Bench(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
-        limits = {"score_range": common_range(members), "concurrency": _calls(members)}
+        score_range = common_range(members) if threshold is None else (0.0, 1.0)
+        limits = {"score_range": score_range, "concurrency": _calls(members)}
         super().__init__(bench, judge_options(name, longest_s + _MARGIN_S, default, **limits))
 
 
@@ -120,6 +121,10 @@ def _server(juror: Reward[..., Any]) -> Hashable:
         return juror.name
     model = juror.model
     return model.where, None if model.client is None else id(model.client), model.load, model.retry
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _shown(said: Said) -> str:

@@ -222,7 +222,7 @@ class PairwiseJudge(JudgeReward):
         reason_chars: ``maxLength`` of the reason in the schema, for small local models; some providers refuse it.
         default: The score that stands in for a failed completion; ``None`` leaves it out of the baseline.
         name: The reward's name.
-        asking: As for :class:`LLMJudge`; ``deadline_s`` is that of one comparison.
+        asking: As for :class:`LLMJudge`; ``deadline_s`` is that of one question, from its turn on.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.

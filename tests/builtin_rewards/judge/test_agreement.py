@@ -80,7 +80,7 @@ def test_a_reduced_score_lies_among_the_scores(jury: list[float | None], how: Re
     if reduced is not None:
         assert 0.0 <= reduced <= 1.0
         if how is not Reduction.MAJORITY:
-            assert min(given_scores) - 1e-12 <= reduced <= max(given_scores) + 1e-12
+            assert min(given_scores) <= reduced <= max(given_scores)
 
 
 # The data of Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), part C: four observers, twelve units.

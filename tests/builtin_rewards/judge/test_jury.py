@@ -83,6 +83,22 @@ def test_a_majority_may_be_over_verdicts(threshold: float, grades: tuple[int, ..
     assert expected == score(jury(grades, reduce="majority", threshold=threshold)).value
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"), [({"reduce": "mean"}, 0.1), ({"reduce": "majority", "threshold": 0.5}, 0.0)], ids=str
+)
+def test_a_score_is_in_the_range_of_the_jury(settings: dict[str, Any], expected: float) -> None:
+    """A mean of equal scores is that score, and a majority's verdict is 0.0 whatever the jurors' lowest score is."""
+
+    @reward(score_range=(0.05, 0.1))
+    def tenth(completion: str) -> float:
+        return 0.1
+
+    made = Jury([tenth.with_options(name=name) for name in "abc"], **settings)
+    with Runtime([made], lane="inline") as runtime:
+        (outcome,) = runtime.score([Rollout("p", "x")])["jury"]
+    assert (Status.SCORED, expected) == (outcome.status, outcome.score)
+
+
 @pytest.mark.parametrize("lost", [OUT, "no verdict"], ids=["outage", "unreadable"])
 def test_a_lost_juror_is_left_out(lost: Any) -> None:
     """It is no low score: the median of 5 and 4 stays, and metrics and reason tell of it."""
@@ -251,6 +267,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "reduction": (lambda: jury((5, 4), reduce="mode"), "reduce='mode': expected one of median, mean, majority, min"),
     "threshold": (lambda: jury((5, 4), threshold=0.5), "threshold=0.5: only a majority has one"),
     "threshold off": (lambda: jury((5, 4), reduce="majority", threshold=2), "threshold=2: .* from 0 to 1"),
+    "threshold in words": (lambda: jury((5, 4), reduce="majority", threshold="0.5"), "threshold='0.5': .* a number"),
     "quorum": (lambda: jury((5, 4), quorum=3), "quorum=3: expected 1 to 2, the number of jurors"),
     "no quorum": (lambda: jury((5, 4), quorum=0), "quorum=0: expected 1 to 2"),
 }
