@@ -156,16 +156,24 @@ class CircuitBreaker:
         Raises:
             JudgeUnavailableError: The endpoint is left alone; the message says for how long.
         """
+        is_probe = self.look() is BreakerState.HALF_OPEN
+        self._probing += is_probe
+        self._in_flight += counts
+        return Try(self, self._era, is_probe, counts)
+
+    def look(self) -> BreakerState:
+        """Raise where a try would not be let through now; none is let through by this.
+
+        Raises:
+            JudgeUnavailableError: As :meth:`check`.
+        """
         state = self.state
         if state is BreakerState.OPEN:
             assert self._open_until is not None
             raise self._refusal(f"it is asked again in {self._open_until - self._clock():.1f} s")
-        if state is BreakerState.HALF_OPEN:
-            if self._probing >= self._most_probes:
-                raise self._refusal("a probe is under way, 0.0 s are left")
-            self._probing += 1
-        self._in_flight += counts
-        return Try(self, self._era, state is BreakerState.HALF_OPEN, counts)
+        if state is BreakerState.HALF_OPEN and self._probing >= self._most_probes:
+            raise self._refusal("a probe is under way, 0.0 s are left")
+        return state
 
     @contextmanager
     def attempt(self, counts: bool = True) -> Iterator[Try]:

@@ -168,8 +168,7 @@ class Endpoint:
     @asynccontextmanager
     async def _turn(self, errand: _Errand) -> AsyncIterator[Callable[[Tried], None]]:
         """Waits until a try may go, and takes note of what becomes of it."""
-        if self._breaker.state is BreakerState.OPEN:
-            self._breaker.check()  # before it queues; below it is asked for its leave
+        self._breaker.look()  # before it queues; below it is asked for its leave
         errand.taken = errand.tokens
         errand.tries += 1
         async with self._place(errand) as slot:

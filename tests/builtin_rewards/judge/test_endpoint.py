@@ -96,3 +96,33 @@ def test_a_hedge_waits_for_its_turn_by_the_rates() -> None:
     asyncio.run(ask_all())
 
     assert 1 == sent.count("slow ")
+
+
+def test_while_a_probe_is_under_way_others_fail_at_once() -> None:
+    """They do not queue for a turn first, which the rates would count for a request that is never sent."""
+
+    async def ask_all() -> list[Fault | None]:
+        asked, answer = asyncio.Event(), asyncio.Event()
+
+        async def create(*, messages: Any, **_: Any) -> Any:
+            if not messages[0]["content"].startswith("probe"):
+                raise ConnectionRefusedError("down")
+            asked.set()
+            await answer.wait()
+
+        client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+        endpoint = Endpoint(client, Load(tokens_per_minute=10_000, rest_s=0.01), ONCE)
+        down = [endpoint.ask(request(str(place)), 60.0) for place in range(20)]
+        assert {Fault.CONNECTION} == {error.fault for error in await asyncio.gather(*down, return_exceptions=True)}
+        await asyncio.sleep(0.02)
+        assert BreakerState.HALF_OPEN is endpoint.breaker
+        # Its tokens are a hundred times what a minute allows, so that nothing has a turn for long after it.
+        probe = asyncio.create_task(endpoint.ask(request("probe" * 800_000), 60.0))
+        await asked.wait()
+        refused = [endpoint.ask(request(str(place)), 0.2) for place in range(3)]
+        errors = await asyncio.gather(*refused, return_exceptions=True)
+        answer.set()
+        await asyncio.wait({probe})
+        return [error.fault for error in errors]
+
+    assert [Fault.BREAKER_OPEN] * 3 == asyncio.run(ask_all())
