@@ -141,7 +141,7 @@ class Sandbox:
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
             left = limits if not results else self._rest_of(limits, deadline)
-            rest = inputs[len(results) :]
+            rest = inputs[len(results) :][: self._together(inputs[len(results) + 1 :], limits)]
             some = self._evaluate(PROGRAM, {**request, "inputs": list(rest)}, left, len(rest))
             results += some
             if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
@@ -251,6 +251,15 @@ class Sandbox:
         """Gives the limits for what is left of an evaluation that goes on in a new process."""
         return dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
 
+    @staticmethod
+    def _together(following: Sequence[str], limits: Limits) -> int:
+        """Gives how many inputs one process can read: all but the first it writes itself, and so bounded."""
+        most = max(limits.output_bytes, limits.file_bytes)
+        for number, text in enumerate(following):
+            if len(text) > most // 4 and len(text.encode("utf-8", "surrogatepass")) > most:
+                return number + 1
+        return len(following) + 1
+
     def _refused(self, source: str) -> ExecutionResult | None:
         """Gives the result of a source that is not run at all."""
         size = len(source) if source.isascii() else len(source.encode("utf-8", "surrogatepass"))
@@ -297,22 +306,24 @@ class Sandbox:
             failures,
         )
 
-    def _start_zygote(self, level: Level) -> ZygoteProcess:
-        zygote = ZygoteProcess(PROFILES[self._profile], level, self.limits.file_bytes)
+    def _start_zygote(self, level: Level, scratch_bytes: int = 0) -> ZygoteProcess:
+        zygote = ZygoteProcess(PROFILES[self._profile], level, max(scratch_bytes, self.limits.file_bytes))
         self._zygotes.add(zygote)
         return zygote
 
     @contextlib.contextmanager
-    def _zygote(self) -> Any:
-        """Lend a zygote for one evaluation; a dead one is replaced."""
+    def _zygote(self, scratch_bytes: int) -> Any:
+        """Lend a zygote for one evaluation; one that is dead, or whose scratch directory is too small, is replaced."""
         if not self._started:
             self.start()
         self._places.get()
         zygote = self._idle.pop()
         try:
+            if zygote is not None and self._level is Level.STRICT and zygote.scratch_bytes < scratch_bytes:
+                zygote.close()
             if zygote is None or not zygote.process:
                 assert self._level is not None
-                zygote = self._start_zygote(self._level)
+                zygote = self._start_zygote(self._level, scratch_bytes)
             yield zygote
         finally:
             self._idle.append(zygote)
@@ -332,7 +343,7 @@ class Sandbox:
         for _ in range(MAX_ATTEMPTS):
             self._check_usable()
             try:
-                with self._zygote() as zygote:
+                with self._zygote(limits.file_bytes) as zygote:
                     return zygote.evaluate(kind, limits, data, tests=judged, stdin=first)  # type: ignore[no-any-return]
             except (OSError, EOFError, SandboxUnavailableError) as fault:
                 words = f"{type(fault).__name__}: {fault}"

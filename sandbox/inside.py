@@ -129,7 +129,8 @@ _PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"
 def _run_programs(request: Any) -> int:
     """Run a source once for each input, each time with fresh names, and say what each run came to.
 
-    Nothing is said of the first run's beginning, nor of a last run that ended as a program should.
+    Nothing is said of the first run's beginning, nor of a last run that ended as a program should. A run that leaves
+    other standard streams than it found is the last one; the client starts the next in a new process.
     """
     for name, content in request["files"].items():
         _write_file(name, content)
@@ -137,16 +138,18 @@ def _run_programs(request: Any) -> int:
     code: Any = None
     status = 1
     last = len(request["inputs"]) - 1
+    streams = _streams() if last else None
     for number, text in enumerate(request["inputs"]):
         if number:
-            emit({"run": number, "out": os.lseek(1, 0, os.SEEK_CUR), "err": os.lseek(2, 0, os.SEEK_CUR)})
+            emit({"run": number, "out": _position(1), "err": _position(2)})
             _open_streams(text)
         raised: dict[str, Any] | None = None
         status = 0
+        names = fresh_module("__main__")
         try:
             if code is None:
                 code = compile(request["source"], _PROGRAM_NAME, "exec", dont_inherit=True)
-            exec(code, fresh_module("__main__"))  # noqa: S102 - this is what the jail is for
+            exec(code, names)  # noqa: S102 - this is what the jail is for
             _wind_down()
         except SystemExit as wish:
             status = _exit_code(wish)
@@ -154,11 +157,30 @@ def _run_programs(request: Any) -> int:
         except BaseException as error:
             status, raised = 1, describe(error)
             _print_traceback(error, request["source"])
-        _flush()
-        if raised or number < last:
-            ends = {"ran": number, "out": os.lseek(1, 0, os.SEEK_CUR), "err": os.lseek(2, 0, os.SEEK_CUR)}
-            emit({**ends, "code": status, "raised": raised})
+        _tear_down(names)
+        more = number < last and _streams() == streams  # a program may have closed one, as open(0) does
+        if raised or more:
+            ends = {"out": _position(1), "err": _position(2)} if more else {"out": _ANY_LENGTH, "err": _ANY_LENGTH}
+            emit({"ran": number, **ends, "code": status, "raised": raised})
+        if not more:
+            break
     return status
+
+
+def _streams() -> list[tuple[int, int]]:
+    """Gives which files the standard streams are; fewer where one is closed."""
+    found = []
+    for number in (0, 1, 2):
+        try:
+            status = os.fstat(number)
+        except OSError:
+            continue
+        found.append((status.st_dev, status.st_ino))
+    return found
+
+
+def _position(stream: int) -> int:
+    return os.lseek(stream, 0, os.SEEK_CUR)
 
 
 def _write_file(name: str, content: str) -> None:
@@ -175,14 +197,19 @@ def _open_streams(text: str) -> None:
     os.pwrite(0, text.encode("utf-8", "surrogatepass"), 0)
     os.lseek(0, 0, os.SEEK_SET)
     _open_outputs()
-    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), encoding="utf-8", errors="surrogateescape")
+    source = io.FileIO(0, closefd=False)
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(source, encoding="utf-8", errors="surrogateescape")  # type: ignore[misc]
+    for stream, mode in ((sys.stdin, "r"), (sys.stdout, "w"), (sys.stderr, "w")):
+        stream.mode = mode  # type: ignore[misc]  # as Python's own have it
 
 
 def _open_outputs() -> None:
     plain_stream = io.BufferedWriter(io.FileIO(1, "w", closefd=False))
     sys.stdout = sys.__stdout__ = io.TextIOWrapper(plain_stream, encoding="utf-8")  # type: ignore[misc]
     errors = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
-    sys.stderr = io.TextIOWrapper(errors, encoding="utf-8", errors="backslashreplace", write_through=True)
+    sys.stderr = sys.__stderr__ = io.TextIOWrapper(  # type: ignore[misc]
+        errors, encoding="utf-8", errors="backslashreplace", write_through=True
+    )
 
 
 def fresh_module(name: str) -> dict[str, Any]:
@@ -202,6 +229,15 @@ def _wind_down() -> None:
         registry._run_exitfuncs()  # as above
 
 
+def _tear_down(names: dict[str, Any]) -> None:
+    """Let go of a program's names, as Python does at its end: files that it left open are then written out."""
+    _flush()
+    for name in reversed(list(names)):  # what was made last may need what was made before it
+        if name != "__builtins__":
+            names[name] = None
+    _flush()
+
+
 def _exit_code(wish: SystemExit) -> int:
     if wish.code is None:
         return 0
@@ -212,9 +248,9 @@ def _exit_code(wish: SystemExit) -> int:
 
 
 def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.__stdout__, sys.stderr):
         try:
-            stream.flush()
+            stream.flush()  # type: ignore[union-attr]  # None is what a program has closed
         except BaseException:  # noqa: S112 - the limit on output is reached, or the program closed it
             continue
 

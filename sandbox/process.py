@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import glob
 import importlib.util
 import json
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -23,7 +23,7 @@ from sandbox.evaluation import Evaluation, json_lines
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.wire import anonymous_file
-from sandbox.zygote import CONTROL, FILES, ORDER, REASONS, REPORT, STARTS
+from sandbox.zygote import CONTROL, FILES, ORDER, REASONS, REPORT, STARTS, empty
 
 GRACE_S = 5.0
 """Seconds after an evaluation's time within which a zygote must have reported."""
@@ -67,6 +67,7 @@ class ZygoteProcess:
 
     Attributes:
         process: Its process id; 0 once it is dead.
+        scratch_bytes: Size of its scratch directory, where the kernel bounds that.
     """
 
     def __init__(self, profile: Profile, level: Level, scratch_bytes: int) -> None:
@@ -79,6 +80,8 @@ class ZygoteProcess:
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in STARTS]
         self._starts, starts = zip(*pairs, strict=True)
         self._number = 0  # of the evaluation
+        self._untidy = False  # whether the zygote is cleaning up after an evaluation
+        self.scratch_bytes = scratch_bytes
         self._limited: tuple[int, ...] = ()
         self.process = 0
         self._ended = -1
@@ -148,6 +151,9 @@ class ZygoteProcess:
         try:
             if not self.process:
                 raise EOFError("the zygote was ended")
+            if self._untidy:
+                self._hear(GRACE_S)
+                self._untidy = False
             for name, content in (("request", request), ("tests", tests), ("stdin", stdin)):
                 if content:
                     os.pwrite(self._files[name], content, 0)
@@ -164,10 +170,11 @@ class ZygoteProcess:
                     kind, waiting, began, limits.timeout_s, *limited, limits.file_bytes, min(limits.processes, 255)
                 )
             )
-            report = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
+            *report, tidy = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
+            self._untidy = not tidy
             if REASONS[report[1]] == "no process":
                 raise OSError("the zygote could not start a process")
-            return Evaluation(kind, limits, report, "", *self._read(limits))
+            return Evaluation(kind, limits, tuple(report), "", *self._read(limits))
         except BaseException:
             self.close()
             raise
@@ -186,7 +193,8 @@ class ZygoteProcess:
     def _take(self, name: str, most: int) -> bytes:
         """Give what a file holds, and empty it."""
         descriptor = self._files[name]
-        os.lseek(descriptor, 0, os.SEEK_SET)  # the children share this place
+        os.lseek(descriptor, 0, os.SEEK_SET)  # the children share this place, and O_APPEND and its like
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
         size = os.fstat(descriptor).st_size
         if not size:
             return b""
@@ -215,7 +223,7 @@ class ZygoteProcess:
             for descriptor in self._files.values():
                 os.close(descriptor)
             self._files = {}
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _remove(self._folder)
 
     def __del__(self) -> None:
         if self.process or self._files:
@@ -240,7 +248,14 @@ def remove_stale_folders() -> None:
     for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{prefix}*")):
         number = os.path.basename(folder)[len(prefix) :].split("-")[0]
         if number.isdigit() and not os.path.exists(f"/proc/{number}"):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: str) -> None:
+    """Remove a scratch directory if that can be done, however deep code has made it."""
+    with contextlib.suppress(OSError):
+        empty(folder)
+        os.rmdir(folder)
 
 
 def _folder_prefix() -> str:

@@ -8,6 +8,7 @@ between evaluations.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import ctypes
 import gc
@@ -19,6 +20,7 @@ import signal
 import struct
 import sys
 import time
+from _sitebuiltins import Quitter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,10 +34,12 @@ ORDER = struct.Struct("=BBdddqqqqB")
 size, open files; scratch bytes, processes."""
 Bounds = Sequence[float]
 """The four of an order that are a child's resource limits."""
-REPORT = struct.Struct("=iBdddqi")
-"""What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the judge's."""
+REPORT = struct.Struct("=iBdddqi?")
+"""What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the judge's;
+whether nothing is left to clean up. Otherwise :data:`CLEANED` follows, and no order may be given before."""
+CLEANED = b"cleaned"
 REASONS = ("", "timeout", "scratch", "no process")
-_NO_PROCESS = REPORT.pack(-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
+_NO_PROCESS = (-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
 FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "verdict")
 """The files that client and children share, each under its place as descriptor: a child has the first five so."""
 CONTROL = len(FILES)
@@ -94,6 +98,8 @@ class Zygote:
         sys.path.extend(asked["path"])
         for module in asked["preload"]:
             __import__(module)
+        for name in ("exit", "quit"):  # what Python's start without site leaves out, and programs end by
+            setattr(builtins, name, Quitter(name, "the end of the input"))
         sys.path[:] = standard  # a package knows its own folder; its neighbours there are not to be read
         with contextlib.suppress(OSError):  # it only saves time
             kernel.merge_mappings()
@@ -107,6 +113,7 @@ class Zygote:
         self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, int] | None = None
+        self._worn = False  # whether something of an evaluation stayed in memory here
         self._number = 0  # of the evaluation
         self._spare_limits: Bounds = ()
         self._die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -137,11 +144,14 @@ class Zygote:
             if not order:
                 raise _ClientGone
             report = self._evaluate(order, in_stream=time.monotonic() - reported < _STREAM_S)
-            self._clean_scratch()  # before the client may tell the next child to start
-            os.write(CONTROL, report)
+            tidy = not self._worn and self._scratch_is_empty()
+            os.write(CONTROL, REPORT.pack(*report, tidy))
+            if not tidy:  # which may take long: it is not to the charge of what was evaluated
+                self._clean_scratch()
+                os.write(CONTROL, CLEANED)
             reported = time.monotonic()
 
-    def _evaluate(self, order: bytes, *, in_stream: bool) -> bytes:
+    def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
         """Run an evaluation to its end and give the report.
 
         Args:
@@ -184,7 +194,7 @@ class Zygote:
         if status and started and select.select([start], [], [], 0)[0]:  # it had ended before it was told
             return _NO_PROCESS
         took = time.monotonic() - began
-        return REPORT.pack(status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged)
+        return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged
 
     def _end_spare(self) -> None:
         """End the waiting child: it is limited otherwise than the next evaluation."""
@@ -196,7 +206,10 @@ class Zygote:
 
     def _fork_spare(self, limits: Bounds) -> None:
         """Fork the next evaluation's child, limited as the last one is, so that this time is not the evaluation's."""
-        self._spare = self._fork(limits, STARTS[self._number % 2])
+        try:
+            self._spare = self._fork(limits, STARTS[self._number % 2])
+        except OSError:  # there are too many processes or threads: it is tried again after the next evaluation
+            self._spare_limits = ()
 
     def _fork(self, limits: Bounds, start: int, processes: int = 1, kind: int | None = None) -> tuple[int, int]:
         """Fork a child for one evaluation; gives it and the other end of its descriptor 5.
@@ -205,7 +218,12 @@ class Zygote:
         """
         ours, theirs = kernel.socket_pair()
         self._spare_limits = limits
-        child = os.fork()
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(ours)
+            os.close(theirs)
+            raise
         if child == 0:
             try:
                 os.dup2(start, _START)
@@ -264,18 +282,17 @@ class Zygote:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return "timeout"
-                patience_s = _SHORT_S if prepare and self._spare is None else _PEEK_S
+                unprepared = prepare and self._spare is None and len(self._spare_limits) > 0
+                patience_s = _SHORT_S if unprepared else _PEEK_S
                 ready = [descriptor for descriptor, _ in poll.poll(min(left, patience_s) * 1000 + 1)]
                 if awaited in ready:
                     return ""
                 if ready:
                     self._kill(2, completion)
                     raise _ClientGone
-                if prepare and self._spare is None:
+                if unprepared:
                     self._fork_spare(self._spare_limits)
-                elif not self._scratch_is_empty() and not _in_a_child(
-                    lambda: _check_used(self._scratch, scratch_bytes)
-                ):
+                elif not self._scratch_is_empty() and not self._is_within(scratch_bytes):
                     return "scratch"
         finally:
             os.close(awaited)
@@ -295,9 +312,21 @@ class Zygote:
         elif child:
             os.kill(child, signal.SIGKILL)
 
+    def _is_within(self, scratch_bytes: int) -> bool:
+        """Whether the scratch directory holds no more than it may."""
+        try:
+            return _in_a_child(lambda: _check_used(self._scratch, scratch_bytes))
+        except OSError:  # code has started so many threads that there cannot be another process
+            self._worn = True
+        try:
+            _check_used(self._scratch, scratch_bytes)
+        except OSError:
+            return False
+        return True
+
     def _clean_scratch(self) -> None:
         """Empty the scratch directory; where that cannot be done, end: the next evaluation must not see it."""
-        if not self._scratch_is_empty() and not _in_a_child(lambda: _empty(self._scratch)):
+        if self._worn or not _in_a_child(lambda: empty(self._scratch)):
             os._exit(3)
 
     def _scratch_is_empty(self) -> bool:
@@ -357,7 +386,7 @@ def _check_used(folder: str, most_bytes: int) -> None:
             raise OSError("the scratch directory is full")
 
 
-def _empty(folder: str) -> None:
+def empty(folder: str) -> None:
     """Remove all that a directory holds. Directories in it are emptied by moving theirs up, however deep they go."""
     number = 0
     while names := os.listdir(folder):
@@ -369,6 +398,9 @@ def _empty(folder: str) -> None:
             os.chmod(path, 0o700)
             for inner in os.scandir(path):
                 if inner.is_dir(follow_symlinks=False):
+                    with contextlib.suppress(OSError):
+                        os.rmdir(inner.path)
+                        continue
                     os.chmod(inner.path, 0o700)  # what cannot be written cannot be moved
                     while os.path.lexists(moved := os.path.join(folder, f"{_MOVED}{number}")):
                         number += 1

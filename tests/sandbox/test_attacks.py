@@ -824,6 +824,7 @@ attack(
         while True: file.write(bytes(1 << 20))
 """,
     NONZERO,
+    OUTPUT_LIMIT,  # where the zygote looks before the program has printed why
 )
 attack(
     "many-large-files",
@@ -1233,6 +1234,15 @@ def test_nothing_is_left_of_the_evaluation_before(sandbox: Sandbox, way: str) ->
     for _ in range(3):
         sandbox.run(**WAYS[way])
     assert "True []\n" == scan(sandbox)
+
+
+def test_flags_of_descriptors_are_not_left(sandbox: Sandbox) -> None:
+    """The descriptors that evaluations share are as they were, whatever one has set on them."""
+    flags = "import fcntl, os\nprint([fcntl.fcntl(n, fcntl.F_GETFL) for n in (0, 1, 2, 4)])\n"
+    change = "for n in (0, 1, 2, 4): fcntl.fcntl(n, fcntl.F_SETFL, os.O_APPEND | os.O_NONBLOCK)\n"
+    before, changed, after = (sandbox.run(source).stdout for source in (flags, flags + change + flags[16:], flags))
+    assert before == after
+    assert [before] != changed.splitlines(keepends=True)[1:]
 
 
 def test_the_search_for_leftovers_finds_them(sandbox: Sandbox) -> None:

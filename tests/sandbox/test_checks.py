@@ -451,6 +451,52 @@ def test_one_program_check_does_not_pass_for_another(
     assert bad is (report.execution.status is not ExecutionStatus.OK)
 
 
+READ_AND_WRITE = {
+    "reads by open(0)": "print(open(0).read().strip())",
+    "closes its input": "with open(0) as file: print(file.read().strip())",
+    "closes sys.stdin": "import sys\nprint(input())\nsys.stdin.close()",
+    "writes by open(1)": "open(1, 'w').write(input())",
+    "never flushes": "out = open(1, 'w', closefd=False)\nout.write(input())",
+    "never flushes, closes": "import os\nout = os.fdopen(1, 'w')\nout.write(input())",
+    "a wrapper of its own": "import io, sys\nout = io.TextIOWrapper(sys.stdout.buffer)\nout.write(input())",
+    "another stdout": "import io, sys\nprint(input())\nsys.stdout = io.StringIO()",
+    "closes its output": "import sys\nprint(input())\nsys.stdout.close()",
+    "writes when it goes": "class C:\n    def __del__(self): print(text)\ntext = input()\nheld = C()",
+    "ends by exit()": "print(input())\nexit()",
+    "ends by quit(0)": "print(input())\nquit(0)",
+    "asks for modes": "import sys\nassert 'rww' == sys.stdin.mode + sys.stdout.mode + sys.stderr.mode\nprint(input())",
+    "by the first streams": "import sys\nsys.__stderr__.write('x')\nsys.__stdout__.write(sys.__stdin__.readline())",
+    "exits unflushed": "import sys\nout = open(1, 'w', closefd=False)\nout.write(input())\nsys.exit()",
+}
+"""Ways in which programs read their input and write their output; each gives back the line that it reads."""
+
+
+@pytest.mark.parametrize("way", READ_AND_WRITE)
+def test_programs_may_read_and_write_as_they_like(sandbox: Sandbox, way: str) -> None:
+    """What Python writes out at a program's end counts for that run, and a run that closes a stream costs no other."""
+    checks = [ProgramCheck(f"{n}\n", f"{n}\n") for n in range(4)]
+    report = check_programs(sandbox, READ_AND_WRITE[way], checks)
+    assert report.all_passed, [check.reason for check in report.checks]
+    wrong = check_programs(sandbox, READ_AND_WRITE[way], [*checks, ProgramCheck("5\n", "4\n")])
+    assert [*[PASSED] * 4, FAILED] == _statuses(wrong)
+
+
+def test_an_error_after_a_stream_was_closed_is_told(sandbox: Sandbox) -> None:
+    """Of a run that closed its input and then raised, the reason is known, and the next run is its own."""
+    report = check_programs(sandbox, "n = open(0).read()\nprint(1 // int(n))", [ProgramCheck(n, "1") for n in "101"])
+    assert [PASSED, ERROR, PASSED] == _statuses(report)
+    assert "ZeroDivisionError" in report.checks[1].reason
+
+
+def test_every_input_of_a_program_is_whole(levelled: Sandbox) -> None:
+    """An input may be larger than the files that the program may write; the first one is no exception."""
+    limits = Limits(file_bytes=1 << 16, output_bytes=1 << 16)
+    sizes = [10, 1 << 18, 1 << 18, 10, 1 << 16, (1 << 16) + 1]
+    checks = [ProgramCheck("é" * (size // 2), str(size // 2)) for size in sizes]
+    report = check_programs(levelled, "import sys\nprint(len(sys.stdin.read()))", checks, limits=limits)
+    assert report.all_passed, [check.reason for check in report.checks]
+
+
 # Infrastructure.
 
 

@@ -6,6 +6,8 @@ import contextlib
 import gc
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import pytest
 from sandbox import CallValue, ExecutionStatus, Limits, Sandbox
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
+from sandbox.process import remove_stale_folders
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
 
@@ -577,6 +580,92 @@ def test_evaluations_limited_in_turn_otherwise(own: Sandbox) -> None:
     for number, files in enumerate([20, 20, 30, 20, 30, 30, 20]):
         result = own.run(source, limits=Limits(open_files=files, timeout_s=5 + number))
         assert (OK, f"{files}\n") == (result.status, result.stdout)
+
+
+def test_an_evaluation_may_have_larger_files_than_the_sandbox(own: Sandbox) -> None:
+    """An evaluation's own limit of files counts, also where the kernel bounds the scratch directory."""
+    source = "for n in (1, 2): open(str(n), 'wb').write(bytes(12 << 20))\nprint('written')"
+    larger = Limits(file_bytes=32 << 20)
+    for _ in range(2):
+        result = own.run(source, limits=larger)
+        assert (OK, "written\n") == (result.status, result.stdout), result
+
+
+def test_a_directory_that_cannot_be_emptied_is_left_with_its_zygote(own: Sandbox) -> None:
+    """The evaluation keeps its result, and the next one is given another directory."""
+    if own.level == "strict" or os.getuid() != 0:
+        pytest.skip("the directory is not within reach, or nobody can take a part of it away")
+    source = "import os, time\nopen('ready', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint(1)"
+    for _ in range(2):
+        results: list[Any] = []
+        thread = threading.Thread(target=lambda results=results: results.append(own.run(source)))
+        before = own.processes
+        thread.start()
+        (folder,) = Path(tempfile.gettempdir()).glob(f"rewardkit-jail-*-{os.getpid()}-{own_folder(own)}")
+        assert wait_for((folder / "ready").exists)
+        (folder / "theirs" / "file").mkdir(parents=True)
+        os.chown(folder / "theirs", 1, 1)
+        (folder / "theirs").chmod(0o700)
+        (folder / "go").touch()
+        thread.join()
+        assert [(OK, "1\n")] == [(one.status, one.stdout) for one in results], results
+        assert "[]\n" == own.run("import os; print(os.listdir())").stdout
+        assert before != own.processes
+        assert not folder.exists()
+
+
+def own_folder(sandbox: Sandbox) -> str:
+    """Gives the last part of the name of the scratch directory of the only zygote."""
+    (process,) = sandbox.processes
+    command = Path(f"/proc/{process}/cmdline").read_text()
+    found = re.search(r"rewardkit-jail-\d+-\d+-(\w+)", command)
+    assert found is not None
+    return found[1]
+
+
+def test_no_more_processes_are_to_be_had(own: Sandbox) -> None:
+    """Code that takes all threads there are does not end its zygote: the result is its own."""
+    if own.level != "strict" or os.getuid() != 0:
+        pytest.skip("only there is a limit counted for the jail alone")
+    source = """
+import threading, time
+open("f", "w").close()  # from now on the directory is looked at
+threading.stack_size(1 << 15)
+started = 0
+try:
+    for started in range(1000):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+except RuntimeError:
+    time.sleep(0.3)
+    print(started < 1000)
+"""
+    for _ in range(3):
+        (zygote,) = own.processes
+        (first,) = psutil.Process(zygote).children()
+        resource.prlimit(first.pid, resource.RLIMIT_NPROC, (60, 60))
+        own.run("pass", limits=Limits(timeout_s=4))  # its child has the limit already
+        results = [own.run(source, limits=LIMITS), own.run("import os; print(os.listdir())")]
+        assert [(OK, "True\n"), (OK, "[]\n")] == [(one.status, one.stdout) for one in results], results
+
+
+def test_folders_of_dead_clients_are_removed_however_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What code made of its scratch directory before its client was killed hinders no later one."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen(["true"]) as dead:
+        pass
+    left = tmp_path / f"rewardkit-jail-{os.stat('/proc/self/ns/pid').st_ino}-{dead.pid}-x"
+    left.mkdir()
+    inner = os.open(left, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=inner)
+        outer, inner = inner, os.open("d", os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+    try:
+        remove_stale_folders()
+        assert [] == list(tmp_path.iterdir())
+    finally:
+        subprocess.run(["rm", "-rf", left], check=True)  # it would be too deep for pytest, too
 
 
 @pytest.mark.parametrize("place", ["outer", "innermost"])
