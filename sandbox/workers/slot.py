@@ -70,6 +70,7 @@ class Slot:
         tainted: Whether calls left threads running in it.
         failed_starts: Workers in a row that died before they were ready.
         idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
+        looked_at: When the page was last looked at for what runs.
     """
 
     index: int
@@ -92,6 +93,7 @@ class Slot:
     tainted: bool = False
     failed_starts: int = 0
     idle_since: float = math.inf
+    looked_at: float = -math.inf
     channel: Channel | None = None
     page: Page | None = None
     reader: RecordReader | None = None
@@ -176,15 +178,22 @@ class Slot:
         return found
 
     def _note_idle(self, now: float, *, idle: bool) -> None:
-        self.idle_since = min(self.idle_since, now) if idle else math.inf
+        """Note since when the worker does nothing, as far as it was looked at.
+
+        Where the looks themselves had stopped, as in a paused container, the worker perhaps stood still for the same
+        reason, and has its time anew.
+        """
+        away = now - self.looked_at > AWAY_S
+        self.looked_at = now
+        self.idle_since = (now if away else min(self.idle_since, now)) if idle else math.inf
 
     def _overdue_step(self, now: float) -> dict[int, bool]:
         """Look whether one coroutine holds the loop past its call's deadline."""
         assert self.page is not None
         step = self.page.stepping()
         self.check_at = now + LOOP_CHECK_S if self.sent else math.inf
-        silent = self.sent and not step.ticket and now - self.page.heartbeat() > STALLED_S
-        self._note_idle(now - STALLED_S, idle=bool(silent))
+        silent = self.sent and not step.ticket and not self.breathes(now)
+        self._note_idle(now, idle=bool(silent))
         if step.ticket and now > step.deadline and now - step.began > LOOP_CHECK_S / 2:
             return {step.ticket: False}
         return {}
@@ -204,7 +213,7 @@ class Slot:
         return {running.ticket: running.tainted for running in self.page.running() if running.ticket in self.sent}
 
     def breathes(self, now: float) -> bool:
-        """Whether a lane of threads still runs Python code; not while one call holds the interpreter."""
+        """Whether a worker still runs Python code; not while one call holds the interpreter."""
         assert self.page is not None
         return now - self.page.heartbeat() < HEARTBEAT_LOST_S
 
@@ -222,6 +231,8 @@ LOOP_CHECK_S = 0.05
 """Seconds between two looks at an event loop's current step."""
 STALLED_S = 5.0
 """Seconds without a sign of life after which a worker that runs no call is taken to have been stopped."""
+AWAY_S = 1.0
+"""Seconds between two looks from which on the parent itself is taken to have stood still."""
 PEEK_S = 0.1
 """Seconds between two looks at what a chunk in progress has finished: a slow call holds back no finished one."""
 SETTLED_S = 0.001

@@ -1,0 +1,59 @@
+"""When a worker that does nothing is taken to have been stopped, told by looks at its page at given times."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sandbox.workers.slot import Lane, Slot
+
+CALL: Any = (None, SimpleNamespace(timeout_s=60.0))
+
+
+@pytest.mark.parametrize("lane", [Lane.SERIAL, Lane.ASYNCIO])
+@pytest.mark.parametrize(
+    ("looks", "stalled"),
+    [
+        ([0, 2, 4, 5.9], False),
+        ([n / 10 for n in range(70)], True),
+        ([0, 0.1, 7, 7.1, 7.2], False),
+        ([0, 0.1, *(7 + n / 10 for n in range(70))], True),
+    ],
+    ids=["few looks, all far apart", "seen idle all the time", "nobody looked for long", "and idle long after that"],
+)
+def test_a_worker_is_given_up_where_it_was_seen_doing_nothing(lane: Lane, looks: list[float], stalled: bool) -> None:
+    """Time in which the parent stood still itself, as in a paused container, does not count."""
+    slot = Slot(0, lane, 4, frozenset({0}))
+    try:
+        os.close(slot.open()[0])
+        slot.sent[1] = CALL
+        assert slot.page is not None
+        slot.page.beat(0.0)
+        for now in looks:
+            assert {} == slot.overdue(now)
+        assert stalled == slot.stalled(looks[-1])
+    finally:
+        slot.close()
+
+
+@pytest.mark.parametrize("lane", [Lane.SERIAL, Lane.ASYNCIO])
+def test_a_sign_of_life_begins_the_time_anew(lane: Lane) -> None:
+    """A worker that beats, or is seen at a call, is not stopped."""
+    slot = Slot(0, lane, 4, frozenset({0}))
+    try:
+        os.close(slot.open()[0])
+        slot.sent[1] = CALL
+        assert slot.page is not None
+        for tenth in range(70):
+            if tenth == 30:
+                slot.page.beat(tenth / 10)
+                slot.page.begin(0, 1, tenth / 10, tainted=False)
+            slot.overdue(tenth / 10)
+            if tenth == 30:
+                slot.page.end(0)
+        assert not slot.stalled(6.9)
+    finally:
+        slot.close()
