@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -86,6 +86,8 @@ _FORMAT_WORDS = re.compile(
     re.IGNORECASE,
 )
 _MAX_WORDS = 300
+_MOST_TOKENS = 10**9
+"""A count of more tokens than this is none."""
 SHORTEST_KEY = 8
 """Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
 
@@ -122,17 +124,29 @@ def scrub(text: str, key: str | None) -> str:
     """
     text = re.sub(r"(?i)\b(bearer\s+)[^\s'\"]+", r"\1[key]", text)
     text = re.sub(r"\bsk-[\w-]{8,}", "[key]", text)
+    return _without(text, key, _is_part_or_mask)
+
+
+def scrub_reply(text: str, key: str | None) -> str:
+    """Takes a key and its longer parts out of what a model wrote; anything else stays as it is."""
+    return _without(text, key, _is_part)
+
+
+def _without(text: str, key: str | None, hides: Callable[[str, str], bool]) -> str:
     if key is None or len(key) < SHORTEST_KEY:
         return text
     text = text.replace(key, "[key]")
-    return _WORD.sub(lambda found: _masked(found[0], key), text)
+    return _WORD.sub(lambda found: "[key]" if hides(found[0], key) else found[0], text)
 
 
-def _masked(word: str, key: str) -> str:
+def _is_part(word: str, key: str) -> bool:
+    return len(word) >= SHORTEST_KEY and word in key
+
+
+def _is_part_or_mask(word: str, key: str) -> bool:
     start, *ends = re.split(_MASK, word)
-    part_of_key = len(start) >= SHORTEST_KEY and start in key
     mask_of_key = bool(ends) and ((start and key.startswith(start)) or (len(ends[-1]) > 1 and key.endswith(ends[-1])))
-    return "[key]" if part_of_key or mask_of_key else word
+    return _is_part(start, key) or bool(mask_of_key)
 
 
 def fault_of_status(status: int, code: str = "") -> Fault:
@@ -245,13 +259,15 @@ def read(completion: Any, asked: Asked) -> Reply:
     if message is None:
         raise asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200)
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
+    written = _text(_get(message, "content"))
+    text = scrub_reply(written, asked.key)
     return Reply(
-        text=_text(_get(message, "content")),
+        text=text,
         model=str(_get(completion, "model") or asked.model),
         finish_reason=None if reason is None else str(reason),
-        refusal=str(refusal) if refusal else None,
+        refusal=scrub_reply(str(refusal), asked.key) if refusal else None,
         usage=_usage(_get(completion, "usage")),
-        tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")),
+        tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")) if text == written else None,
     )
 
 
@@ -285,7 +301,8 @@ def _usage(usage: Any) -> Usage | None:
 
 
 def _count(number: Any) -> int | None:
-    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
+    counted = isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _MOST_TOKENS
+    return number if counted else None
 
 
 def _tokens(content: Any) -> tuple[Token, ...] | None:

@@ -264,6 +264,7 @@ USAGES = {
     "null": {"prompt_tokens": None, "completion_tokens": 1},
     "words": {"prompt_tokens": "9", "completion_tokens": "1"},
     "negative": {"prompt_tokens": -1, "completion_tokens": 1},
+    "more than any text has": {"prompt_tokens": 10**30, "completion_tokens": 1},
     "a list": [1],
 }
 
@@ -272,6 +273,23 @@ USAGES = {
 def test_a_usage_that_says_nothing_is_none(usage: Any) -> None:
     """Tokens are numbers that the server gave, or unknown; never a guess."""
     assert read({**_completion({"content": "a"}), "usage": usage}, ASKED).usage is None
+
+
+WRITTEN = {
+    "the key": (f"bad key: {KEY}", "bad key: [key]"),
+    "a part of it": (f'{{"reason": "{KEY[:12]}"}}', '{"reason": "[key]"}'),
+    "a word like one": ("the bearer of sk-examples12 has s**bold** words", None),
+}
+
+
+@pytest.mark.parametrize(("written", "read_as"), WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("field", ["content", "refusal"])
+def test_a_key_that_a_model_quotes_is_taken_out(field: str, written: str, read_as: str | None) -> None:
+    """All else stays as it was written, and the likelihoods stay with a text of their own only."""
+    logprobs = {"content": [{"token": "a", "logprob": -1.0}]}
+    reply = read(_completion({"content": "a", field: written}, logprobs=logprobs), Asked("there", "m", KEY))
+    assert (read_as or written) == (reply.text if field == "content" else reply.refusal)
+    assert (reply.tokens is None) == (field == "content" and read_as is not None)
 
 
 LOGPROBS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
 import re
@@ -371,6 +372,9 @@ def test_the_key_is_seen_by_the_server_alone(
             "masked": faults.status(401, f"Incorrect API key provided: {canary[:8]}****{canary[-4:]}."),
             "page": faults.Action(f"<html>Authorization: Bearer {canary}</html>".encode()),
             "location": faults.Action(status=302, headers=(("Location", "http://127.0.0.1:1/v1"),)),
+            "reply": faults.ok(f"Incorrect API key provided: {canary}"),
+            "refusal": faults.refusal(f"I cannot take {canary}"),
+            "reason": faults.ok(json.dumps({"correct": {"reason": f"The key is {canary}.", "score": asked.grade}})),
         }
         return echoes[asked.fault] if asked.fault else faults.ok(says(asked.grade))
 
@@ -378,7 +382,7 @@ def test_the_key_is_seen_by_the_server_alone(
     ledger, kept = tmp_path / "ledger.db", tmp_path / "judge.db"
     made = judge(server.url, budget=Budget(requests=1000, ledger=ledger), cache=JudgeCache(kept))
     chain = made.fallback(plain)
-    names = ["", "whole", "masked", "page", "location", ""]
+    names = ["", "whole", "masked", "page", "location", "reply", "refusal", "", "reason"]
     texts = [completion(number, name) for number, name in enumerate(names)]
     outcomes = [*run(made, texts), *run(chain, texts), *run(made, texts, lane="inline")]
     pair = PairwiseJudge("m", base_url=server.url)
@@ -395,4 +399,6 @@ def test_the_key_is_seen_by_the_server_alone(
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {ledger, kept} <= set(files)
     assert [] == [path for path in files if canary.encode() in path.read_bytes()]
-    assert [0.0, None, None, None, None, 0.0] == [outcome.score for outcome in outcomes[:6]]
+    assert [0.0, *[None] * 6, 0.5, 0.75] == [outcome.score for outcome in outcomes[: len(names)]]
+    assert outcomes[len(names) - 1].reason is not None
+    assert "The key is [key]." in outcomes[len(names) - 1].reason
