@@ -25,9 +25,11 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from builtin_rewards.judge.database import absolute
 from builtin_rewards.judge.endpoint.values import Request, Usage
@@ -78,12 +80,13 @@ class Budget:
         object.__setattr__(self, "_ledger", Ledger(path))
         self._ledger.found()
 
-    def check(self, model: str, prices: PriceTable) -> None:
-        """See that the model's calls can be held to the caps.
+    def check(self, model: str, options: Mapping[str, Any], prices: PriceTable) -> None:
+        """See that the calls of a model with these options can be held to the caps.
 
         Raises:
-            JudgeSetupError: There is a cap in USD and the model has no price.
+            JudgeSetupError: There is no bound on a reply's length, or a cap in USD and the model has no price.
         """
+        most_tokens(Request(model, (), options))
         if self.usd is not None and prices.find(model) is None:
             raise JudgeSetupError(
                 f'Budget(usd={self.usd!r}): no price is known for model "{model}"; '

@@ -167,7 +167,7 @@ class JudgeModel:
         object.__setattr__(self, "options", dict(self.options))
         object.__setattr__(self, "_prices", PriceTable(self.prices))
         if self.budget is not None:
-            self.budget.check(self.model, self._prices)
+            self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, self._prices)
         server = (
             None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=_READ_TIMEOUT_S)
         )

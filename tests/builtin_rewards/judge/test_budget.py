@@ -29,6 +29,7 @@ from builtin_rewards.judge.prices import Price, PriceTable
 _ROOT = Path(__file__).parents[3]
 _MOST = Usage(60, 40)
 _PRICE = Price(1.0, 10.0)
+_BOUND = {"max_tokens": 40}
 
 
 def _started(program: str, *arguments: str) -> subprocess.Popen[str]:
@@ -91,9 +92,9 @@ def test_a_ledger_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
 def test_a_cap_in_usd_needs_a_price(tmp_path: Path) -> None:
     """The message names the model and what to set; other caps need none."""
     with pytest.raises(JudgeSetupError, match=r'no price is known for model "m".*prices='):
-        Budget(usd=1, ledger=tmp_path / "a.db").check("m", PriceTable())
-    Budget(usd=1, ledger=tmp_path / "a.db").check("m", PriceTable({"m": _PRICE}))
-    Budget(tokens=1, ledger=tmp_path / "a.db").check("m", PriceTable())
+        Budget(usd=1, ledger=tmp_path / "a.db").check("m", _BOUND, PriceTable())
+    Budget(usd=1, ledger=tmp_path / "a.db").check("m", _BOUND, PriceTable({"m": _PRICE}))
+    Budget(tokens=1, ledger=tmp_path / "a.db").check("m", _BOUND, PriceTable())
     with pytest.raises(JudgeSetupError, match="without a price"):
         Budget(usd=1, ledger=tmp_path / "a.db").reserve("j", _MOST)
 

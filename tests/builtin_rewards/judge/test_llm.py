@@ -686,6 +686,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "wrong address": ({"client": None, "base_url": "localhost:8000"}, "base_url: expected an address such as"),
     "no key": ({"client": None, "base_url": "https://host/v1", "key_env": "NO_KEY"}, "set the environment variable"),
     "cap without a price": ({"budget": Budget(usd=1), "prices": {}}, 'no price is known for model "m"; set prices='),
+    "cap without a bound": ({"budget": Budget(tokens=9), "max_tokens": None}, "a judge with a budget needs max_tokens"),
     "budget as a number": ({"budget": 5}, r"budget=5: expected a Budget, such as Budget\(usd=5\)"),
     "cache as a path": ({"cache": "judge.db"}, r"cache='judge.db': expected a JudgeCache"),
     "load as a number": ({"load": 64}, r"load=64: expected a Load, such as Load\(concurrency=64\)"),
