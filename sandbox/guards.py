@@ -84,7 +84,19 @@ def safe_module(name: str) -> ModuleType:
         setattr(module, public, getattr(found, public))
     if name == "collections":
         module.__dict__["abc"] = safe_module("collections.abc")
+    if name == "functools":
+        vars(module).update(update_wrapper=_update_wrapper, wraps=_wraps)
     return module
+
+
+def _update_wrapper(wrapper: Any, wrapped: Any) -> Any:
+    """Stands in for ``functools.update_wrapper``, which writes any attributes that it is given the names of."""
+    return functools.update_wrapper(wrapper, wrapped)
+
+
+def _wraps(wrapped: Any) -> Callable[[Any], Any]:
+    """Stands in for ``functools.wraps``, as :func:`_update_wrapper` does."""
+    return functools.wraps(wrapped)
 
 
 def safe_import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> ModuleType:

@@ -68,6 +68,22 @@ return [
 """
 IMPORTS = "".join(f"import {name}\n" for name in sorted(guards.MODULES))
 ALLOWED: dict[str, tuple[str, Any]] = {
+    "a decorator that wraps": (
+        _text("""
+        import functools
+
+        def twice(of):
+            @functools.wraps(of)
+            def again(x=None):
+                return 2 * of(x)
+            return again
+
+        @twice
+        def f(x=None):
+            return 4
+        """),
+        8,
+    ),
     "in-place operators": (
         _body("""
             n = 1
@@ -341,6 +357,17 @@ AT_RUN_TIME = {
         4,
     ),
     "changing a module": ("import json\n" + _body("json.loads = len"), "TypeError", 3),
+    "changing a module's globals": (
+        "import functools, json\n"
+        + _body("return functools.update_wrapper(f, json.dumps, assigned=(), updated=('__glo' + 'bals__',))"),
+        "TypeError",
+        3,
+    ),
+    "an attribute by wraps": (
+        "from functools import wraps\n" + _body("return wraps(max, assigned=('__self__',))(f)"),
+        "TypeError",
+        3,
+    ),
     "changing a builtin type": (_body("int.real = 3"), "TypeError", 2),
     "changing a function": (_body("f.name = 3"), "TypeError", 2),
     "type of three arguments": (_body("return type('A', (), {})"), "TypeError", 2),
