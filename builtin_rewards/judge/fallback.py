@@ -8,11 +8,15 @@ scores, or says that it does not apply, ends the chain. Where every link fails t
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from builtin_rewards.judge.costs import Bill, billed, with_costs
 from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
+from builtin_rewards.judge.turns import turns
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 
 _MARGIN_S = 1.0
@@ -25,19 +29,26 @@ class Chain(AskingMembers):
 
     async def __call__(self, **columns: Any) -> Score:
         failures: list[Said] = []
-        for link in self.members:
-            said = await ask(link, columns)
-            if said.score is not None:
-                return self._answered(said.name, said.score, failures)
-            failures.append(said)
+        with billed() as bill:
+            for link in self.members:
+                async with _turn(link):
+                    said = await ask(link, columns)
+                if said.score is not None:
+                    return self._answered(said.name, said.score, failures, bill)
+                failures.append(said)
         raise none_left(f"none of {len(self.members)} links answered", failures)
 
-    def _answered(self, name: str, score: Score, failures: list[Said]) -> Score:
-        """Gives the link's score, with who answered and why the earlier ones did not."""
+    def _answered(self, name: str, score: Score, failures: list[Said], bill: Bill) -> Score:
+        """Gives the link's score, with who answered, why the earlier ones did not, and what all of them took."""
         by = f"answered by {name}" + "".join(f"; {said.words}" for said in failures)
         reason = f"{score.reason} ({by})" if score.reason else by
         shares = {f"link/{link.name}": float(link.name == name) for link in self.members}
-        return Score(score.value, reason, {**score.metrics, **shares})
+        return Score(score.value, reason, {**with_costs(score.metrics, bill), **shares})
+
+
+def _turn(link: Reward[..., Any]) -> AbstractAsyncContextManager[object]:
+    """Waits until a link may have one more call; its deadline begins then. A plain one is never waited for."""
+    return turns(link, link.spec.concurrency).slot() if link.spec.is_async else nullcontext()
 
 
 class JudgingFunction(Protocol):
@@ -114,12 +125,14 @@ class Fallback(JudgeReward):
     """A chain of rewards of which the first that can answer scores.
 
     Each score's metrics hold ``link/<name>``, 1.0 for the link that answered and 0.0 for the others, so that their
-    means are each link's share; its reason tells why the earlier links did not answer. A link that says that it does
-    not apply ends the chain too, and the completion is skipped.
+    means are each link's share; its reason tells why the earlier links did not answer. ``requests``, ``cached``,
+    ``prompt_tokens``, ``completion_tokens`` and ``cost_usd`` are of the replies to all links, read or not. A link that
+    says that it does not apply ends the chain too, and the completion is skipped.
 
     Args:
         links: Judges and other rewards of single completions, in the order they are asked. Of their options only
-            ``timeout_s`` and ``score_range`` matter here.
+            ``timeout_s``, ``score_range`` and an async one's ``concurrency`` matter here. A link that takes fewer calls
+            than the chain has under way is waited for, and a call's ``timeout_s`` begins with its turn.
         default: The score that stands in where every link failed; ``None`` leaves the completion out of the baseline.
         name: The chain's name; by default that of its first link.
 
@@ -136,8 +149,10 @@ class Fallback(JudgeReward):
     ) -> None:
         members = checked_members("a fallback", links, 2)
         chain = Chain(name=name or members[0].name, members=members)
-        timeout_s = sum(link.options.timeout_s for link in members) + _MARGIN_S
-        # Links wait for their servers within their deadlines, so there are no more calls than the first one takes.
+        # No more calls than the first that has a server takes; all of them may have to wait for a later one in turn.
         calls = next((link.spec.concurrency for link in members if link.spec.is_async), None)
+        times = [math.ceil((calls or 1) / link.spec.concurrency) if link.spec.is_async else 1 for link in members]
+        waits_s = [n * link.options.timeout_s for n, link in zip(times, members, strict=True)]
+        timeout_s = sum(waits_s) + _MARGIN_S
         limits = {"score_range": common_range(members), "concurrency": calls}
         super().__init__(chain, judge_options(chain.name, timeout_s, default, **limits))

@@ -14,14 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from builtin_rewards.judge.agreement import Reduction, agreement, reduce_scores
+from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
+from builtin_rewards.judge.prompted import server_of
 from rewardkit import Reward, Score
 
 _MARGIN_S = 1.0
 """Seconds that the jury's deadline has beyond the longest of its jurors'."""
+_SHOWN_REASON_CHARS = 400
+"""Of each juror's reason, in the jury's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +37,15 @@ class Bench(AskingMembers):
     quorum: int
 
     async def __call__(self, **columns: Any) -> Score:
-        said = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
+        with billed() as bill:
+            said = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
         lost = [one for one in said if one.score is None]
         values = [None if one.score is None else one.score.value for one in said]
         given = [value for value in values if value is not None]
         if len(said) - len(lost) < self.quorum:
             raise none_left(f"{len(said) - len(lost)} of {len(said)} jurors answered", lost)
         score = reduce_scores(values, self.reduce, threshold=self.threshold)
-        return Score(score, self._words(said, score), self._metrics(said, given))
+        return Score(score, self._words(said, score), with_costs(self._metrics(said, given), bill))
 
     def _words(self, said: list[Said], score: float | None) -> str:
         each = "; ".join(f"{one.name} {_shown(one)}" for one in said)
@@ -63,7 +68,8 @@ class Jury(JudgeReward):
 
     Metrics of a score: ``juror/<name>`` each juror's own score, ``agreement`` the share of pairs of jurors that gave
     the same score, ``spread`` the scores' standard deviation, ``jurors`` how many scored and ``jurors_lost`` how many
-    failed.
+    failed; what the replies to all jurors took, read or not: ``requests``, ``prompt_tokens``, ``completion_tokens``,
+    ``cost_usd``, ``cached``. Its reason has each juror's score, and the first 400 characters of the juror's reason.
 
     Args:
         jurors: Judges, or any rewards of single completions; at least two, of different names.
@@ -116,11 +122,8 @@ def _calls(jurors: Sequence[Reward[..., Any]]) -> int | None:
 
 
 def _server(juror: Reward[..., Any]) -> Hashable:
-    """Gives what a juror shares its requests in flight with: a server with the same limits; or nobody."""
-    if not isinstance(juror, LLMJudge):
-        return juror.name
-    model = juror.model
-    return model.where, None if model.client is None else id(model.client), model.load, model.retry
+    """Gives what a juror shares its requests in flight by: a server with the same limits; or nothing."""
+    return server_of(juror.model) if isinstance(juror, LLMJudge) else juror.name
 
 
 def _is_share(value: object) -> bool:
@@ -130,4 +133,5 @@ def _is_share(value: object) -> bool:
 def _shown(said: Said) -> str:
     if said.score is None:
         return f"failed ({said.words})"
-    return "does not apply" if said.score.value is None else f"{said.score.value:.3g}"
+    score = "does not apply" if said.score.value is None else f"{said.score.value:.3g}"
+    return f"{score} ({said.score.reason[:_SHOWN_REASON_CHARS]})" if said.score.reason else score

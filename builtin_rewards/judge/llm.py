@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
+from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError
 from builtin_rewards.judge.fallback import JudgeReward
@@ -19,7 +20,7 @@ from builtin_rewards.judge.likelihood import GradeLikelihood, weighted
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
-from builtin_rewards.judge.prompted import Prompted, chosen_template, cost_metrics, filled_by, judging_options
+from builtin_rewards.judge.prompted import Prompted, chosen_template, filled_by, judging_options
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.verdict import Verdict, combine, read_verdict
 from rewardkit import Score
@@ -44,6 +45,11 @@ class Grading(Prompted):
     samples: int
     likelihoods: bool
 
+    @property
+    def rounds(self) -> int:
+        # As many calls are under way as questions at once: the last sample waits for all the others of each call.
+        return 1 + self.samples
+
     async def __call__(self, **columns: Any) -> Score:
         missing = self.columns.missing(columns)
         if missing is not None:
@@ -63,8 +69,8 @@ class Grading(Prompted):
 
     async def _ask(self, questions: Sequence[Question]) -> list[Answer[Read | JudgeReplyError] | JudgeError]:
         if len(questions) == 1:
-            return [await self.model.attempt(self.name, questions[0], self._read)]
-        asked = (self.model.attempt(self.name, question, self._read) for question in questions)
+            return [await self.attempt(questions[0], self._read)]
+        asked = (self.attempt(question, self._read) for question in questions)
         came = await asyncio.gather(*asked, return_exceptions=True)
         for one in came:
             if isinstance(one, BaseException) and (isinstance(one, JudgeSetupError) or not isinstance(one, JudgeError)):
@@ -182,7 +188,7 @@ class LLMJudge(JudgeReward):
             samples=samples,
             likelihoods=likelihoods,
         )
-        super().__init__(grading, judging_options(name, asked, default))
+        super().__init__(grading, judging_options(grading, default))
 
     @property
     def model(self) -> JudgeModel:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import math
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
-from builtin_rewards.judge.endpoint.limits import AdaptiveLimit
+from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
-from builtin_rewards.judge.prompted import Prompted, chosen_template, cost_metrics, filled_by, judging_options
+from builtin_rewards.judge.prompted import (
+    Prompted,
+    at_once,
+    chosen_template,
+    filled_by,
+    judging_options,
+)
 from builtin_rewards.judge.rubric import preference_schema
 from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores, win_rates
 from builtin_rewards.judge.tournament import Match, Plan, play, round_robin, swiss
@@ -32,8 +37,6 @@ _SCORES = ("strength", "win_rate", "rank")
 _WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}
 _ROUNDS = 8
 """Rounds of a tournament that fit a call's deadline; a Swiss one of 256 completions has so many."""
-_QUESTIONS_A_REQUEST = 1.25
-"""Questions begun for each request that may be in flight, lest those that wait for their next try leave room unused."""
 _PAIRS_A_GROUP = 6
 """Pairs of a group of 4. So many groups are compared at once that such groups keep all requests in flight; with more,
 large ones would wait for each other until their calls' deadlines pass."""
@@ -71,6 +74,10 @@ class Comparing(Prompted):
     tournament: str
     score: str
 
+    @property
+    def rounds(self) -> int:
+        return _ROUNDS
+
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
         completions: list[str] = columns["completions"]
         missing = self.columns.missing(columns)
@@ -91,9 +98,7 @@ class Comparing(Prompted):
         """Asks once which of two answers is better, in this order."""
         filled = self.template.fill({**values, "first": first, "second": second}, max_chars=self.max_chars)
         question = Question(filled, preference_schema(self.reason_chars), self.prompt_version)
-        # A large group has more questions than may be in flight: the deadline of one begins with its turn.
-        async with _turns(self).slot():
-            return await self.model.attempt(self.name, question, read_preference)
+        return await self.attempt(question, read_preference)
 
     def _worth(self, n: int, matches: Sequence[Comparison]) -> _Scores:
         strengths = bradley_terry(n, matches)
@@ -119,24 +124,6 @@ class Comparing(Prompted):
         half.pop("cached")
         matches_of = {"matches": float(len(own)), "matches_lost": float(len(own) - len(counted))}
         return Score(score, reason, {"strength": strength, "flips": flips / len(counted), **matches_of, **half})
-
-
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Comparing, AdaptiveLimit]] = (
-    weakref.WeakKeyDictionary()
-)
-
-
-def _turns(comparing: Comparing) -> AdaptiveLimit:
-    """Gives the line that a judge's questions wait in, those of all groups on this event loop."""
-    kept = _loops.setdefault(asyncio.get_running_loop(), {})
-    if comparing not in kept:
-        kept[comparing] = AdaptiveLimit(_at_once(comparing.model))
-    return kept[comparing]
-
-
-def _at_once(model: JudgeModel) -> int:
-    """Gives how many questions are begun at once."""
-    return math.ceil(_QUESTIONS_A_REQUEST * model.load.concurrency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +256,9 @@ class PairwiseJudge(JudgeReward):
             tournament=tournament,
             score=score,
         )
-        pairs = _at_once(asked) / (2 if order == "both" else 1)
+        pairs = at_once(asked) / (2 if order == "both" else 1)
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused
-        options = replace(judging_options(name, asked, default, _ROUNDS), concurrency=groups)
+        options = replace(judging_options(comparing, default), concurrency=groups)
         super().__init__(comparing, options)
 
     @property

@@ -1,34 +1,41 @@
-"""What a grader and a comparer share: a prompt filled from columns, and a model that is asked.
+"""What a grader and a comparer share: a prompt filled from columns, and a model that is asked in turn.
 
-Owns :class:`Prompted`, the base of their functions, the choice of template and columns, and the metrics of what answers
-took. What is asked, and what becomes of the answers, is theirs.
+Owns :class:`Prompted`, the base of their functions, and the choice of template and columns. What is asked, and what
+becomes of the answers, is theirs.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import inspect
 import keyword
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.costs import charge
+from builtin_rewards.judge.endpoint.values import Reply
+from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import judge_options
-from builtin_rewards.judge.model import Answer, JudgeModel
+from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prompt import Template
 from builtin_rewards.judge.templates import builtin_template
+from builtin_rewards.judge.turns import turns
 from rewardkit import Reward, RewardOptions
 
 MARGIN_S = 10.0
 """Seconds that a call's deadline has beyond the judgement's own: importing the client library is not charged to it."""
-_CALLS_A_REQUEST = 1.25
-"""Calls under way for each request that may be in flight, lest those that wait for their next try leave room unused: at
+_QUESTIONS_A_REQUEST = 1.25
+"""Questions begun for each request that may be in flight, lest those that wait for their next try leave room unused: at
 20 % of faults and a latency of 1 s they wait for a sixth of their time."""
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 
 P = TypeVar("P", bound="Prompted")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +117,40 @@ class Prompted:
         return ()
 
     @property
+    def rounds(self) -> int:
+        """Judgements one after another that a call's deadline has room for: one, and the others' it waits for."""
+        raise NotImplementedError
+
+    async def attempt(self, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
+        """Asks a question when it is its turn, see :meth:`JudgeModel.attempt`; its deadline begins then.
+
+        Raises:
+            JudgeUnavailableError: No reply could be had, or its turn did not come.
+        """
+        async with self._turn():
+            answer = await self.model.attempt(self.name, question, read)
+        charge(answer)
+        return answer
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Waits in the judge's own line, so that none fills its server's, and then in the server's."""
+        most = at_once(self.model)
+        wait_s = (self.rounds - 1) * self.model.deadline_s
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(wait_s):
+                    for line in (turns(self, most), turns(server_of(self.model), most)):
+                        await held.enter_async_context(line.slot())
+            except TimeoutError:
+                raise JudgeUnavailableError(
+                    f"{self.model.where}, model {self.model.model!r}: not asked, for {most} other questions were under "
+                    f"way for {wait_s:g} s; raise the load's concurrency if the server takes more, or deadline_s",
+                    Fault.DEADLINE,
+                ) from None
+            yield
+
+    @property
     def version(self) -> str:
         """What scores depend on, as words: the model, what it is asked, and how it is read."""
         fields = [field.name for field in dataclasses.fields(self) if field.name not in ("name", "model")]
@@ -125,28 +166,20 @@ class Prompted:
         return dataclasses.replace(self, name=name)
 
 
-def cost_metrics(answers: Sequence[Answer[Any]]) -> dict[str, float]:
-    """Gives what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
-    sent = [answer for answer in answers if answer.requests]
-    used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
-    metrics = {
-        "requests": float(sum(answer.requests for answer in sent)),
-        "cached": sum(answer.cached for answer in answers) / max(1, len(answers)),
-    }
-    if len(used) == len(sent):
-        metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
-        metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))
-    costs = [answer.cost_usd for answer in sent]
-    if all(cost is not None for cost in costs):
-        metrics["cost_usd"] = sum(cost for cost in costs if cost is not None)
-    return metrics
+def at_once(model: JudgeModel) -> int:
+    """Gives how many questions to a server are begun at once."""
+    return math.ceil(_QUESTIONS_A_REQUEST * model.load.concurrency)
 
 
-def judging_options(name: str, asked: JudgeModel, default: float | None, times: int = 1) -> RewardOptions:
-    """Gives the options of a reward whose calls make so many judgements one after another."""
-    timeout_s = times * asked.deadline_s + MARGIN_S
-    calls = math.ceil(_CALLS_A_REQUEST * asked.load.concurrency)
-    return judge_options(name, timeout_s, default, score_range=(0, 1), concurrency=calls)
+def server_of(model: JudgeModel) -> Hashable:
+    """Gives what models share their requests in flight by: a server, with the same limits."""
+    return model.where, None if model.client is None else id(model.client), model.load, model.retry
+
+
+def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
+    """Gives the options of a judge's reward."""
+    timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
+    return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
 
 def chosen_template(given: str | Template | None, usual: str, *, pairwise: bool) -> Template:

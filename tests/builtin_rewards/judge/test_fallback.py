@@ -9,6 +9,7 @@ import pickle
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,15 @@ from builtin_rewards.judge import (
     LLMJudge,
     Load,
     PairwiseJudge,
+    Price,
     RetryPolicy,
 )
 from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
-from rewardkit.testing import FakeJudge
+from rewardkit.testing import Asked, FakeJudge
 
 ONCE = RetryPolicy(attempts=1)
+PRICES = {"m": Price(1.0, 2.0)}
+GRADE_5 = '{"correct": {"reason": "so", "score": 5}}'
 
 
 def judge(script: Any, name: str = "judge", **settings: Any) -> LLMJudge:
@@ -221,6 +225,78 @@ def test_a_chain_has_as_many_calls_under_way_as_its_first_judge_takes() -> None:
     assert few.spec.concurrency < many.spec.concurrency
 
 
+@pytest.mark.parametrize("jury", [False, True], ids=["judge", "jury"])
+def test_a_link_that_takes_fewer_calls_is_waited_for(jury: bool) -> None:
+    """In an outage of the first all its calls come to the second: the deadline of each begins with its turn."""
+    slow = judge(5, "slow", client=Late(GRADE_5), load=Load(concurrency=1), deadline_s=0.4)
+    second = Jury([slow, exact], name="slow") if jury else slow
+    chain = down(load=Load(concurrency=64)).fallback(second.with_options(timeout_s=0.8))
+
+    async def all_of_them() -> list[Score]:
+        return await asyncio.gather(*(chain(prompt="p", completion=str(at), answer=str(at)) for at in range(60)))
+
+    assert [(1.0, 1.0)] * 60 == [(one.value, one.metrics["link/slow"]) for one in asyncio.run(all_of_them())]
+
+
+class Late(FakeJudge):
+    """A fake model that takes a moment."""
+
+    def __init__(self, script: Any) -> None:
+        super().__init__(script)
+        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self.create))  # type: ignore[assignment]
+
+    async def create(self, *, messages: Any, model: str, **options: Any) -> SimpleNamespace:
+        await asyncio.sleep(0.02)
+        return self.answer(Asked(messages, model, options))
+
+
+def test_a_chain_has_time_for_all_its_calls_at_each_link() -> None:
+    """Where the second takes 5 calls in place of 80, the last one has its turn after fifteen others."""
+    first = judge(5, load=Load(concurrency=64)).with_options(timeout_s=10)
+    second = judge(5, "second", load=Load(concurrency=4)).with_options(timeout_s=20)
+    assert 10 + 16 * 20 + 5 + 1.0 == first.fallback(second, exact.with_options(timeout_s=5)).options.timeout_s
+
+
+def costs(made: Reward[..., Any]) -> dict[str, float]:
+    """Gives what a score says that it took."""
+    names = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
+    return {name: value for name, value in score(made).metrics.items() if name in names}
+
+
+@pytest.mark.parametrize("last", ["judge", "jury", "chain", "plain"])
+def test_a_chain_says_what_its_failed_links_took(last: str) -> None:
+    """An unreadable reply is paid as a verdict is; what is asked inside of a link is counted once."""
+    lost, answers = (judge(script, name, prices=PRICES) for script, name in (("{}", "lost"), (5, "answers")))
+    ends: dict[str, Reward[..., Any]] = {
+        "judge": answers,
+        "jury": Jury([answers, exact]),
+        "chain": answers.fallback(near, name="inner"),
+        "plain": exact,
+    }
+    verdict = costs(judge(5, prices=PRICES))
+    unread = {"completion_tokens": 1.0, "cost_usd": (verdict["prompt_tokens"] + 2) / 1e6}
+    answered = dict.fromkeys(verdict, 0.0) if last == "plain" else verdict
+    whole = {name: answered[name] + unread.get(name, value) for name, value in verdict.items()}
+    assert whole == pytest.approx(costs(lost.fallback(ends[last])))
+
+
+def test_a_chain_with_a_judge_without_a_price_has_no_cost() -> None:
+    """That of the link which answered is not all it took."""
+    chain = judge("{}", "free", prices={"other": Price(1.0, 2.0)}).fallback(judge(5, "paid", prices=PRICES))
+    assert {"requests", "prompt_tokens", "completion_tokens"} == set(costs(chain))
+
+
+def test_a_chain_in_which_nothing_was_asked_has_no_costs() -> None:
+    """And a metric of that name which a reward of one's own gives is left alone."""
+
+    @reward
+    def own(completion: str) -> Score:
+        return Score(1.0, None, {"requests": 3.0})
+
+    assert {} == costs(Fallback([raises, exact]))
+    assert {"requests": 3.0} == costs(Fallback([raises, own]))
+
+
 def test_a_link_has_its_own_deadline() -> None:
     """An async link that never answers costs its ``timeout_s`` and hands on."""
     scored = score(Fallback([waits_forever.with_options(timeout_s=0.05), exact]))
@@ -313,7 +389,7 @@ def test_a_chain_pickles_with_its_links() -> None:
 def test_a_chain_is_called_as_its_first_link() -> None:
     """Unless it is named; its deadline has room for those of all links."""
     chain = judge(5).fallback(exact)
-    assert ("judge", 40.0 + 10.0 + 1.0) == (chain.name, chain.options.timeout_s)
+    assert ("judge", 70.0 + 10.0 + 1.0) == (chain.name, chain.options.timeout_s)
     assert "whole" == judge(5).fallback(exact, name="whole").name
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from builtin_rewards.judge import (
+    Budget,
     Criterion,
     JudgeError,
     JudgeReplyError,
@@ -20,6 +21,7 @@ from builtin_rewards.judge import (
     Jury,
     LLMJudge,
     Load,
+    Price,
     Reduction,
     RetryPolicy,
 )
@@ -64,13 +66,44 @@ def test_scores_become_one(reduce: str, grades: tuple[int, ...], expected: float
     scored = score(jury(grades, reduce=reduce))
 
     assert pytest.approx(expected) == scored.value
-    assert f"{reduce} of a {(grades[0] - 1) / 4:.3g}; " in str(scored.reason)
+    assert f"{reduce} of a {(grades[0] - 1) / 4:.3g} (correct {grades[0]} of 5: so); b " in str(scored.reason)
 
 
 def test_an_even_jury_without_a_majority_gives_no_score() -> None:
     """Nobody's vote is doubled: the completion is skipped."""
-    scored = score(jury((5, 5, 1, 1), reduce="majority"))
-    assert (None, "no majority: a 1; b 1; c 0; d 0") == (scored.value, scored.reason)
+    scored = score(jury((5, 1), reduce="majority"))
+    assert (None, "no majority: a 1 (correct 5 of 5: so); b 0 (correct 1 of 5: so)") == (scored.value, scored.reason)
+
+
+def test_of_a_long_reason_the_beginning_is_shown() -> None:
+    """So that those of all jurors are readable; one that gives none has its score alone."""
+
+    @reward
+    def talks(completion: str) -> Score:
+        return Score(1.0, "x" * 10_000)
+
+    @reward
+    def skips(completion: str) -> Score:
+        return Score(None, "no unit tests")
+
+    scored = score(Jury([talks, skips, exact]), answer="It is 5.")
+    assert f"median of talks 1 ({'x' * 400}); skips does not apply (no unit tests); exact 0" == scored.reason
+
+
+@pytest.mark.parametrize(
+    ("scripts", "requests"), [((5, 4, 3), 3.0), ((5, 4, "{}"), 3.0), ((5, 4, OUT), 2.0)], ids=["all", "unread", "lost"]
+)
+def test_a_jury_says_what_its_jurors_took(scripts: tuple[Any, ...], requests: float) -> None:
+    """All replies are counted, also one that is no verdict."""
+    budget, prices = Budget(requests=100), {"m": Price(1.0, 2.0)}
+    made = Jury([judge(script, str(at), budget=budget, prices=prices) for at, script in enumerate(scripts)])
+    took, spent = score(made).metrics, budget.spent()
+
+    assert requests == took["requests"]
+    assert "cached" in took
+    if OUT not in scripts:
+        assert (spent.prompt_tokens, spent.completion_tokens) == (took["prompt_tokens"], took["completion_tokens"])
+        assert took["cost_usd"] == pytest.approx(spent.usd)
 
 
 @pytest.mark.parametrize(

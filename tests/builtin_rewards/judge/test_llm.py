@@ -27,6 +27,8 @@ from builtin_rewards.judge import (
     RetryPolicy,
     Template,
 )
+from builtin_rewards.judge.prompted import server_of
+from builtin_rewards.judge.turns import turns
 from rewardkit import Cause, Outcome, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
 
@@ -386,6 +388,46 @@ def together(made: LLMJudge, completions: Sequence[str]) -> list[Score]:
     return asyncio.run(all_of_them())
 
 
+def test_samples_that_wait_for_their_turn_have_their_whole_deadline() -> None:
+    """Those of a few calls take more time than one of them may; none is lost."""
+    made = judge(client=Slow(says(correct=4)), samples=5, load=Load(concurrency=1), deadline_s=0.6)
+    came = together(made, [f"It is {number}." for number in range(8)])
+    assert [(0.75, 5.0)] * 8 == [(one.value, one.metrics["samples"]) for one in came]
+
+
+def test_judges_of_one_server_begin_no_more_questions_than_it_takes() -> None:
+    """Questions that are begun have their deadlines running; the others of all judges wait before that."""
+    begun: list[int] = []
+
+    def graded(_: Asked) -> str:
+        begun.append(turns(server_of(made[0].model), 3).in_flight)
+        return says(correct=4)
+
+    client = Slow(graded)
+    made = [judge(client=client, load=Load(concurrency=2), samples=2).with_options(name=name) for name in "abc"]
+
+    async def all_of_them() -> list[Score]:
+        return await asyncio.gather(*(one(prompt="p", completion=text) for one in made for text in "1234"))
+
+    assert [0.75] * 12 == [one.value for one in asyncio.run(all_of_them())]
+    assert 3 == max(begun)
+
+
+def test_a_question_whose_turn_does_not_come_is_not_asked() -> None:
+    """No reply could be had, and the error names the limit."""
+    made = judge(load=Load(concurrency=1), deadline_s=0.05)
+
+    async def behind_two() -> Score:
+        line = turns(server_of(made.model), 2)
+        async with line.slot(), line.slot():
+            return await made(prompt="2+2=", completion="It is 4.")
+
+    words = "model 'm': not asked, for 2 other questions were under way for 0.05 s; raise the load's concurrency"
+    with pytest.raises(JudgeUnavailableError, match=words) as late:
+        asyncio.run(behind_two())
+    assert (Fault.DEADLINE, []) == (late.value.fault, asked(made))
+
+
 def test_equal_completions_of_a_group_are_asked_about_once() -> None:
     """They are one question in flight, each gets the score, and the cost is counted once."""
     made = judge(client=Slow(says(correct=4)))
@@ -734,7 +776,10 @@ def test_a_missing_column_is_told_before_anything_is_asked() -> None:
 
 def test_a_run_makes_a_few_more_calls_than_requests_may_be_in_flight() -> None:
     """Those that wait for their next try hold up no others; the endpoint bounds the requests."""
-    assert (10, 40.0) == (
-        judge(load=Load(concurrency=8)).options.concurrency,
-        judge(deadline_s=30).options.timeout_s,
-    )
+    assert 10 == judge(load=Load(concurrency=8)).options.concurrency
+
+
+@pytest.mark.parametrize(("samples", "timeout_s"), [(1, 70.0), (5, 190.0)])
+def test_a_call_has_time_for_its_turns_and_for_its_deadline(samples: int, timeout_s: float) -> None:
+    """Its last sample waits while those of the other calls are asked."""
+    assert timeout_s == judge(samples=samples, deadline_s=30).options.timeout_s

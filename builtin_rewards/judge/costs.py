@@ -1,0 +1,63 @@
+"""What judgements took, as metrics: :func:`cost_metrics`, and :func:`billed` for those that other judges ask for.
+
+A chain and a jury ask through rewards, of which one that fails gives no score that could say what it took. So each
+answer is put on the bill of whoever asked for it, at whatever depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from builtin_rewards.judge.model import Answer
+
+Bill: TypeAlias = Sequence[Answer[Any]]
+
+_NAMES = frozenset({"requests", "cached", "prompt_tokens", "completion_tokens", "cost_usd"})
+_bill: ContextVar[list[Answer[Any]] | None] = ContextVar("bill", default=None)
+
+
+def charge(answer: Answer[Any]) -> None:
+    """Puts an answer on the bill, where somebody keeps one."""
+    bill = _bill.get()
+    if bill is not None:
+        bill.append(answer)
+
+
+@contextmanager
+def billed() -> Iterator[list[Answer[Any]]]:
+    """Gives the bill of what is asked in the block and in the tasks begun there; it is on that of the caller too."""
+    callers, own = _bill.get(), list[Answer[Any]]()
+    before = _bill.set(own)
+    try:
+        yield own
+    finally:
+        _bill.reset(before)
+        if callers is not None:
+            callers.extend(own)
+
+
+def cost_metrics(answers: Bill) -> dict[str, float]:
+    """Gives what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
+    sent = [answer for answer in answers if answer.requests]
+    used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
+    metrics = {
+        "requests": float(sum(answer.requests for answer in sent)),
+        "cached": sum(answer.cached for answer in answers) / max(1, len(answers)),
+    }
+    if len(used) == len(sent):
+        metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
+        metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))
+    costs = [answer.cost_usd for answer in sent]
+    if all(cost is not None for cost in costs):
+        metrics["cost_usd"] = sum(cost for cost in costs if cost is not None)
+    return metrics
+
+
+def with_costs(metrics: Mapping[str, float], bill: Bill) -> dict[str, float]:
+    """Gives metrics with what a bill came to in place of their own costs, a part of it; unchanged by an empty one."""
+    if not bill:
+        return dict(metrics)
+    return {name: value for name, value in metrics.items() if name not in _NAMES} | cost_metrics(bill)
