@@ -18,7 +18,6 @@ from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import GradeLikelihood, weighted
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
-from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
 from builtin_rewards.judge.prompted import Prompted, chosen_template, filled_by, judging_options
 from builtin_rewards.judge.rubric import Criterion, Rubric
@@ -56,7 +55,7 @@ class Grading(Prompted):
             return Score(None, f"the row has nothing in column {missing!r}")
         completion: str = columns["completion"]
         values = self.columns.values(columns)
-        if self.prefilter and (why := content_free(completion, values.get("reference"))):
+        if why := self.says_nothing(completion, values):
             return Score(0.0, f"not asked: {why}", {"prefiltered": 1.0})
         messages = self.template.fill(
             {**values, "completion": completion, **self.rubric.words()}, max_chars=self.max_chars

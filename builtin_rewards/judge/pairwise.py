@@ -16,7 +16,6 @@ from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
-from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
 from builtin_rewards.judge.prompted import (
     Prompted,
@@ -155,10 +154,7 @@ class _Group:
         """Gives the result that needs no judge: equal answers, and answers that say nothing."""
         if one == other:
             return 0.5
-        if not self.comparing.prefilter:
-            return None
-        reference = self.values.get("reference")
-        empty = [content_free(text, reference) is not None for text in (one, other)]
+        empty = [self.comparing.says_nothing(text, self.values) is not None for text in (one, other)]
         return None if not any(empty) else (1 + empty[1] - empty[0]) / 2
 
 

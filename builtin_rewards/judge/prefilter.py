@@ -8,6 +8,10 @@ The rule: what follows the last ``</think>`` (nothing, where a thought opens the
 fences, ``\boxed{}`` and its like. It is content-free when nothing is left, when only punctuation is left, or when its
 words are listed openers (:data:`OPENERS`) one after the other with nothing but punctuation around.
 
+Of an answer longer than ``max_chars``, 32,000 or all that a judge is shown if that is more, only the two ends are
+looked at, so many characters together: what stands between is not shown. An opener or formatting that the cut parts is
+one none the less.
+
 Covered: blanks and unseen characters; punctuation; the openers of the paper and their like, also repeated, combined,
 in headings and emphasis, in any width and case, of any length.
 
@@ -25,6 +29,7 @@ import re
 import unicodedata
 
 from builtin_rewards.folding import after_thinking, fold, normalise
+from builtin_rewards.judge.prompt import MAX_CHARS
 
 _MASTER_KEYS = (
     "thought process",
@@ -143,12 +148,16 @@ _FORMATTING = re.compile(
     r"|\\(?:begin|end)\{[a-z]{1,20}\*?\}"
 )
 """Formatting that says nothing by itself. HTML's own elements are not in it: ``<output>`` may be an answer."""
+_CUT_START = re.compile(r"(?:```[\w+#.-]{0,32}\s*+|(?:</?\s{0,8}|<\||\\)[a-z_|{*]{0,40})\Z")
+_CUT_END = re.compile(r"\A[a-z_|*]{0,40}\s{0,8}[>{]")
+"""What a cut may leave of formatting."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*+")
 _OPERATOR = re.compile(
     r"(?:(?!([-*_#~])\1\1)[-!#%&*+/<=>?@\\^|~_]{1,3}|\$|\(\s?\)|\[\s?\]|\\?\{\s?\\?\}|''|\"\")\}{0,4}"
 )
 """Operators but not Markdown's rules, and empty pairs; braces may follow whose box is gone."""
 _AROUND_OPERATORS = "`$*\"'. "
+_CUT_WORD = re.compile(r"\s\S{0,100}\Z")
 _HEAD_CHARS = 4000
 """Characters in which a word of a real answer is looked for before the whole text is."""
 
@@ -157,25 +166,25 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(fold(text).casefold())
 
 
-def _pattern(openers: tuple[str, ...]) -> re.Pattern[str]:
-    # The longest first and never given back, so that a text is read once.
-    longest_first = sorted({" ".join(_words(opener)) for opener in openers}, key=len, reverse=True)
-    return re.compile(f"(?>(?:{'|'.join(re.escape(opener) for opener in longest_first)}) )++")
-
-
-_OPENER_WORDS = frozenset(word for opener in OPENERS for word in _words(opener))
+_LONGEST_FIRST = sorted({" ".join(_words(opener)) for opener in OPENERS}, key=len, reverse=True)
+_STARTS = frozenset(opener[:chars] for opener in _LONGEST_FIRST for chars in range(1, len(opener)))
+_ENDS = frozenset(opener[-chars:] for opener in _LONGEST_FIRST for chars in range(1, len(opener)))
+"""What a cut may leave of an opener."""
+_OPENER_WORDS = frozenset(word for opener in _LONGEST_FIRST for word in _words(opener))
 _LONGEST_WORD = max(map(len, _OPENER_WORDS))
-_ONLY_OPENERS = _pattern(OPENERS)
+# The longest first and never given back, so that a text is read once.
+_ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join(re.escape(opener) for opener in _LONGEST_FIRST)}) )++")
 
 
-def content_free(completion: str, reference: str | None = None) -> str | None:
+def content_free(completion: str, reference: str | None = None, *, max_chars: int = MAX_CHARS) -> str | None:
     r"""Gives why an answer says nothing, in a short phrase, or ``None`` where it may say something.
 
-    Takes time linear in the text.
+    Takes time linear in ``max_chars``, and next to none for the rest of the text.
 
     Args:
         completion: The answer, its thinking included.
         reference: The right answer, where there is one: a completion that equals it says something, whatever it is.
+        max_chars: Characters of it that are looked at; at least so many as a judge is shown.
 
     Example:
         >>> content_free("**Solution:**")
@@ -186,9 +195,9 @@ def content_free(completion: str, reference: str | None = None) -> str | None:
     answer = after_thinking(completion)
     if _says_something_at_once(answer):
         return None
-    bare = _bare(answer)
+    bare = _bare_ends(answer, max_chars)
     why = _why_free(bare)
-    if why is None or (reference and bare and normalise(bare) == normalise(_bare(reference))):
+    if why is None or (reference and bare and normalise(bare) == normalise(_bare_ends(reference, max_chars))):
         return None
     return why if bare or "think>" not in completion else "nothing follows its thinking"
 
@@ -197,11 +206,43 @@ def _bare(text: str) -> str:
     return _FORMATTING.sub(" ", fold(text).casefold()).strip()
 
 
+def _bare_ends(text: str, max_chars: int) -> str:
+    """Gives what is left of the text, or of the two ends of a long one."""
+    if len(text) <= max_chars:
+        return _bare(text)
+    chars = max_chars // 2
+    head, tail = text[: max_chars - chars], text[-chars:]
+    first = _bare(_CUT_START.sub(" ", fold(head).casefold()))
+    last = _bare(_CUT_END.sub(" ", fold(tail).casefold()))
+    # Only what stands at the cut may be cut: an answer "a" among blanks is no beginning of "answer".
+    if fold(head[-2:]).strip():
+        first = _without_start(first)
+    if fold(tail[:2]).strip():
+        last = _without_end(last)
+    return f"{first} {last}".strip()
+
+
+def _without_start(bare: str) -> str:
+    """Takes the start of an opener from the end of a text."""
+    for chars in range(min(len(bare), len(_LONGEST_FIRST[0])), 0, -1):
+        if bare[-chars:] in _STARTS and not bare[-chars - 1 : -chars].isalnum():
+            return bare[:-chars]
+    return bare
+
+
+def _without_end(bare: str) -> str:
+    """Takes the end of an opener from the start of a text."""
+    for chars in range(min(len(bare), len(_LONGEST_FIRST[0])), 0, -1):
+        if bare[:chars] in _ENDS and not bare[chars : chars + 1].isalnum():
+            return bare[chars:]
+    return bare
+
+
 def _says_something_at_once(answer: str) -> bool:
     """Whether the head of a long text has a symbol, or a word that no opener has."""
     if len(answer) <= _HEAD_CHARS:
         return False
-    head = _bare("".join(answer[:_HEAD_CHARS].rsplit(None, 1)[:1]))
+    head = _bare(_CUT_WORD.sub("", answer[:_HEAD_CHARS]))
     if "```" in head:  # A code fence that is cut looks like the name of its language.
         return False
     *words, last = _WORD.findall(head) or [""]  # The last may be cut, where the head has no blanks.

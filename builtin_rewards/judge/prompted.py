@@ -22,7 +22,8 @@ from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError
 from builtin_rewards.judge.fallback import judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
-from builtin_rewards.judge.prompt import Template
+from builtin_rewards.judge.prefilter import content_free
+from builtin_rewards.judge.prompt import MAX_CHARS, Template
 from builtin_rewards.judge.templates import builtin_template
 from builtin_rewards.judge.turns import turns
 from rewardkit import Reward, RewardOptions
@@ -120,6 +121,12 @@ class Prompted:
     def rounds(self) -> int:
         """Judgements one after another that a call's deadline has room for: one, and the others' it waits for."""
         raise NotImplementedError
+
+    def says_nothing(self, completion: str, values: Mapping[str, str]) -> str | None:
+        """Gives why an answer is not asked about, ``None`` where it is. One of the usual length is read as a whole."""
+        if not self.prefilter:
+            return None
+        return content_free(completion, values.get("reference"), max_chars=max(self.max_chars, MAX_CHARS))
 
     async def attempt(self, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
         """Asks a question when it is its turn, see :meth:`JudgeModel.attempt`; its deadline begins then.

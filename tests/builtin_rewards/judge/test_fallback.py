@@ -228,14 +228,14 @@ def test_a_chain_has_as_many_calls_under_way_as_its_first_judge_takes() -> None:
 @pytest.mark.parametrize("jury", [False, True], ids=["judge", "jury"])
 def test_a_link_that_takes_fewer_calls_is_waited_for(jury: bool) -> None:
     """In an outage of the first all its calls come to the second: the deadline of each begins with its turn."""
-    slow = judge(5, "slow", client=Late(GRADE_5), load=Load(concurrency=1), deadline_s=0.4)
+    slow = judge(5, "slow", client=Late(GRADE_5), load=Load(concurrency=1), deadline_s=1.5)
     second = Jury([slow, exact], name="slow") if jury else slow
-    chain = down(load=Load(concurrency=64)).fallback(second.with_options(timeout_s=0.8))
+    chain = down(load=Load(concurrency=64)).fallback(second.with_options(timeout_s=2.0))
 
     async def all_of_them() -> list[Score]:
-        return await asyncio.gather(*(chain(prompt="p", completion=str(at), answer=str(at)) for at in range(60)))
+        return await asyncio.gather(*(chain(prompt="p", completion=str(at), answer=str(at)) for at in range(150)))
 
-    assert [(1.0, 1.0)] * 60 == [(one.value, one.metrics["link/slow"]) for one in asyncio.run(all_of_them())]
+    assert [(1.0, 1.0)] * 150 == [(one.value, one.metrics["link/slow"]) for one in asyncio.run(all_of_them())]
 
 
 class Late(FakeJudge):

@@ -388,11 +388,24 @@ def together(made: LLMJudge, completions: Sequence[str]) -> list[Score]:
     return asyncio.run(all_of_them())
 
 
+@pytest.mark.parametrize(("max_chars", "requests"), [(2000, 0), (32_000, 0), (64_000, 1)])
+def test_of_a_long_completion_what_is_shown_decides_whether_it_is_asked_about(max_chars: int, requests: int) -> None:
+    """An answer in the middle, which is left out of the prompt, is not graded."""
+    made = judge(max_chars=max_chars)
+    scored = score(made, "." * 20_000 + " 4 " + "." * 20_000)
+    assert (requests, 0.75 * requests) == (len(asked(made)), scored.value)
+
+
+def test_an_answer_of_the_usual_length_is_read_whole_before_it_is_said_to_hold_nothing() -> None:
+    """Also where the judge is shown less of it."""
+    assert 0.75 == score(judge(max_chars=10), "." * 5000 + " 4 " + "." * 5000).value
+
+
 def test_samples_that_wait_for_their_turn_have_their_whole_deadline() -> None:
     """Those of a few calls take more time than one of them may; none is lost."""
-    made = judge(client=Slow(says(correct=4)), samples=5, load=Load(concurrency=1), deadline_s=0.6)
-    came = together(made, [f"It is {number}." for number in range(8)])
-    assert [(0.75, 5.0)] * 8 == [(one.value, one.metrics["samples"]) for one in came]
+    made = judge(client=Slow(says(correct=4)), samples=5, load=Load(concurrency=1), deadline_s=1.2)
+    came = together(made, [f"It is {number}." for number in range(20)])
+    assert [(0.75, 5.0)] * 20 == [(one.value, one.metrics["samples"]) for one in came]
 
 
 def test_judges_of_one_server_begin_no_more_questions_than_it_takes() -> None:

@@ -203,12 +203,50 @@ def test_the_reason_says_what_is_missing(completion: str, why: str) -> None:
     ids=ascii,
 )
 def test_long_texts_are_told_as_short_ones(piece: str, free: bool) -> None:
-    """Padding, repetition and pieces of formatting in great number change nothing, and take linear time."""
+    """Padding, repetition and pieces of formatting in great number change nothing."""
     assert free == (content_free(piece * (200_000 // len(piece))) is not None)
 
 
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "Solution:\n",
+        "let's solve this problem step by step ",
+        "**Solution**\n\n",
+        "thought process ",
+        "```\n",
+        "\\boxed{",
+        "<answer>",
+        "<|im_end|>",
+        "\u89e3\u7b54 ",
+    ],
+    ids=ascii,
+)
+def test_an_opener_or_formatting_that_the_cut_parts_is_one_none_the_less(piece: str) -> None:
+    """Wherever the cut falls."""
+    text = piece * 600
+    assert all(content_free(text, max_chars=500 + chars) for chars in range(2 * len(piece)))
+
+
+@pytest.mark.parametrize("answer", ["4", "yes", "A", "\u2205", "42}", "Solution: 4"], ids=ascii)
+@pytest.mark.parametrize("void", [" ", ".", "\n", "\u200b"], ids=ascii)
+def test_of_a_long_answer_what_a_judge_is_shown_is_looked_at(answer: str, void: str) -> None:
+    """An answer in one of the two ends that are shown says something; what is between them nobody would grade."""
+    before = {"first": 0, "in the head": 900, "in the tail": 9300, "last": 10_000}
+    texts = {where: void * chars + answer + void * (10_000 - chars) for where, chars in before.items()}
+    assert dict.fromkeys(texts) == {where: content_free(text, max_chars=2000) for where, text in texts.items()}
+    assert content_free(void * 5000 + answer + void * 5000, max_chars=2000) is not None
+
+
+def test_a_long_answer_that_equals_the_reference_says_something() -> None:
+    """As a short one does."""
+    text = "Solution: " * 1000
+    assert content_free(text, text, max_chars=2000) is None
+    assert content_free(text, "4", max_chars=2000) is not None
+
+
 def test_an_answer_behind_much_padding_is_found() -> None:
-    """A long text is read to its end before it is said to hold nothing."""
+    """A long text is looked at at both ends before it is said to hold nothing."""
     assert content_free("Solution: " * 20_000 + "4") is None
     assert content_free("." * 100_000 + " \u2205") is None
     assert content_free("<answer>" + " " * 100_000 + "</answer>")
