@@ -123,7 +123,7 @@ class JudgeModel:
             among the options.
         options: Further parameters of the request, such as ``{"seed": 1}``. Of several samples each has a seed of its
             own, counted on from this one.
-        deadline_s: Seconds for one judgement, all its tries and waits together.
+        deadline_s: Seconds for one judgement from its turn on, all its tries and waits together.
         format: ``"json_schema"``, ``"json_object"`` or ``"text"``; ``None`` finds out what the server takes.
         load: How much the server is asked at once and in a minute.
         retry: What is tried again and when.
