@@ -71,7 +71,7 @@ class _Marked(Coroutine[Any, Any, Any]):
         try:
             return advance(*arguments)
         finally:
-            page.step(0, 0.0, 0.0)
+            page.step_over()
             took = time.monotonic() - began
             if took > SLOW_STEP_S:
                 call.lane.stolen_s += took

@@ -12,15 +12,12 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_HEAD = struct.Struct("<dQdd")  # heartbeat, stepping ticket, step began, stepping call's deadline
-_STEP = struct.Struct("<Qdd")
-_STEP_AT = 8
-_CELL = struct.Struct("<dQQ")  # started, whether other threads were alive then, ticket
-_TICKET = struct.Struct("<Q")
+_BEAT, _TICKET, _BEGAN, _DEADLINE = range(4)  # heartbeat, and of the loop's step the ticket and the two times
+_CELL = struct.Struct("@dQQ")  # started, whether other threads were alive then, ticket
 _TICKET_AT = 16
-_BEAT = struct.Struct("<d")
 _WAKE_AT = 48
 _CELLS_AT = 64
+_WORD = 8
 _NUMBER = struct.Struct("@ddQ")  # duration, value, ticket, which is written last
 
 MAX_CHUNK = 1024
@@ -66,6 +63,8 @@ class Page:
         self.cells = cells
         self._map = mmap.mmap(descriptor, page_bytes(cells))
         self._numbers_at = _CELLS_AT + cells * _CELL.size
+        # Through these a word is written at once, where struct clears the place first and a reader may see that.
+        self._floats, self._integers = memoryview(self._map).cast("d"), memoryview(self._map).cast("Q")
 
     def answer(self, half: int, index: int, duration_s: float, value: float, ticket: int) -> None:
         """Write down an answer that is a number, as the chunk's so-and-so-many-th of its kind."""
@@ -79,12 +78,11 @@ class Page:
 
     def beat(self, now: float) -> None:
         """Say that the worker's main thread is running Python code."""
-        _BEAT.pack_into(self._map, 0, now)
+        self._floats[_BEAT] = now
 
     def heartbeat(self) -> float:
         """Gives when the worker last said so."""
-        value: float = _BEAT.unpack_from(self._map, 0)[0]
-        return value
+        return self._floats[_BEAT]
 
     @property
     def woken(self) -> bool:
@@ -96,12 +94,17 @@ class Page:
         self._map[_WAKE_AT] = told
 
     def step(self, ticket: int, began: float, deadline: float) -> None:
-        """Say which call's coroutine the loop runs; ticket 0 for none."""
-        _STEP.pack_into(self._map, _STEP_AT, ticket, began, deadline)
+        """Say which call's coroutine the loop runs. The ticket is written last: with it, the times are its own."""
+        self._floats[_BEGAN], self._floats[_DEADLINE] = began, deadline
+        self._integers[_TICKET] = ticket
+
+    def step_over(self) -> None:
+        """Say that the loop runs no call's coroutine."""
+        self._integers[_TICKET] = 0
 
     def stepping(self) -> Step:
         """Gives what the loop runs now."""
-        return Step(*_STEP.unpack_from(self._map, _STEP_AT))
+        return Step(self._integers[_TICKET], self._floats[_BEGAN], self._floats[_DEADLINE])
 
     def begin(self, cell: int, ticket: int, now: float, tainted: bool) -> None:
         """Say that a call begins.
@@ -113,7 +116,7 @@ class Page:
 
     def end(self, cell: int) -> None:
         """Say that the cell's call is over."""
-        _TICKET.pack_into(self._map, _CELLS_AT + cell * _CELL.size + _TICKET_AT, 0)
+        self._integers[self._ticket_of(cell)] = 0
 
     def running(self) -> list[Running]:
         """Gives the calls in progress."""
@@ -124,11 +127,17 @@ class Page:
         at = _CELLS_AT + cell * _CELL.size
         while True:
             started, tainted, ticket = _CELL.unpack_from(self._map, at)
-            if _TICKET.unpack_from(self._map, at + _TICKET_AT)[0] == ticket:
+            if self._integers[self._ticket_of(cell)] == ticket:
                 return Running(ticket, started, bool(tainted))
+
+    @staticmethod
+    def _ticket_of(cell: int) -> int:
+        return (_CELLS_AT + cell * _CELL.size + _TICKET_AT) // _WORD
 
     def close(self) -> None:
         """Let go of the memory."""
+        self._floats.release()
+        self._integers.release()
         self._map.close()
 
 

@@ -498,10 +498,11 @@ class WorkerPool:
             return
         self._collect(slot)
         sure = slot.overdue(now)  # read again: a ticket may have been seen beside its predecessor's start
-        late = {ticket: tainted for ticket, tainted in overdue.items() if ticket in slot.sent and ticket in sure}
+        overdue = {ticket: tainted for ticket, tainted in overdue.items() if ticket in sure}
+        late = {ticket: tainted for ticket, tainted in overdue.items() if ticket in slot.sent}
         if slot.lane is Lane.THREADS:
             self._threads_overdue(slot, late, now)
-        elif late or slot.lane is Lane.ASYNCIO:  # an event loop may be held by a call that was given up already
+        elif late or (overdue and slot.lane is Lane.ASYNCIO):  # it may be held by a call that was given up already
             for ticket, tainted in late.items():
                 _, call = slot.sent[ticket]
                 if tainted and not call.alone:

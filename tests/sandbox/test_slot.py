@@ -1,8 +1,10 @@
-"""When a worker that does nothing is taken to have been stopped, told by looks at its page at given times."""
+"""What the parent reads from a worker's page: who does nothing, and whose time is up."""
 
 from __future__ import annotations
 
 import os
+import signal
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,5 +57,34 @@ def test_a_sign_of_life_begins_the_time_anew(lane: Lane) -> None:
             if tenth == 30:
                 slot.page.end(0)
         assert not slot.stalled(6.9)
+    finally:
+        slot.close()
+
+
+def test_no_step_is_seen_with_times_that_are_not_its_own() -> None:
+    """However often the parent looks while an event loop steps from call to call, nobody's time is up."""
+    slot = Slot(0, Lane.ASYNCIO, 4, frozenset({0}))
+    try:
+        os.close(slot.open()[0])
+        assert slot.page is not None
+        writer = os.fork()
+        if not writer:
+            while True:
+                now = time.monotonic()
+                slot.page.step(1 + int(now * 1e6) % 1000, now, now + 60)
+                slot.page.beat(now)
+                slot.page.step_over()
+        try:
+            slot.sent[1] = CALL
+            seen = set()
+            end = time.monotonic() + 1.5
+            while (now := time.monotonic()) < end:
+                assert {} == slot.overdue(now)
+                assert slot.page.heartbeat() == 0.0 or slot.breathes(now)
+                seen.add(slot.page.stepping().ticket)
+            assert len(seen) > 10
+        finally:
+            os.kill(writer, signal.SIGKILL)
+            os.waitpid(writer, 0)
     finally:
         slot.close()

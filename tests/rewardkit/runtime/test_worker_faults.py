@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
 import signal
 import threading
@@ -14,6 +16,7 @@ import psutil
 import pytest
 
 from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
+from sandbox.workers.slot import Slot
 
 INNOCENTS = 24
 DEADLINE_S = 1.0
@@ -501,6 +504,23 @@ def test_a_worker_stopped_from_outside_does_not_hang_the_batch(kind: str) -> Non
         outcomes = runtime.score(rollouts)[waits.name]
         _expect_innocents_right(rollouts, outcomes)
         assert stopped not in runtime.processes
+
+
+def test_a_step_that_was_late_at_one_look_only_costs_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second look decides: the worker with its other calls in flight is not given up for nothing."""
+    looks = itertools.count()
+
+    async def waits(completion: str) -> float:
+        await asyncio.sleep(0.3)
+        return float(len(completion))
+
+    with Runtime([waits], workers=1) as runtime:
+        runtime.score([Rollout("p", "x")])
+        before = runtime.processes
+        monkeypatch.setattr(Slot, "_overdue_step", lambda slot, now: {10**9: False} if next(looks) in (0, 2) else {})
+        assert [3.0] * 8 == runtime.score([Rollout("p", "xyz")] * 8).scores["waits"]
+        assert before == runtime.processes
+    assert next(looks) > 2
 
 
 def _length(completion: str) -> float:
