@@ -63,7 +63,12 @@ def reduce_scores(
         case Reduction.MIN:
             return min(given)
         case Reduction.MAJORITY:
-            return _majority(given if threshold is None else [float(score >= threshold - _SAME) for score in given])
+            return _majority(given if threshold is None else [float(accepts(score, threshold)) for score in given])
+
+
+def accepts(score: float, threshold: float) -> bool:
+    """Whether a score accepts; one that weights have rounded off the threshold is on it."""
+    return score >= threshold - _SAME
 
 
 def _majority(scores: Sequence[float]) -> float | None:

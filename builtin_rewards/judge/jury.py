@@ -19,7 +19,6 @@ from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
-from builtin_rewards.judge.prompted import server_of
 from rewardkit import Reward, Score
 
 _MARGIN_S = 1.0
@@ -122,8 +121,8 @@ def _calls(jurors: Sequence[Reward[..., Any]]) -> int | None:
 
 
 def _server(juror: Reward[..., Any]) -> Hashable:
-    """Gives what a juror shares its requests in flight by: a server with the same limits; or nothing."""
-    return server_of(juror.model) if isinstance(juror, LLMJudge) else juror.name
+    """Gives what a juror shares its requests in flight by: a server, and the same limits; or nothing."""
+    return juror.model.place if isinstance(juror, LLMJudge) else juror.name
 
 
 def _is_share(value: object) -> bool:

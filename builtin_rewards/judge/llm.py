@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, Unpack
 from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError
-from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import GradeLikelihood, weighted
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
-from builtin_rewards.judge.prompted import Prompted, chosen_template, filled_by, judging_options
+from builtin_rewards.judge.prompted import Prompted, PromptedReward, chosen_template, filled_by, judging_options
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.verdict import Verdict, combine, read_verdict
 from rewardkit import Score
@@ -108,7 +107,7 @@ class Grading(Prompted):
         return metrics
 
 
-class LLMJudge(JudgeReward):
+class LLMJudge(PromptedReward):
     """A language model that grades a completion by criteria; its score is in [0, 1].
 
     The score is the weighted mean of the grades, each normalised to the scale. A reply that cannot be read, refuses or
@@ -188,12 +187,6 @@ class LLMJudge(JudgeReward):
             likelihoods=likelihoods,
         )
         super().__init__(grading, judging_options(grading, default))
-
-    @property
-    def model(self) -> JudgeModel:
-        """The model behind it."""
-        assert isinstance(self._judging, Grading)
-        return self._judging.model
 
 
 def _only(verdict: Verdict | JudgeError) -> Verdict:

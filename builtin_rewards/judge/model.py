@@ -12,7 +12,7 @@ import json
 import math
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
@@ -195,6 +195,11 @@ class JudgeModel:
         return f"the client {type(self.client).__name__}" if self._server is None else self._server.name
 
     @property
+    def place(self) -> tuple[Hashable, Load, RetryPolicy]:
+        """What models share their requests in flight by: a server, and the same limits."""
+        return self._server if self._server is not None else id(self.client), self.load, self.retry
+
+    @property
     def identity(self) -> tuple[object, ...]:
         """What its replies depend on."""
         return self.model, self.where, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
@@ -320,13 +325,12 @@ _loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = w
 def _state(model: JudgeModel) -> _State:
     """Gives this event loop's state; models on one server share its limits, breaker and requests in flight."""
     kept = _loops.setdefault(asyncio.get_running_loop(), {})
-    who = model._server if model._server is not None else id(model.client)
-    place = (who, model.load, model.retry)
+    place = model.place
     if place not in kept:
         asks = model._server if model._server is not None else model.client
         assert asks is not None
         kept[place] = Endpoint(asks, model.load, model.retry), Merger()
-    talk = (who, model.model, model.format)
+    talk = (place[0], model.model, model.format)
     if talk not in kept:
         kept[talk] = Negotiator(None if model.format is None else Format(model.format))
     endpoint, merger = kept[place]

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
 from builtin_rewards.judge.prompted import (
     Prompted,
+    PromptedReward,
     at_once,
     chosen_template,
     filled_by,
@@ -179,7 +179,7 @@ def _no_match(asked: Sequence[Comparison]) -> RewardError:
     return (JudgeUnavailableError if unavailable else JudgeError)(words, errors[0].fault)
 
 
-class PairwiseJudge(JudgeReward):
+class PairwiseJudge(PromptedReward):
     """A language model that compares the completions of a prompt; a group reward with scores in [0, 1].
 
     With ``order="both"`` each pair is asked in both orders: a verdict that turns with the order is a tie and is
@@ -256,9 +256,3 @@ class PairwiseJudge(JudgeReward):
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused
         options = replace(judging_options(comparing, default), concurrency=groups)
         super().__init__(comparing, options)
-
-    @property
-    def model(self) -> JudgeModel:
-        """The model behind it."""
-        assert isinstance(self._judging, Comparing)
-        return self._judging.model

@@ -1,7 +1,7 @@
 """What a grader and a comparer share: a prompt filled from columns, and a model that is asked in turn.
 
-Owns :class:`Prompted`, the base of their functions, and the choice of template and columns. What is asked, and what
-becomes of the answers, is theirs.
+Owns :class:`PromptedReward`, the base of both, :class:`Prompted`, that of their functions, and the choice of template
+and columns. What is asked, and what becomes of the answers, is theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import keyword
 import math
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.fallback import judge_options
+from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
@@ -147,7 +147,7 @@ class Prompted:
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(wait_s):
-                    for line in (turns(self, most), turns(server_of(self.model), most)):
+                    for line in (turns(self, most), turns(self.model.place, most)):
                         await held.enter_async_context(line.slot())
             except TimeoutError:
                 raise JudgeUnavailableError(
@@ -178,9 +178,14 @@ def at_once(model: JudgeModel) -> int:
     return math.ceil(_QUESTIONS_A_REQUEST * model.load.concurrency)
 
 
-def server_of(model: JudgeModel) -> Hashable:
-    """Gives what models share their requests in flight by: a server, with the same limits."""
-    return model.where, None if model.client is None else id(model.client), model.load, model.retry
+class PromptedReward(JudgeReward):
+    """A judge that asks a model."""
+
+    @property
+    def model(self) -> JudgeModel:
+        """The model behind it."""
+        assert isinstance(self._judging, Prompted)
+        return self._judging.model
 
 
 def judging_options(judging: Prompted, default: float | None) -> RewardOptions:

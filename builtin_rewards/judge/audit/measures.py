@@ -12,12 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from builtin_rewards.judge.agreement import accepts
 from builtin_rewards.judge.audit.rows import JudgeRow
 from builtin_rewards.judge.audit.trials import Trial, Verdict
 from builtin_rewards.judge.statistics import Interval, cluster_bootstrap, mcnemar, wilson
-
-_SAME = 1e-9
-"""Scores no further apart than this are the same: a weighted mean of 0.75 and 0.75 may be 0.7499999999999999."""
 
 
 class Tried(NamedTuple):
@@ -137,11 +135,6 @@ def family_result(tried: Sequence[Tried], rows: Sequence[JudgeRow], accept: floa
 def is_accepted(verdict: Verdict, accept: float) -> bool:
     """Whether a verdict is a score, and one that accepts."""
     return verdict.score is not None and accepts(verdict.score, accept)
-
-
-def accepts(score: float, accept: float) -> bool:
-    """Whether a score accepts; one that weights have rounded off the threshold is on it."""
-    return score >= accept - _SAME
 
 
 def drift(tried: Iterable[Tried]) -> Drift:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import pickle
 from collections.abc import Callable, Sequence
@@ -27,10 +28,12 @@ from builtin_rewards.judge import (
     RetryPolicy,
     Template,
 )
-from builtin_rewards.judge.prompted import server_of
 from builtin_rewards.judge.turns import turns
 from rewardkit import Cause, Outcome, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
+
+Slow = functools.partial(FakeJudge, latency_s=0.02)
+"""A fake model that takes a moment, so that questions are in flight together."""
 
 CORRECT = Criterion("correct", "Is it right?")
 CLEAR = Criterion("clear", "Is it clear?")
@@ -367,18 +370,6 @@ def test_options_changed_afterwards_hold_in_a_worker() -> None:
     assert (Status.FAILED, 0.5) == (outcome.status, outcome.score)
 
 
-class Slow(FakeJudge):
-    """A fake model that takes a moment, so that questions are in flight together."""
-
-    def __init__(self, script: Any) -> None:
-        super().__init__(script)
-        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self.create))  # type: ignore[assignment]
-
-    async def create(self, *, messages: Any, model: str, **options: Any) -> SimpleNamespace:
-        await asyncio.sleep(0.02)
-        return self.answer(Asked(messages, model, options))
-
-
 def together(made: LLMJudge, completions: Sequence[str]) -> list[Score]:
     """Gives the scores of completions that are judged at the same time."""
 
@@ -413,7 +404,7 @@ def test_judges_of_one_server_begin_no_more_questions_than_it_takes() -> None:
     begun: list[int] = []
 
     def graded(_: Asked) -> str:
-        begun.append(turns(server_of(made[0].model), 3).in_flight)
+        begun.append(turns(made[0].model.place, 3).in_flight)
         return says(correct=4)
 
     client = Slow(graded)
@@ -431,7 +422,7 @@ def test_a_question_whose_turn_does_not_come_is_not_asked() -> None:
     made = judge(load=Load(concurrency=1), deadline_s=0.05)
 
     async def behind_two() -> Score:
-        line = turns(server_of(made.model), 2)
+        line = turns(made.model.place, 2)
         async with line.slot(), line.slot():
             return await made(prompt="2+2=", completion="It is 4.")
 
