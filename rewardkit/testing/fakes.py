@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,12 +59,15 @@ class FakeJudge:
         script: A string, number or error: the reply to every request. A list: one reply a request, in turn. A
             mapping: the reply of the first key that the request's text holds. A function of :class:`Asked`.
 
+        latency_s: Seconds after which each reply comes, so that requests are in flight together.
+
     Attributes:
-        asked: Every request so far, those that an error answered included.
+        asked: Every request answered so far, those that an error answered included.
         chat: Has ``completions.create``.
     """
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, latency_s: float = 0.0) -> None:
+        self.latency_s = latency_s
         self._script = list(script) if isinstance(script, list | tuple) else script
         self.asked: list[Asked] = []
         self.chat = _Chat(_Completions(self))
@@ -106,6 +110,8 @@ class _Completions:
         self, *, messages: Iterable[Mapping[str, Any]], model: str | None = None, **options: Any
     ) -> SimpleNamespace:
         """Gives the next reply as a chat completion."""
+        if self.judge.latency_s:
+            await asyncio.sleep(self.judge.latency_s)
         return self.judge.answer(Asked([dict(message) for message in messages], model, options))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 import pickle
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,10 @@ from builtin_rewards.judge import (
     RetryPolicy,
 )
 from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
-from rewardkit.testing import Asked, FakeJudge
+from rewardkit.testing import FakeJudge
+
+Late = functools.partial(FakeJudge, latency_s=0.02)
+"""A fake model that takes a moment, so that questions are in flight together."""
 
 ONCE = RetryPolicy(attempts=1)
 PRICES = {"m": Price(1.0, 2.0)}
@@ -236,18 +239,6 @@ def test_a_link_that_takes_fewer_calls_is_waited_for(jury: bool) -> None:
         return await asyncio.gather(*(chain(prompt="p", completion=str(at), answer=str(at)) for at in range(150)))
 
     assert [(1.0, 1.0)] * 150 == [(one.value, one.metrics["link/slow"]) for one in asyncio.run(all_of_them())]
-
-
-class Late(FakeJudge):
-    """A fake model that takes a moment."""
-
-    def __init__(self, script: Any) -> None:
-        super().__init__(script)
-        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self.create))  # type: ignore[assignment]
-
-    async def create(self, *, messages: Any, model: str, **options: Any) -> SimpleNamespace:
-        await asyncio.sleep(0.02)
-        return self.answer(Asked(messages, model, options))
 
 
 def test_a_chain_has_time_for_all_its_calls_at_each_link() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import json
 import pickle
 import re
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +25,9 @@ from builtin_rewards.judge import (
 )
 from rewardkit import Cause, Outcome, RewardError, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
+
+Slow = functools.partial(FakeJudge, latency_s=0.02)
+"""A fake model that takes a moment, so that questions are in flight together."""
 
 
 def says(winner: str) -> str:
@@ -241,18 +244,6 @@ def test_equal_completions_are_compared_once() -> None:
     slow = Slow(higher)
     came = scores(judge(client=slow, score="win_rate"), answers(1, 1, 2))
     assert (2, 2.0) == (len(slow.asked), sum(one.metrics["requests"] for one in came))
-
-
-class Slow(FakeJudge):
-    """A fake model that takes a moment, so that questions are in flight together."""
-
-    def __init__(self, script: Any) -> None:
-        super().__init__(script)
-        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self.create))  # type: ignore[assignment]
-
-    async def create(self, *, messages: Any, model: str, **options: Any) -> SimpleNamespace:
-        await asyncio.sleep(0.02)
-        return self.answer(Asked(messages, model, options))
 
 
 def test_a_group_of_equal_completions_is_not_asked_about() -> None:

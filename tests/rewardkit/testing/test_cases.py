@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import time
@@ -405,6 +406,21 @@ def test_a_fake_judge_fails_on_cue(script: Any, cause: Cause, said: str) -> None
     assert cause is outcome.cause
     assert said in (outcome.error or "")
     assert "Q" == judge.asked[0].text
+
+
+@pytest.mark.parametrize(("latency_s", "at_once"), [(0.0, True), (0.01, False)])
+def test_a_fake_judge_takes_its_time(latency_s: float, at_once: bool) -> None:
+    """With a latency a request is in flight while others go on."""
+    judge = FakeJudge("a", latency_s=latency_s)
+
+    async def asked() -> bool:
+        reply = asyncio.create_task(judge.chat.completions.create(messages=[{"role": "user", "content": "Q"}]))
+        await asyncio.sleep(0)
+        early = reply.done()
+        assert (await reply).choices[0].message.content == "a"
+        return early
+
+    assert at_once == asyncio.run(asked())
 
 
 def test_a_fake_judge_travels() -> None:
