@@ -20,7 +20,6 @@ import asyncio
 import cProfile
 import functools
 import heapq
-import importlib.util
 import json
 import math
 import pstats
@@ -42,22 +41,13 @@ from builtin_rewards.judge import Criterion, JudgeCache, LLMJudge, Load, RetryPo
 from rewardkit import Outcome, Rollout, Runtime
 from rewardkit.testing import FakeJudge
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+import fault_server
+
 ATTEMPTS = 4
 VERDICT = '{"correct": {"reason": "It is what the question asks for.", "score": %d}}'
 _NUMBER = re.compile(r"It is (\d)\. #(\d+)")
 _tried: Counter[int] = Counter()
-
-
-def _fault_server() -> Any:
-    name = "judge_fault_server"
-    if name not in sys.modules:
-        path = Path(__file__).parents[1] / "builtin_rewards" / "judge" / "fault_server.py"
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 def faulty_requests(number: int, every: int, chain: int) -> int:
@@ -76,14 +66,19 @@ def script(
     number: int, body: Mapping[str, Any], headers: Mapping[str, str], *, latency_s: float, every: int, chain: int = 1
 ) -> Any:
     """What the server does; it runs in the server's process."""
-    faults = _fault_server()
     grade, place = question_of(body)
     _tried[place] += 1
     if _tried[place] > faulty_requests(place, every, chain):
-        return faults.ok(VERDICT % grade, delay_s=latency_s)
-    kinds = [faults.status(500), faults.status(503), faults.reset(), faults.html(), faults.empty_choices()]
-    kinds += [faults.truncated_json(), faults.null_choices()]
-    return faults.replace(kinds[place // max(1, every) % len(kinds)], delay_s=latency_s)
+        return fault_server.ok(VERDICT % grade, delay_s=latency_s)
+    kinds = [
+        fault_server.status(500),
+        fault_server.status(503),
+        fault_server.reset(),
+        fault_server.html(),
+        fault_server.empty_choices(),
+    ]
+    kinds += [fault_server.truncated_json(), fault_server.null_choices()]
+    return fault_server.replace(kinds[place // max(1, every) % len(kinds)], delay_s=latency_s)
 
 
 def completion(number: int) -> str:
@@ -176,7 +171,6 @@ def arithmetic(faulty: Sequence[int], in_flight: int, begun: int, latency_s: flo
 
 def under_faults(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """Gives figures of judging under faults, and checks every outcome on the way."""
-    faults = _fault_server()
     count, in_flight, latency_s = arguments.judgements, arguments.in_flight, arguments.latency
     faulty = [faulty_requests(number, arguments.every, arguments.chain) for number in range(count)]
     due = {number: 1 + times for number, times in enumerate(faulty)}
@@ -185,7 +179,7 @@ def under_faults(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     walls, bares = [], []
     for _ in range(arguments.rounds):
         serve = functools.partial(script, latency_s=latency_s, every=arguments.every, chain=arguments.chain)
-        with faults.FaultServer(serve, process=True) as server:
+        with fault_server.FaultServer(serve, process=True) as server:
             wall_s, outcomes = judged(server.url, arguments)
             sent = Counter(question_of(one.body)[1] for one in server.seen)
         assert [number % 5 / 4 for number in range(count)] == [outcome.score for outcome in outcomes], [
@@ -193,7 +187,7 @@ def under_faults(arguments: argparse.Namespace) -> list[tuple[str, str]]:
         ][:3]
         assert due.items() <= sent.items(), {n: (sent[n], outcomes[n]) for n in due if due[n] != sent[n]}
         walls.append(wall_s)
-        with faults.FaultServer(functools.partial(script, latency_s=latency_s, every=0), process=True) as server:
+        with fault_server.FaultServer(functools.partial(script, latency_s=latency_s, every=0), process=True) as server:
             asyncio.run(_bare(server.url, bodies_of(in_flight), in_flight))
             bares.append(asyncio.run(_bare(server.url, bodies_of(requests), in_flight)))
     wall_s, bare_s = statistics.median(walls), statistics.median(bares)
@@ -240,13 +234,12 @@ def overheads(count: int = 1000) -> list[tuple[str, str]]:
 
 def profile(arguments: argparse.Namespace) -> None:
     """Print where the client's processor time goes, in this process and with no faults."""
-    faults = _fault_server()
 
     async def batch(made: LLMJudge) -> None:
         await asyncio.gather(*(made(prompt="p", completion=completion(n)) for n in range(arguments.judgements)))
 
     serve = functools.partial(script, latency_s=arguments.latency, every=0)
-    with faults.FaultServer(serve, process=True) as server:
+    with fault_server.FaultServer(serve, process=True) as server:
         made = judge(server.url, arguments.in_flight)
         profiler = cProfile.Profile()
         profiler.runcall(asyncio.run, batch(made))

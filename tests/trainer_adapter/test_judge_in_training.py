@@ -3,62 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import fault_server
 import pytest
+import tiny_grpo
 
 from builtin_rewards.judge import Criterion, LLMJudge, Load, RetryPolicy
 from rewardkit import reward
 from trainer_adapter import RewardAdapter
 
-Scores = list[float | None]
-ROWS = 16
-"""Completions a step."""
 PLAIN = 0.125
 """What the plain link gives; no grade of the judge comes to it."""
-
-third_party_warnings = pytest.mark.filterwarnings(
-    "ignore:.*gradient_checkpointing:FutureWarning",  # trl 1.16 asks models by transformers' older name
-)
-
-
-def _module(name: str, path: Path) -> ModuleType:
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-@pytest.fixture(scope="module")
-def faults(root: Path) -> ModuleType:
-    """The judge tests' fault server."""
-    return _module("judge_fault_server", root / "tests" / "builtin_rewards" / "judge" / "fault_server.py")
-
-
-@pytest.fixture(scope="module")
-def tiny(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The adapter tests' model: a Qwen2 of two layers with random weights."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setenv("TOKENIZERS_PARALLELISM", "false")
-        pytest.importorskip("trl", reason="real training runs need the extra 'train'")
-        yield _grpo(root)._tiny_model(tmp_path_factory.mktemp("tiny"))
-
-
-def _grpo(root: Path) -> Any:
-    return _module("grpo_adapter_tests", root / "tests" / "trainer_adapter" / "test_grpo_adapter.py")
-
 
 ANSWER = re.compile(r"<completion-(\w+)>\n(.*)\n</completion-\1>", re.DOTALL)
 
@@ -70,10 +31,9 @@ def grade(shown: str) -> int:
 
 def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
     """What the judge's server does, in a process of its own."""
-    faults = _module("judge_fault_server", Path(__file__).parents[1] / "builtin_rewards/judge/fault_server.py")
     found = ANSWER.search(body["messages"][-1]["content"])
     assert found is not None
-    return faults.ok(json.dumps({"correct": {"reason": "by its characters", "score": grade(found[2])}}))
+    return fault_server.ok(json.dumps({"correct": {"reason": "by its characters", "score": grade(found[2])}}))
 
 
 @reward
@@ -114,29 +74,29 @@ class Watched:
 
     function: Any
     outage: Outage
-    calls: list[tuple[list[str], Scores]] = field(default_factory=list)
+    calls: list[tuple[list[str], tiny_grpo.Scores]] = field(default_factory=list)
 
     @property
     def __name__(self) -> str:
         name: str = self.function.__name__
         return name
 
-    def __call__(self, /, **call: Any) -> Scores:
+    def __call__(self, /, **call: Any) -> tiny_grpo.Scores:
         self.outage.before(call["trainer_state"].global_step)
-        scores: Scores = self.function(**call)
+        scores: tiny_grpo.Scores = self.function(**call)
         self.calls.append((list(call["completions"]), scores))
         return scores
 
 
-@third_party_warnings
+@tiny_grpo.third_party_warnings
 @pytest.mark.slow
 def test_training_goes_on_while_the_judges_server_is_gone(
-    tiny: Path, root: Path, faults: ModuleType, full: bool, monkeypatch: pytest.MonkeyPatch
+    tiny: Path, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """40 steps with 20 of outage (16 with 4 in short form): no score is invented, and the logs show who scored."""
     steps, first, last = (40, 10, 29) if full else (16, 4, 7)
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(faults.FaultServer(script, process=True))
+        server = stack.enter_context(fault_server.FaultServer(script, process=True))
         judge = LLMJudge(
             "m",
             [Criterion("correct", "Is it right?")],
@@ -147,22 +107,21 @@ def test_training_goes_on_while_the_judges_server_is_gone(
         )
         adapter = stack.enter_context(RewardAdapter([judge.fallback(by_rule)]))
         outage = Outage(server, first, last)
-        grpo = _grpo(root)
-        monkeypatch.setattr(grpo, "Recorder", lambda function: Watched(function, outage))
+        monkeypatch.setattr(tiny_grpo, "Recorder", lambda function: Watched(function, outage))
         rows = [{"prompt": f"{number}+{number}="} for number in range(4 * steps)]
-        run = grpo.train(tiny, adapter, rows, steps=steps)
+        run = tiny_grpo.train(tiny, adapter, rows, steps=steps)
         judged = len(server.seen)
 
     assert run.weights_are_finite()
     calls = run.recorders["judge"].calls
-    assert [ROWS] * steps == [len(scores) for _, scores in calls]
+    assert [tiny_grpo.ROWS] * steps == [len(scores) for _, scores in calls]
     shares = run.logged("reward_metrics/judge/link/judge")
     assert shares == [1 - share for share in run.logged("reward_metrics/judge/link/by_rule")]
     assert steps == len(shares)
 
     for share, (completions, scores) in zip(shares, calls, strict=True):
         by_judge = [score != PLAIN for score in scores]
-        assert share == pytest.approx(sum(by_judge) / ROWS)
+        assert share == pytest.approx(sum(by_judge) / tiny_grpo.ROWS)
         own = [_score(completion) if mine else PLAIN for completion, mine in zip(completions, by_judge, strict=True)]
         assert own == scores
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import fault_server
 import pytest
 
 from builtin_rewards.judge.errors import JudgeError
@@ -23,14 +21,7 @@ CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 @pytest.fixture(scope="session")
 def faults() -> ModuleType:
     """The module ``fault_server``: its actions, such as ``faults.too_many("1")``."""
-    name = "judge_fault_server"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("fault_server.py"))
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
+    return fault_server
 
 
 @pytest.fixture

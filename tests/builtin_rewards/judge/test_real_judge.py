@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from builtin_rewards.judge import Budget, Criterion, JudgeCache, JudgeSetupError, LLMJudge, Load, PairwiseJudge, Price
+from builtin_rewards.judge.likelihood import MINIMUM_MASS
 from builtin_rewards.judge.local import LocalJudgeServer
 from builtin_rewards.matching import exact_match
 from rewardkit import Cause, Rollout, Runtime, Status
@@ -54,12 +55,20 @@ def test_a_real_model_grades(real_judge: LocalJudgeServer, tmp_path: object) -> 
 
 
 def test_a_real_models_likelihoods_weight_its_grades(real_judge: LocalJudgeServer) -> None:
-    """The weighted grade lies on the scale, and says how much of the likelihood is known."""
+    """Where enough of the likelihood is known the grade is weighted and lies on the scale; else it is the sampled one.
+
+    How much is known depends on the reply that was drawn: where a blank was likely and the digit came without one,
+    what would have followed the blank is unknown. About one reply in twenty settles less than half.
+    """
     judge = judge_of(real_judge, likelihoods=True, temperature=1.0)
+    said = [Rollout("What is 2+2?", one, {"answer": "4"}) for one in ("4", "four", "It is 5.", "5")]
     with Runtime([judge], workers=1) as runtime:
-        (outcome,) = runtime.score(ROWS[:1])["judge"]
-    assert 1 <= outcome.metrics["grade/correct"] <= 5
-    assert 0.9 < outcome.metrics["mass/correct"] <= 1 + 1e-6
+        outcomes = runtime.score(said)["judge"]
+    known = [(one.metrics["mass/correct"], one.metrics["grade/correct"]) for one in outcomes]
+    assert all(0 < mass <= 1 + 1e-6 and 1 <= grade <= 5 for mass, grade in known), known
+    assert [grade for mass, grade in known if mass < MINIMUM_MASS and grade % 1] == []
+    assert [grade for mass, grade in known if mass >= MINIMUM_MASS and grade % 1], known
+    assert [(grade - 1) / 4 for _, grade in known] == pytest.approx([one.score for one in outcomes])
 
 
 def test_a_real_model_compares(real_judge: LocalJudgeServer) -> None:
