@@ -8,13 +8,25 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).parents[1]
 
 
-def pytest_configure() -> None:
-    """Let Ctrl-C end what tests start, also where they run in a shell's background, which ignores it."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the same examples each time and under any load, and let Ctrl-C end what tests start.
+
+    ``--full`` draws new examples. A shell's background ignores Ctrl-C, and what is started there would as well.
+    """
+    unhurried = hypothesis.settings(
+        deadline=None,
+        derandomize=not config.getoption("--full"),
+        print_blob=True,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.register_profile("unhurried", unhurried)
+    hypothesis.settings.load_profile("unhurried")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builtin_rewards import choices, folding, groups, links, listed, manners, overlap
@@ -46,8 +46,8 @@ picks = joined(
 )
 webs = joined("http:", "//", "/", "www.", "a.com", "a", " ", "(", ")", "](", ":", ".", "@", "_", "\u00e9", "<", "\\")
 words = joined(" ", "\n", "a", "b", "c", "B", "a b c d", "a, b", ".", "\u3000", "\u00e9")
-unhurried = settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-often = settings(unhurried, max_examples=200)
+few = settings(max_examples=80)
+often = settings(max_examples=200)
 
 
 def plainly_folded(text: str) -> str:
@@ -183,7 +183,7 @@ def scored(made: Any, completion: str, references: list[str]) -> float:
 filled = (texts | words).filter(lambda text: bool(text.strip()))
 
 
-@unhurried
+@few
 @given(
     filled,
     st.lists(filled, min_size=1, max_size=3),
@@ -199,7 +199,7 @@ def test_bleu_is_sacrebleus(text: str, references: list[str], tokenize: str, low
         assert expected == scored(made, completion, references)
 
 
-@unhurried
+@few
 @given(filled, st.lists(filled, min_size=1, max_size=3), st.integers(1, 7), st.integers(1, 3), st.booleans())
 def test_chrf_is_sacrebleus(text: str, references: list[str], order: int, beta: int, lowercase: bool) -> None:
     """So does chrF, with and without words."""

@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Op
 import numpy as np
 import pytest
 import typing_extensions
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, Json, RootModel
@@ -790,7 +790,6 @@ def test_importing_and_building_simple_coercers_loads_neither_pydantic_nor_numpy
     assert (done.returncode, done.stderr) == (0, "")
 
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Hypothesis measures the machine as well as the code; on a busy one its limits of time say nothing."""
 
 NESTED_JSON = st.recursive(
@@ -808,14 +807,12 @@ NESTED_LITERAL = st.recursive(
 )
 
 
-@unhurried
 @given(st.text())
 def test_text_given_to_str_is_the_very_object(text: str) -> None:
     """No text is changed or copied on its way to a str."""
     assert build_coercer(str)(text) is text
 
 
-@unhurried
 @given(st.integers())
 def test_ints_come_back_from_their_text(number: int) -> None:
     """repr and JSON of an int are read as that int."""
@@ -823,7 +820,6 @@ def test_ints_come_back_from_their_text(number: int) -> None:
     assert same(number, build_coercer(int)(f"{number}.0"))
 
 
-@unhurried
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_come_back_from_their_text(number: float) -> None:
     """repr and JSON of a finite float are read as that float, to the last bit."""
@@ -831,7 +827,6 @@ def test_floats_come_back_from_their_text(number: float) -> None:
     assert same(number, build_coercer(float)(json.dumps(number)))
 
 
-@unhurried
 @given(st.booleans())
 def test_bools_come_back_from_their_text(flag: bool) -> None:
     """repr and JSON of a bool are read as that bool."""
@@ -839,7 +834,6 @@ def test_bools_come_back_from_their_text(flag: bool) -> None:
     assert flag is build_coercer(bool)(json.dumps(flag))
 
 
-@unhurried
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9), st.fractions())
 def test_exact_numbers_come_back_from_their_text(number: Decimal, fraction: Fraction) -> None:
     """A Decimal and a Fraction come back from str."""
@@ -848,7 +842,6 @@ def test_exact_numbers_come_back_from_their_text(number: Decimal, fraction: Frac
     assert same(fraction, build_coercer(Fraction)(str(fraction)))
 
 
-@unhurried
 @given(st.lists(NESTED_JSON), st.dictionaries(st.text(), NESTED_JSON))
 def test_nested_json_comes_back(items: list[Any], mapping: dict[str, Any]) -> None:
     """Lists and dicts come back from json.dumps, whatever they hold."""
@@ -856,7 +849,6 @@ def test_nested_json_comes_back(items: list[Any], mapping: dict[str, Any]) -> No
     assert same(mapping, build_coercer(dict)(json.dumps(mapping, ensure_ascii=False)))
 
 
-@unhurried
 @given(st.lists(NESTED_LITERAL), st.tuples(NESTED_LITERAL, NESTED_LITERAL), st.dictionaries(HASHABLE, NESTED_LITERAL))
 def test_nested_literals_come_back(items: list[Any], pair: tuple[Any, Any], mapping: dict[Any, Any]) -> None:
     """Lists, tuples and dicts come back from repr, whatever they hold."""
@@ -865,7 +857,6 @@ def test_nested_literals_come_back(items: list[Any], pair: tuple[Any, Any], mapp
     assert same(mapping, build_coercer(dict)(repr(mapping)))
 
 
-@unhurried
 @given(
     st.dictionaries(st.text(), st.lists(st.integers())),
     st.sets(st.integers()),
@@ -922,7 +913,6 @@ TEXTS = st.one_of(
 )
 
 
-@unhurried
 @given(TEXTS)
 def test_any_text_gives_the_type_or_our_error(text: str) -> None:
     """No text makes a coercer raise anything but ColumnValueError, or give another type."""
@@ -934,7 +924,6 @@ def test_any_text_gives_the_type_or_our_error(text: str) -> None:
         assert isinstance(value, kinds), (coercer, value)
 
 
-@unhurried
 @given(st.one_of(NESTED_LITERAL, st.floats(), st.datetimes(), st.builds(object), st.integers().map(np.array)))
 def test_any_real_value_gives_the_type_or_our_error(value: object) -> None:
     """No real value makes a coercer raise anything but ColumnValueError, or give another type."""

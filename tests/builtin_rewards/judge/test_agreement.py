@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.agreement import Agreement, Reduction, agreement, krippendorff_alpha, reduce_scores
 
-unhurried = settings(deadline=None)
 GRADES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 JURY = st.lists(st.none() | GRADES | st.floats(0, 1), max_size=9)
 
@@ -64,14 +63,12 @@ def test_an_unknown_reduction_is_named() -> None:
         reduce_scores([1.0], "max")
 
 
-@unhurried
 @given(JURY.flatmap(lambda jury: st.tuples(st.just(jury), st.permutations(jury))), st.sampled_from(Reduction))
 def test_the_order_of_jurors_makes_no_difference(juries: tuple[list[float], list[float]], how: Reduction) -> None:
     """Every reduction is a function of the set of votes."""
     assert reduce_scores(juries[0], how) == reduce_scores(juries[1], how)
 
 
-@unhurried
 @given(JURY, st.sampled_from(Reduction), st.none() | st.floats(0, 1))
 def test_a_reduced_score_lies_among_the_scores(jury: list[float | None], how: Reduction, threshold: float) -> None:
     """No reduction leaves [0, 1], nor the range of the votes where it is over grades."""
@@ -124,7 +121,6 @@ def test_alpha_is_none_where_it_is_not_defined(scores: list[list[float | None]])
     assert krippendorff_alpha(scores) is None
 
 
-@unhurried
 @given(st.lists(st.lists(st.none() | GRADES, min_size=2, max_size=4), max_size=8))
 def test_alpha_equals_the_sums_over_pairs(scores: list[list[float | None]]) -> None:
     """The short way through sums of squares gives what the definition over all pairs does."""

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.endpoint.breaker import BreakerState, CircuitBreaker
@@ -224,7 +224,6 @@ def test_only_the_first_word_on_a_try_counts(breaker: CircuitBreaker) -> None:
     assert BreakerState.CLOSED == breaker.state
 
 
-@settings(deadline=None)
 @given(
     moves=st.lists(
         st.sampled_from(["check", "wait", "succeeded", "failed", "rejected", "abandoned"]), min_size=20, max_size=200

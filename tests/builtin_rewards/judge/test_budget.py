@@ -261,7 +261,7 @@ _ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(1, 600), _ACTIONS)
 def test_spending_stays_below_the_cap_plus_one_request(cap: int, actions: list[Any]) -> None:
     """Whatever is let through, settled and released in whatever order; and none is refused below the cap."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.calibration import (
@@ -20,7 +20,6 @@ from builtin_rewards.judge.calibration import (
     spearman,
 )
 
-unhurried = settings(deadline=None)
 CHANCES = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]) | st.floats(0, 1)
 JUDGED = st.lists(st.tuples(CHANCES, st.booleans()), min_size=1, max_size=30)
 Measure = Callable[[Sequence[Any], Sequence[Any]], float | None]
@@ -71,7 +70,6 @@ def test_auc_by_hand(scores: list[float], labels: list[bool], area: float) -> No
     assert pytest.approx(area) == auc(scores, labels)
 
 
-@unhurried
 @given(JUDGED)
 def test_auc_counts_pairs(judged: list[tuple[float, bool]]) -> None:
     """The way through ranks gives what counting all pairs gives; one class gives nothing."""
@@ -104,7 +102,6 @@ def test_spearman_of_a_constant_is_none(scores: list[float], labels: list[float]
     assert spearman(scores, labels) is None
 
 
-@unhurried
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=20))
 def test_spearman_cares_for_order_only(pairs: list[tuple[int, int]]) -> None:
     """A growing function of the scores changes nothing, a falling one the sign."""
@@ -156,7 +153,6 @@ def test_adaptive_error_by_hand(chances: list[float], labels: list[bool], bins: 
 
 
 @pytest.mark.parametrize("measure", CALIBRATION)
-@unhurried
 @given(judged=JUDGED.flatmap(lambda judged: st.tuples(st.just(judged), st.permutations(judged))))
 def test_order_makes_no_difference(measure: Measure, judged: tuple[Any, Any]) -> None:
     """Also among equal probabilities with different labels; every error is in [0, 1]."""
@@ -166,7 +162,6 @@ def test_order_makes_no_difference(measure: Measure, judged: tuple[Any, Any]) ->
     assert pytest.approx(one, abs=1e-12) == other
 
 
-@unhurried
 @given(JUDGED, st.integers(1, 20))
 def test_errors_are_at_least_the_whole_bias(judged: list[tuple[float, bool]], bins: int) -> None:
     """Bins cannot hide that probabilities are too high or too low on the whole (triangle inequality)."""

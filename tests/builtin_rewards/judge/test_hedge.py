@@ -198,7 +198,7 @@ def test_an_error_of_the_one_that_is_cancelled_is_no_warning() -> None:
 request = st.tuples(st.integers(0, 6), st.sampled_from(["answer", ValueError("no")]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(first=request, second=request, after_s=st.integers(0, 5), deadline_s=st.integers(1, 9))
 def test_it_always_ends_as_the_quickest_success_would(
     first: tuple[int, Any], second: tuple[int, Any], after_s: int, deadline_s: int

@@ -294,7 +294,7 @@ calls = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(most=st.integers(1, 6), calls=calls)
 def test_no_slot_is_lost_and_none_too_many_is_given(most: int, calls: list[tuple[int, int, int | None, str]]) -> None:
     """With callers cancelled at any moment, never more start than may, all end, and all slots are there again."""
@@ -422,7 +422,7 @@ def test_no_rate_means_no_waiting() -> None:
     virtual(run())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     requests=st.one_of(st.none(), st.floats(1, 600)),
     tokens=st.one_of(st.none(), st.floats(60, 6000)),

@@ -204,7 +204,7 @@ def test_an_error_that_nobody_hears_is_no_warning() -> None:
     quietly(run())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     moves=st.lists(
         st.one_of(

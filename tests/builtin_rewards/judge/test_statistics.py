@@ -9,12 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.statistics import Interval, cluster_bootstrap, mcnemar, mean_ranks, wilson
 
-unhurried = settings(deadline=None)
 FINITE = st.floats(-1e6, 1e6)
 
 
@@ -48,7 +47,6 @@ def test_wilson_wants_counts(successes: float, trials: int) -> None:
         wilson(successes, trials)
 
 
-@unhurried
 @given(st.data(), st.integers(1, 10**7), st.floats(0, 10))
 def test_wilson_holds_its_rate_inside_zero_and_one(data: st.DataObject, trials: int, z: float) -> None:
     """For any counts the interval contains the rate and stays in [0, 1]."""
@@ -57,7 +55,6 @@ def test_wilson_holds_its_rate_inside_zero_and_one(data: st.DataObject, trials: 
     assert 0.0 <= low <= rate <= high <= 1.0
 
 
-@unhurried
 @given(st.data(), st.integers(1, 1000))
 def test_wilson_is_symmetric(data: st.DataObject, trials: int) -> None:
     """Failures have the mirrored interval of successes."""
@@ -149,7 +146,6 @@ def test_mcnemar_is_the_binomial_tail(first_only: int, second_only: int, p: floa
     assert mcnemar(second_only, first_only) == mcnemar(first_only, second_only)
 
 
-@unhurried
 @given(st.integers(0, 120), st.integers(0, 120))
 def test_mcnemar_equals_the_sum_in_fractions(first_only: int, second_only: int) -> None:
     """The quick sum equals the exact one."""
@@ -199,7 +195,6 @@ def test_values_within_the_tolerance_are_equal() -> None:
     assert [1.5, 1.5, 3.0] == mean_ranks([0.0, 0.1, 0.3], tolerance=0.1)
 
 
-@unhurried
 @given(st.lists(FINITE, max_size=20))
 def test_ranks_add_up(values: list[float]) -> None:
     """With or without ties the ranks of n values add up to n (n + 1) / 2."""

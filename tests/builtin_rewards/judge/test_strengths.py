@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores, win_rates
 from builtin_rewards.judge.tournament import Match, round_robin, swiss
 
-unhurried = settings(deadline=None, max_examples=30)
+few = settings(max_examples=30)
 CLOSE = 1e-6
 PRIORS = st.sampled_from([0.1, 0.5, 1.0, 3.0])
 
@@ -69,7 +69,7 @@ def newton(n: int, matches: Sequence[Match], prior: float) -> list[float]:
     return (logs - logs.mean()).tolist()
 
 
-@unhurried
+@few
 @given(tournaments(), PRIORS)
 def test_strengths_maximise_the_posterior(tournament: tuple[int, list[Match]], prior: float) -> None:
     """Another method on the same function, over the completions with a result, ends at the same point."""
@@ -131,7 +131,7 @@ def test_the_prior_keeps_strengths_finite(matches: list[Match]) -> None:
     assert pytest.approx(0.5) == sum(rates) / 4
 
 
-@unhurried
+@few
 @given(tournaments())
 def test_one_without_a_result_has_no_rating(tournament: tuple[int, list[Match]]) -> None:
     """Neither zero nor one half, in any rating; failed matches change nothing for the rest."""
@@ -145,7 +145,7 @@ def test_one_without_a_result_has_no_rating(tournament: tuple[int, list[Match]])
     assert win_rates(n, matches) == win_rates(n, results)
 
 
-@unhurried
+@few
 @given(tournaments().flatmap(lambda drawn: st.tuples(st.just(drawn), st.permutations(range(drawn[0])))))
 def test_names_make_no_difference(drawn: tuple[tuple[int, list[Match]], list[int]]) -> None:
     """Completions in another order, and matches told from the other side, have the same strengths."""
@@ -155,7 +155,7 @@ def test_names_make_no_difference(drawn: tuple[tuple[int, list[Match]], list[int
     assert close(strengths) == [others[new[index]] for index in range(n)]
 
 
-@unhurried
+@few
 @given(
     st.integers(2, 7).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=21)))
 )
@@ -173,7 +173,7 @@ def test_a_round_robin_is_ordered_by_wins(drawn: tuple[int, list[float]]) -> Non
     assert close(known(rank_scores(rates))) == rank_scores(strengths)
 
 
-@unhurried
+@few
 @given(tournaments(least=3), st.data())
 def test_a_win_more_never_lowers_a_strength(tournament: tuple[int, list[Match]], data: st.DataObject) -> None:
     """A win more, and a loss turned into a win, raise the winner's strength and expected win rate, or leave them."""

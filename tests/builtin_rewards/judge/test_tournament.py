@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from builtin_rewards.judge.tournament import Match, Pair, Plan, play, round_robin, swiss
 
-unhurried = settings(deadline=None, max_examples=60)
+few = settings(max_examples=60)
 PLANS = pytest.mark.parametrize("plan", [round_robin, swiss])
 RESULTS = st.sampled_from([0.0, 0.5, 1.0, 0.8])
 
@@ -59,7 +59,7 @@ def test_a_round_robin_is_one_round_of_all_pairs(n: int) -> None:
     assert [] == round_robin(n, [Match(0, 1, None)])
 
 
-@unhurried
+@few
 @given(st.data(), st.integers(2, 40))
 def test_swiss_plays_few_matches_evenly(data: st.DataObject, n: int) -> None:
     """Whatever the results: n/2 log2 n matches, everyone as many give or take one, all connected, nobody met twice."""
@@ -109,7 +109,7 @@ def test_swiss_lets_the_strong_meet(n: int) -> None:
     assert 1 == losses[max(last.first, last.second)]
 
 
-@unhurried
+@few
 @given(st.data(), st.integers(2, 24))
 def test_failed_matches_do_not_connect(data: st.DataObject, n: int) -> None:
     """A failed match is planned once and not taken for a tie: those it left apart are still brought together."""
