@@ -75,6 +75,7 @@ class Sandbox:
         self._places: queue.SimpleQueue[None] = queue.SimpleQueue()  # one item for each idle zygote
         self._zygotes: weakref.WeakSet[ZygoteProcess] = weakref.WeakSet()
         self._lock = threading.Lock()  # protects starting, closing and the choice of the level
+        self._set_lock = threading.Lock()  # protects the set of zygotes: threads start some while others look
         self._started = self._closed = False
         self._owner = os.getpid()
         atexit.register(self.close)
@@ -218,8 +219,7 @@ class Sandbox:
             return
         with self._lock:
             self._closed = True
-            zygotes = list(self._zygotes)
-        for zygote in zygotes:
+        for zygote in self._known():
             zygote.close()
         atexit.unregister(self.close)
 
@@ -232,7 +232,11 @@ class Sandbox:
     @property
     def processes(self) -> list[int]:
         """Process ids of the zygotes that are alive now."""
-        return [zygote.process for zygote in self._zygotes if zygote.process]
+        return [zygote.process for zygote in self._known() if zygote.process]
+
+    def _known(self) -> list[ZygoteProcess]:
+        with self._set_lock:
+            return list(self._zygotes)
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -308,7 +312,11 @@ class Sandbox:
 
     def _start_zygote(self, level: Level, scratch_bytes: int = 0) -> ZygoteProcess:
         zygote = ZygoteProcess(PROFILES[self._profile], level, max(scratch_bytes, self.limits.file_bytes))
-        self._zygotes.add(zygote)
+        with self._set_lock:
+            self._zygotes.add(zygote)
+        if self._closed:  # while it started
+            zygote.close()
+            self._check_usable()
         return zygote
 
     @contextlib.contextmanager

@@ -42,7 +42,7 @@ def test_the_standard_library_can_be_imported(module: str) -> None:
 def test_event_loops_work() -> None:
     source = "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 7\nprint(asyncio.run(f()))"
     with Sandbox(workers=1) as sandbox:
-        result = sandbox.run(source, limits=Limits(timeout_s=5.0))
+        result = sandbox.run(source, limits=Limits(timeout_s=60.0))
     assert result.stdout == "7\n", result.stderr
 
 

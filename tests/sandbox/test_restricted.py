@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import CallValue, Sandbox, guards
+from sandbox import CallValue, Limits, Sandbox, guards
 from sandbox.errors import RestrictedSourceError, SandboxUnavailableError
 from sandbox.restricted import MAX_TEXT_CHARS, check_source
 
@@ -23,7 +23,7 @@ ADDED = marshal.dumps(compile("def _leave(value):\n    return {'value': value}\n
 def sandbox() -> Iterator[Sandbox]:
     """One jail for all tests of this module."""
     try:
-        with Sandbox(workers=1) as sandbox:
+        with Sandbox(workers=1, limits=Limits(timeout_s=60.0)) as sandbox:
             yield sandbox
     except SandboxUnavailableError as reason:
         pytest.skip(f"no jail here: {reason}")

@@ -20,8 +20,9 @@ from typing import Any
 
 import psutil
 import pytest
+from patience import alive, in_time, wait_for
 
-from sandbox import CallValue, ExecutionStatus, Limits, Sandbox
+from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 from sandbox.process import remove_stale_folders
@@ -29,7 +30,7 @@ from sandbox.process import remove_stale_folders
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
 
 OK, NONZERO, TIMEOUT, MEMORY, OUTPUT_LIMIT, KILLED, FORBIDDEN, INFRASTRUCTURE = ExecutionStatus
-LIMITS = Limits(timeout_s=5, memory_bytes=256 << 20)
+LIMITS = Limits(timeout_s=60, memory_bytes=256 << 20)
 
 
 @pytest.fixture(scope="module", params=["standard", "strict"])
@@ -44,15 +45,6 @@ def own(sandbox: Sandbox) -> Iterator[Sandbox]:
     """A sandbox of the test's own, with one zygote, to be broken."""
     with Sandbox(level=str(sandbox.level), workers=1, limits=LIMITS) as own:
         yield own
-
-
-def wait_for(condition: Any) -> bool:
-    """Wait until a condition holds, at most half a minute."""
-    for _ in range(1500):
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 # How evaluations end.
@@ -100,15 +92,22 @@ def test_a_programs_end_is_told(sandbox: Sandbox, name: str) -> None:
 
 def test_a_timeout_is_told(sandbox: Sandbox) -> None:
     """What is not done in its time is a timeout, by the clock, and says so."""
-    result = sandbox.run("print('begun', flush=True)\nwhile True: pass", limits=Limits(timeout_s=0.3))
-    assert (TIMEOUT, "begun\n", "not done within 0.3 s") == (result.status, result.stdout, result.error)
+    result, told = in_time(
+        lambda time_s: (
+            sandbox.run("print('begun', flush=True)\nwhile True: pass", limits=Limits(timeout_s=time_s)),
+            f"not done within {time_s:g} s",
+        ),
+        lambda ended: ended[0].stdout,
+        0.3,
+    )
+    assert (TIMEOUT, "begun\n", told) == (result.status, result.stdout, result.error)
     assert None is result.exit_code
 
 
 @pytest.mark.parametrize("ignored", ["", "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"])
 def test_processor_time_is_limited(sandbox: Sandbox, ignored: str) -> None:
     """What uses up its processor time is a timeout, also where it ignores the first signal."""
-    result = sandbox.run(f"{ignored}while True: pass", limits=Limits(timeout_s=60, cpu_s=1))
+    result = sandbox.run(f"{ignored}while True: pass", limits=Limits(timeout_s=600, cpu_s=1))
     assert (TIMEOUT, "its processor time is used up") == (result.status, result.error)
     assert result.cpu_s > 0.1  # the kernel counts it in ticks, and a busy machine has others
 
@@ -151,7 +150,7 @@ def test_raw_output_that_is_no_text(sandbox: Sandbox) -> None:
 
 def test_output_up_to_the_limit(sandbox: Sandbox) -> None:
     """Output of just the limit is whole; one byte more is the limit's, cut, with truncation told."""
-    limits = Limits(output_bytes=1000)
+    limits = Limits(timeout_s=60, output_bytes=1000)
     whole = sandbox.run("print('x' * 999)", limits=limits)
     assert (OK, 1000, False) == (whole.status, len(whole.stdout), whole.truncated)
     for stream in ("stdout", "stderr"):
@@ -279,7 +278,11 @@ def test_a_call_that_fails_says_why(sandbox: Sandbox, name: str) -> None:
 def test_a_call_that_never_ends(sandbox: Sandbox) -> None:
     """The calls before it keep their values; it and those after it have a reason."""
     source = "def f(x):\n    while x == 2: pass\n    return x"
-    result = sandbox.call(source, "f", [(n,) for n in range(5)], limits=Limits(timeout_s=0.5))
+    result = in_time(
+        lambda time_s: sandbox.call(source, "f", [(n,) for n in range(5)], limits=Limits(timeout_s=time_s)),
+        lambda result: [value.ok for value in result.value or []][1],
+        0.5,
+    )
     assert TIMEOUT == result.status
     assert [True, True, False, False, False] == [value.ok for value in result.value or []]
 
@@ -287,14 +290,16 @@ def test_a_call_that_never_ends(sandbox: Sandbox) -> None:
 def test_values_of_all_calls_are_bounded(sandbox: Sandbox) -> None:
     """A value that is too large is none, and the small ones are."""
     source = "def f(x): return 'x' * x"
-    values = sandbox.call(source, "f", [(10,), (5_000,), (20,)], limits=Limits(output_bytes=1000)).value or []
+    values = (
+        sandbox.call(source, "f", [(10,), (5_000,), (20,)], limits=Limits(timeout_s=60, output_bytes=1000)).value or []
+    )
     assert [True, False, True] == [value.ok for value in values]
     assert "larger" in values[1].error
 
 
 def test_a_hundred_thousand_calls_and_no_more(sandbox: Sandbox) -> None:
     """As many calls as may be are made, in order; one more is refused before anything runs."""
-    limits = Limits(timeout_s=60, output_bytes=16 << 20)
+    limits = Limits(timeout_s=600, output_bytes=16 << 20)
     values = sandbox.call("def f(x): return -x", "f", ([n] for n in range(MAX_CALLS)), limits=limits).value or []
     assert [-n for n in range(MAX_CALLS)] == [value.value for value in values]
     with pytest.raises(ValueError, match="100,001 calls in one evaluation; at most 100,000"):
@@ -385,14 +390,14 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
 
 EXTREME_LIMITS = {
     "hardly-any-memory": Limits(memory_bytes=1),
-    "all-memory": Limits(memory_bytes=1 << 50),
+    "all-memory": Limits(timeout_s=60, memory_bytes=1 << 50),
     "hardly-any-time": Limits(timeout_s=1e-6),
     "all-time": Limits(timeout_s=1_000_000, cpu_s=1_000_000),
     "hardly-any-processor-time": Limits(cpu_s=1e-9),
     "one-byte-of-output": Limits(output_bytes=1),
     "one-byte-of-files": Limits(file_bytes=1),
     "one-descriptor": Limits(open_files=1),
-    "all-descriptors": Limits(open_files=1 << 50),
+    "all-descriptors": Limits(timeout_s=60, open_files=1 << 50),
 }
 
 
@@ -410,7 +415,7 @@ def test_extreme_limits_do_no_harm(own: Sandbox, name: str) -> None:
 
 def test_too_little_memory_says_so(sandbox: Sandbox) -> None:
     """Input that does not fit into the memory is a matter of memory."""
-    result = sandbox.run("pass", stdin="x" * (100 << 20), limits=Limits(memory_bytes=32 << 20))
+    result = sandbox.run("pass", stdin="x" * (100 << 20), limits=Limits(timeout_s=60, memory_bytes=32 << 20))
     assert MEMORY == result.status, result
 
 
@@ -456,19 +461,19 @@ started = 0
 try:
     while True:
         if os.fork() == 0:
-            time.sleep(60)
+            time.sleep(600)
         started += 1
 except OSError:
     pass
 print(started)
 """
-    limits = Limits(timeout_s=5, processes=4)
+    limits = Limits(timeout_s=60, processes=4)
     with Sandbox(level="strict", workers=1, limits=limits) as sandbox:
         zygotes = sandbox.processes
         assert (OK, "3\n") == (sandbox.run(source).status, sandbox.run(source).stdout)
         looping = "import os\nfor _ in range(2): os.fork()\nwhile True: pass"
         assert TIMEOUT == sandbox.run(looping, limits=Limits(timeout_s=0.5, processes=8)).status
-        assert FORBIDDEN == sandbox.run("import os; os.fork()", limits=Limits()).status
+        assert FORBIDDEN == sandbox.run("import os; os.fork()", limits=LIMITS).status
         assert zygotes == sandbox.processes
         (zygote,) = zygotes
         assert wait_for(lambda: len(psutil.Process(zygote).children(recursive=True)) <= 2)
@@ -509,7 +514,7 @@ def test_closing_ends_evaluations_under_way(own: Sandbox) -> None:
 
     def use() -> None:
         try:
-            own.run("import time; time.sleep(60)", limits=Limits(timeout_s=60))
+            own.run("import time; time.sleep(600)", limits=Limits(timeout_s=600))
         except BaseException as error:
             seen.append(error)
 
@@ -523,6 +528,30 @@ def test_closing_ends_evaluations_under_way(own: Sandbox) -> None:
     thread.join()
     assert [PoolClosedError] == [type(error) for error in seen], seen
     assert not psutil.pid_exists(zygote)
+
+
+def test_closing_ends_a_zygote_that_is_being_started() -> None:
+    """A thread whose zygote only starts while another closes gets the named error, and the zygote ends as well."""
+    me = psutil.Process()
+    others = set(me.children())
+    sandbox = Sandbox(workers=2, limits=LIMITS).start()
+    seen: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            sandbox.run("import time; time.sleep(600)")
+        except BaseException as error:
+            seen.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert wait_for(lambda: len(set(me.children()) - others) == 2)
+    sandbox.close()
+    for thread in threads:
+        thread.join()
+    assert [PoolClosedError] * 2 == [type(error) for error in seen], seen
+    assert set() == set(me.children()) - others
 
 
 def test_a_fork_cannot_use_it_nor_harm_it(own: Sandbox) -> None:
@@ -553,7 +582,7 @@ def test_a_zygote_killed_between_evaluations_is_replaced(own: Sandbox) -> None:
         (zygote,) = own.processes
         below = psutil.Process(zygote).children(recursive=True)
         os.kill(zygote, signal.SIGKILL)
-        assert [] == psutil.wait_procs(below, timeout=30)[1]
+        assert [] == alive(below)
         result = own.run("print(6 * 7)")
         assert (OK, "42\n") == (result.status, result.stdout)
         assert [zygote] != own.processes
@@ -578,14 +607,14 @@ def test_evaluations_limited_in_turn_otherwise(own: Sandbox) -> None:
     """A child that waits with other limits than the next evaluation has is not used for it."""
     source = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     for number, files in enumerate([20, 20, 30, 20, 30, 30, 20]):
-        result = own.run(source, limits=Limits(open_files=files, timeout_s=5 + number))
+        result = own.run(source, limits=Limits(open_files=files, timeout_s=60 + number))
         assert (OK, f"{files}\n") == (result.status, result.stdout)
 
 
 def test_an_evaluation_may_have_larger_files_than_the_sandbox(own: Sandbox) -> None:
     """An evaluation's own limit of files counts, also where the kernel bounds the scratch directory."""
     source = "for n in (1, 2): open(str(n), 'wb').write(bytes(12 << 20))\nprint('written')"
-    larger = Limits(file_bytes=32 << 20)
+    larger = Limits(timeout_s=60, file_bytes=32 << 20)
     for _ in range(2):
         result = own.run(source, limits=larger)
         assert (OK, "written\n") == (result.status, result.stdout), result
@@ -634,7 +663,7 @@ threading.stack_size(1 << 15)
 started = 0
 try:
     for started in range(1000):
-        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 except RuntimeError:
     time.sleep(0.3)
     print(started < 1000)
@@ -643,7 +672,7 @@ except RuntimeError:
         (zygote,) = own.processes
         (first,) = psutil.Process(zygote).children()
         resource.prlimit(first.pid, resource.RLIMIT_NPROC, (60, 60))
-        own.run("pass", limits=Limits(timeout_s=4))  # its child has the limit already
+        own.run("pass", limits=Limits(timeout_s=59))  # its child has the limit already
         results = [own.run(source, limits=LIMITS), own.run("import os; print(os.listdir())")]
         assert [(OK, "True\n"), (OK, "[]\n")] == [(one.status, one.stdout) for one in results], results
 
@@ -671,13 +700,16 @@ def test_folders_of_dead_clients_are_removed_however_deep(tmp_path: Path, monkey
 @pytest.mark.parametrize("place", ["outer", "innermost"])
 def test_a_zygote_killed_under_an_evaluation(own: Sandbox, place: str) -> None:
     """The evaluation is begun again in another zygote, and its result is right."""
+    where = "import os; print(os.fstat(1).st_ino)"  # each zygote has files of its own
+    first = int(own.run(where).stdout)
+    source = f"import os, time\nif os.fstat(1).st_ino == {first}: time.sleep(600)\nprint(6 * 7)"
     (zygote,) = own.processes
     victim = psutil.Process(zygote)
-    idle = len(victim.children(recursive=True))
+    idle = 2 if own.level == "strict" else 1  # the child that waits, and process 1 of the jail
+    assert wait_for(lambda: len(psutil.Process(zygote).children(recursive=True)) == idle)
     if place == "innermost" and own.level == "strict":
         (victim,) = victim.children()  # process 1 of the jail
     results: list[Any] = []
-    source = "import time; time.sleep(1); print(6 * 7)"
     thread = threading.Thread(target=lambda: results.append(own.run(source)))
     thread.start()
     assert wait_for(lambda: len(psutil.Process(zygote).children(recursive=True)) > idle)
@@ -701,8 +733,8 @@ def test_a_zygote_killed_every_time(own: Sandbox) -> None:
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        result = own.run("import time; time.sleep(2)")
-        called = own.call("import time; time.sleep(2)", "f", [(1,)])
+        result = own.run("import time; time.sleep(600)")
+        called = own.call("import time; time.sleep(600)", "f", [(1,)])
     finally:
         done.set()
         thread.join()
@@ -715,25 +747,30 @@ def test_a_zygote_killed_every_time(own: Sandbox) -> None:
 
 def test_a_stopped_zygote_is_replaced(own: Sandbox) -> None:
     """A zygote that answers no more is ended when its time is up, and the evaluation is begun again."""
-    (zygote,) = own.processes
-    os.kill(zygote, signal.SIGSTOP)
-    inner = psutil.Process(zygote).children()
-    if own.level == "strict":
-        os.kill(inner[0].pid, signal.SIGSTOP)
-    result = own.run("print(6 * 7)", limits=Limits(timeout_s=1))
+
+    def run_on_a_stopped_one(time_s: float) -> ExecutionResult:
+        own.run("pass")
+        (zygote,) = own.processes
+        os.kill(zygote, signal.SIGSTOP)
+        inner = psutil.Process(zygote).children()
+        if own.level == "strict":
+            os.kill(inner[0].pid, signal.SIGSTOP)
+        result = own.run("print(6 * 7)", limits=Limits(timeout_s=time_s))
+        assert not psutil.pid_exists(zygote)
+        return result
+
+    result = in_time(run_on_a_stopped_one, lambda result: result.status is not TIMEOUT, 1.0)
     assert (OK, "42\n") == (result.status, result.stdout)
-    assert not psutil.pid_exists(zygote)
 
 
 CLIENT = """
 import os, sys, threading, time
 from sandbox import Limits, Sandbox
 sandbox = Sandbox(level=sys.argv[1], workers=2, limits=Limits(timeout_s=600))
-sandbox.run_many(["pass", "pass"])
 source = "import time\\nwhile True: time.sleep(1)"
 for _ in range(2):
     threading.Thread(target=sandbox.run, args=(source,), daemon=True).start()
-time.sleep(0.5)
+while len(sandbox.processes) < 2: time.sleep(0.01)
 print("ready", *sandbox.processes, flush=True)
 time.sleep(600)
 """
@@ -750,13 +787,15 @@ def test_a_killed_client_leaves_nothing_running(root: Path, level: str, end: sig
         assert client.stdout is not None
         word, *zygotes = client.stdout.readline().split()
         assert "ready" == word
-        below = [*psutil.Process(client.pid).children(recursive=True)]
         assert 2 == len(zygotes)
-        assert len(below) >= 4
+        # each has an evaluation, the next one's child beside it, and at strict process 1 of the jail
+        within = {"standard": 3, "strict": 4}[level]
+        assert wait_for(lambda: len(psutil.Process(client.pid).children(recursive=True)) == 2 * within)
+        below = psutil.Process(client.pid).children(recursive=True)
         folders = _folders(client.pid)
         assert 2 == len(folders)
         client.send_signal(end)
-    assert wait_for(lambda: not any(process.is_running() for process in below)), below
+    assert [] == alive(below)
     with Sandbox(level=level, workers=1):
         assert [] == _folders(client.pid)
 
@@ -770,12 +809,15 @@ def test_nothing_is_left_of_a_sandbox() -> None:
     Sandbox(workers=1).start().close()
     gc.collect()
     me = psutil.Process()
-    before = (me.num_fds(), set(me.children(recursive=True)), len(_folders(me.pid)))
+    before = (me.num_fds(), set(me.children()), len(_folders(me.pid)))
+    below: list[psutil.Process] = []
     for _ in range(3):
         with Sandbox(workers=2) as sandbox:
             sandbox.run_many(["pass"] * 4)
             sandbox.run("import ctypes; ctypes.string_at(0)")
-    assert before == (me.num_fds(), set(me.children(recursive=True)), len(_folders(me.pid)))
+            below += [inner for one in sandbox.processes for inner in psutil.Process(one).children(recursive=True)]
+    assert before == (me.num_fds(), set(me.children()), len(_folders(me.pid)))
+    assert [] == alive(below)
 
 
 def test_no_descriptor_of_the_client_is_passed_on(own: Sandbox) -> None:
@@ -813,7 +855,9 @@ def test_random_numbers_differ_between_evaluations(sandbox: Sandbox) -> None:
 
 def test_the_numpy_profile(sandbox: Sandbox) -> None:
     """numpy can be used in its profile, and its values come back as plain ones."""
-    with Sandbox("numpy", level=str(sandbox.level), workers=1, limits=Limits(memory_bytes=2 << 30)) as other:
+    with Sandbox(
+        "numpy", level=str(sandbox.level), workers=1, limits=Limits(timeout_s=60, memory_bytes=2 << 30)
+    ) as other:
         source = "import numpy as np\ndef f(n): return np.arange(n).reshape(2, -1) * 0.5"
         assert [CallValue(ok=True, value=[[0.0, 0.5], [1.0, 1.5]])] == other.call(source, "f", [(4,)]).value
         assert (
