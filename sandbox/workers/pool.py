@@ -570,7 +570,7 @@ class WorkerPool:
                 self._deliver_results(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
         if not slot.retiring:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
-            self._blame(slot, unfinished, code, words, cut_off=ours)
+            self._blame(slot, unfinished, code, words, cut_off=ours and code == -signal.SIGKILL)
         self._send_again(slot)
         self._spawn(slot)
 

@@ -10,16 +10,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from patience import LONG_S, alive
 
 from rewardkit import Cause, InfrastructureError, Outcome, Rollout, Runtime, Score, Status, group_reward, reward
 from rewardkit.jail import shared_sandbox
-from sandbox import ExecutionStatus, Sandbox
+from sandbox import ExecutionStatus, Limits, Sandbox
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
 
@@ -247,20 +247,24 @@ def _all_folders() -> set[str]:
 def test_no_jail_outlives_its_worker() -> None:
     """A worker that is killed at its deadline, with an evaluation under way, takes its zygote along."""
 
-    @reward(timeout_s=1.0)
-    def hangs(completion: str, sandbox: Sandbox) -> Score:
-        if completion == "hang":
-            sandbox.run("while True: pass")
+    @reward(timeout_s=LONG_S)
+    def has(completion: str, sandbox: Sandbox) -> Score:
         return Score(1.0, metrics={"zygote": sandbox.processes[0]})
 
-    with Runtime([hangs], workers=1) as runtime:
-        (first,) = runtime.score([Rollout("p", "c")])["hangs"]
+    @reward(timeout_s=1.0)
+    def hangs(completion: str, sandbox: Sandbox) -> float:
+        if completion == "hang":
+            sandbox.run("while True: pass", limits=Limits(timeout_s=600))
+        return 1.0
+
+    with Runtime([has, hangs], workers=1) as runtime:
+        (first,) = runtime.score([Rollout("p", "c")])["has"]
         zygote = psutil.Process(int(first.metrics["zygote"]))
         inside = [zygote, *zygote.children(recursive=True)]
         (hung,) = runtime.score([Rollout("p", "hang")])["hangs"]
-        _, alive = psutil.wait_procs(inside, timeout=10)
-        (last,) = runtime.score([Rollout("p", "c")])["hangs"]
-    assert (Cause.TIMEOUT, 1.0, []) == (hung.cause, last.score, alive)
+        left = alive(inside)
+        (last,) = runtime.score([Rollout("p", "c")])["has"]
+    assert (Cause.TIMEOUT, 1.0, []) == (hung.cause, last.score, left)
 
 
 def test_closing_a_runtime_leaves_no_process_and_no_directory() -> None:
@@ -271,8 +275,7 @@ def test_closing_a_runtime_leaves_no_process_and_no_directory() -> None:
         inside = [process for worker in workers for process in worker.children(recursive=True)]
         own = {one for one in _all_folders() if int(one.split("-")[-2]) in runtime.processes}
         assert len(workers) <= len(own) <= len(inside)
-    _, alive = psutil.wait_procs(inside, timeout=10)
-    assert ([], set()) == (alive, own & _all_folders())
+    assert ([], set()) == (alive(inside), own & _all_folders())
 
 
 def test_no_jail_outlives_a_caller_that_is_killed() -> None:
@@ -292,7 +295,4 @@ def test_no_jail_outlives_a_caller_that_is_killed() -> None:
         everything = [*psutil.Process(caller.pid).children(recursive=True)]
         assert zygote in everything
         caller.kill()
-    deadline = time.monotonic() + 20
-    while any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in everything):
-        assert time.monotonic() < deadline, everything
-        time.sleep(0.05)
+    assert [] == alive(everything)

@@ -220,8 +220,11 @@ NEED_A_WORKER = ("dies", "slow", "remembers_the_first", "hashes")
         pytest.param(locked, None, Law.PICKLABLE, None, id="lock"),
     ],
 )
-def test_a_broken_law_is_found(one: Any, rows: Any, law: Law, completion: str | None) -> None:
+def test_a_broken_law_is_found(
+    one: Any, rows: Any, law: Law, completion: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The report names law, reward, the smallest completion found, and the remedy."""
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)  # for the reward that goes by hashes
     with pytest.raises(LawBroken) as broken:
         assert_laws(one, rows, max_examples=20, lane="worker" if one.name in NEED_A_WORKER else "inline")
     words = str(broken.value)
@@ -335,7 +338,7 @@ def test_inline_a_debugger_can_stop_in_the_reward() -> None:
         time.sleep(0.005)
         return 0.0
 
-    with pytest.raises(LawBroken, match=r"scored 0\.0, after 0\.0"):
+    with pytest.raises(LawBroken, match=r"scored 0\.0, after \d+(\.\d+)? s"):
         assert_laws(sleeps, laws=["in_time"], lane="inline")
     assert {os.getpid()} == set(here)
 
