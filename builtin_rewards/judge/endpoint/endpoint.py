@@ -21,7 +21,7 @@ from builtin_rewards.judge.endpoint.hedge import HedgeDelay, hedged
 from builtin_rewards.judge.endpoint.limits import AdaptiveLimit, RateLimit, Slot
 from builtin_rewards.judge.endpoint.retry import RetryPolicy, Sign, Tried, with_retries
 from builtin_rewards.judge.endpoint.values import Reply, Request
-from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
+from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.prices import Price
 
 _CHARS_A_TOKEN = 4
@@ -83,6 +83,14 @@ class Spender:
         """Gives what a request needs to be sent; see :meth:`Budget.reserve_within`."""
         return await self.budget.reserve_within(self.judge, most_tokens(request), self.price, timeout_s)
 
+    def refusal(self, request: Request) -> BudgetSpentError | None:
+        """Gives the error of a request that there is no money for now."""
+        try:
+            self.budget.reserve(self.judge, most_tokens(request), self.price).release()
+        except BudgetSpentError as error:
+            return error
+        return None
+
 
 @dataclass(slots=True)
 class _Errand:
@@ -95,6 +103,8 @@ class _Errand:
         sent: Requests that were sent for it so far.
         taken: Tokens that the try under way took, or may take.
         tries: Tries that were begun.
+        before: Those of ``sent`` that the tries before the one under way sent.
+        unpaid: Whether the try under way has sent nothing and waits for money.
     """
 
     request: Request
@@ -103,6 +113,8 @@ class _Errand:
     sent: int = 0
     taken: float = 0.0
     tries: int = 0
+    before: int = 0
+    unpaid: bool = False
 
     @property
     def left_s(self) -> float:
@@ -156,14 +168,22 @@ class Endpoint:
             JudgeReplyError: The reply was cut short or filtered.
         """
         errand = _Errand(request, spender, time.monotonic() + deadline_s)
-        return await with_retries(
-            self._retry,
-            lambda: self._hedged(errand),
-            deadline_s,
-            asked=f"{self._name}, model {request.model!r}",
-            admit=lambda: self._turn(errand),
-            sent=lambda: errand.sent,
-        )
+        try:
+            return await with_retries(
+                self._retry,
+                lambda: self._hedged(errand),
+                deadline_s,
+                asked=f"{self._name}, model {request.model!r}",
+                admit=lambda: self._turn(errand),
+                sent=lambda: errand.sent,
+            )
+        except JudgeUnavailableError as late:
+            # An event loop that was held up sees both times pass at once, its own and that for the money.
+            refusal = spender.refusal(request) if late.fault is Fault.DEADLINE and errand.unpaid and spender else None
+            if refusal is None:
+                raise
+            refusal.requests = late.requests
+            raise refusal from None
 
     @asynccontextmanager
     async def _turn(self, errand: _Errand) -> AsyncIterator[Callable[[Tried], None]]:
@@ -171,6 +191,7 @@ class Endpoint:
         self._breaker.look()  # before it queues; below it is asked for its leave
         errand.taken = errand.tokens
         errand.tries += 1
+        errand.before, errand.unpaid = errand.sent, False
         async with self._place(errand) as slot:
             with self._breaker.attempt(counts=errand.tries == 1) as attempt:
                 yield lambda tried: self._hear(tried, slot, attempt)
@@ -224,7 +245,9 @@ class Endpoint:
         """Sends a request when there is money for it."""
         spender = errand.spender
         wait_s = max(0.0, errand.left_s - _MONEY_MARGIN_S)
+        errand.unpaid = errand.sent == errand.before
         ticket = None if spender is None else await spender.reserve(errand.request, wait_s)
+        errand.unpaid = False
         with nullcontext() if ticket is None else ticket:
             errand.sent += 1
             try:
