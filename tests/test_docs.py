@@ -121,7 +121,7 @@ def test_the_examples_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None
         input=json.dumps(blocks),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=900,
         cwd=tmp_path,
         env=_environment(tmp_path),
     )
@@ -138,7 +138,7 @@ def test_the_tests_that_a_page_shows_pass(page: Path, tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=900,
         cwd=tmp_path,
         env=_environment(tmp_path),
     )

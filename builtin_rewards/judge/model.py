@@ -249,7 +249,7 @@ class JudgeModel:
         """
         if self._server is not None:
             await prepare(self._server)
-        return await _Asked(self, judge, question, _state(self)).answer(read)
+        return await _Asked(self, judge, question, _state(self), time.monotonic()).answer(read)
 
     def cost(self, reply: Reply) -> float | None:
         """What a reply cost in USD; ``None`` where that is not known."""
@@ -345,11 +345,11 @@ class _Asked:
     judge: str
     question: Question
     state: _State
+    began: float
     key: str = ""
     sent: bool = False
     cached: bool = False
     rejected: int = 0
-    began: float = field(default_factory=time.monotonic)
 
     async def answer(self, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
         reply, format = await self.state.negotiator.ask(self._reply)

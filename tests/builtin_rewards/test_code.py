@@ -124,7 +124,7 @@ def test_in_the_runtime_the_jail_is_filled_in() -> None:
     tests = "assert add(1, 2) == 3"
     completions = {fenced(ADD): 1.0, fenced(WRONG): 0.0, "import os; os._exit(0)": 0.0, "while True: pass": 0.0}
     rollouts = [Rollout("add", completion, {"tests": tests}) for completion in completions]
-    quick = code_tests(limits=Limits(timeout_s=1.0)).with_options(name="quick")
+    quick = code_tests(limits=Limits(timeout_s=1.4)).with_options(name="quick")
     with Runtime([quick, code_compiles], workers=2) as runtime:
         batch = runtime.score(rollouts * 3)
     assert batch.scores["quick"] == list(completions.values()) * 3

@@ -384,5 +384,5 @@ def test_in_a_run_a_bad_row_costs_itself_alone() -> None:
 def test_importing_it_loads_no_language_library() -> None:
     """langdetect is loaded by the first instruction that needs it."""
     code = "import sys, builtin_rewards.instructions; print('langdetect' in sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert shown.stdout.strip() == "False"

@@ -504,7 +504,7 @@ def test_plain_numbers_load_no_sympy() -> None:
         "    math_answer(completion=text, answer='18'); numeric_close(completion=text, answer='18')\n"
         "print([name for name in ('sympy', 'math_verify') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True)
     assert "[]" == done.stdout.strip()
 
 

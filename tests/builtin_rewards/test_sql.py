@@ -115,7 +115,8 @@ def test_the_same_result(answer: str, completion: str, score: float) -> None:
 )
 def test_what_a_query_may_not_do(query: str, tmp_path: Path) -> None:
     """Writing, reaching outside and taking for ever score 0.0, with a reason; no file comes of it."""
-    score = quick(
+    made = quick if query.startswith(FOREVER) else sql_result
+    score = made(
         completion=query.replace("FILE", str(tmp_path / "x.db")), schema=SCHEMA, answer="SELECT name FROM city"
     )
     assert 0.0 == score.value
@@ -144,7 +145,8 @@ def test_what_a_query_may_not_do(query: str, tmp_path: Path) -> None:
 )
 def test_rows_whose_gold_is_at_fault_are_skipped(schema: str | None, answer: str | None, words: str) -> None:
     """A gold that does not run, or gives nothing, is not the completion's fault."""
-    score = quick(completion="SELECT 1", schema=schema, answer=answer)
+    made = quick if "0.3 s" in words else sql_result
+    score = made(completion="SELECT 1", schema=schema, answer=answer)
     assert score.value is None
     assert words in (score.reason or "")
 

@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ class Action:
         interval_s: Seconds between the body's bytes, sent one by one; ``None`` sends the whole at once.
         cut: Bytes of the body after which the connection is reset; ``None`` sends all.
         stall: Send nothing, and keep the connection open.
+        together: Nothing is sent before so many requests have been in flight at once.
     """
 
     body: bytes = b""
@@ -50,6 +52,7 @@ class Action:
     interval_s: float | None = None
     cut: int | None = None
     stall: bool = False
+    together: int = 0
 
     def head(self) -> bytes:
         lines = [f"HTTP/1.1 {self.status} {REASONS.get(self.status, 'Said')}", f"Content-Length: {len(self.body)}"]
@@ -165,6 +168,7 @@ class _Serving:
     seen: list[Seen] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
+    came: asyncio.Event = field(default_factory=asyncio.Event)
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -191,12 +195,16 @@ class _Serving:
         self.seen.append(Seen(number, first.split()[1], body, "authorization" in headers, list(headers)))
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.came.set()
+        self.came.clear()
         try:
             return await self._act(self.script(number, body, headers), reader, writer)
         finally:
             self.in_flight -= 1
 
     async def _act(self, action: Action, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        while self.most_in_flight < action.together:  # one more request may come at any time
+            await self.came.wait()
         if action.delay_s:
             await asyncio.sleep(action.delay_s)
         if action.stall:
@@ -232,7 +240,8 @@ class FaultServer:
     Args:
         script: What becomes of each request.
         process: Serve from a process of its own.
-        port: Where to listen; 0 for any free port. One that was stopped can be started again at its port.
+        port: Where to listen; 0 for any free port. One that was stopped can be started again at its port, which is
+            kept from others until the ``with`` block ends.
     """
 
     def __init__(
@@ -245,6 +254,7 @@ class FaultServer:
     ) -> None:
         self.script = script
         self.port = port
+        self._kept: socket.socket | None = None
         self._side: _Thread | _Process = _Process(script) if process else _Thread(script, models)
 
     @property
@@ -253,30 +263,45 @@ class FaultServer:
 
     @property
     def seen(self) -> list[Seen]:
-        """Every request that was read so far, those of earlier starts included."""
+        """Every request that was sent so far, those of earlier starts included."""
         return self._side.report()[0]
 
     @property
     def most_in_flight(self) -> int:
         return self._side.report()[1]
 
+    def wait_for(self, requests: int, timeout_s: float = 60.0) -> None:
+        """Wait until so many requests were seen, from a thread that serves none of them."""
+        until = time.monotonic() + timeout_s
+        while len(self.seen) < requests and time.monotonic() < until:
+            time.sleep(0.005)
+
     @property
     def running(self) -> bool:
         return self._side.running
 
     def start(self) -> FaultServer:
+        self._let_go()
         self.port = self._side.start(self.port)
         return self
 
     def stop(self) -> None:
         """Stop listening and break every connection; the port refuses from then on."""
-        self._side.stop()
+        if self._side.running:
+            self._side.stop()
+            self._kept = _bound(self.port)
+
+    def _let_go(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     def __enter__(self) -> FaultServer:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._let_go()
 
 
 def _as_function(script: Script) -> Callable[..., Action]:
@@ -299,7 +324,7 @@ class _Thread:
         ready, found = threading.Event(), [port]
         self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready, found)), daemon=True)
         self.thread.start()
-        if not ready.wait(10):
+        if not ready.wait(60):
             raise RuntimeError(f"the fault server did not start at port {port}")
         return found[0]
 
@@ -322,7 +347,15 @@ class _Thread:
             self.thread = None
 
     def report(self) -> tuple[list[Seen], int]:
+        if self.thread is not None:
+            asyncio.run_coroutine_threadsafe(_settled(), self.loop).result(60)
         return list(self.serving.seen), self.serving.most_in_flight
+
+
+async def _settled() -> None:
+    """Let what lies in the sockets be read."""
+    for _ in range(20):
+        await asyncio.sleep(0)
 
 
 class _Process:
@@ -376,9 +409,16 @@ class _Process:
 @contextmanager
 def refused() -> Iterator[str]:
     """Gives the URL of a port that refuses every connection for as long as the block lasts: bound, not listening."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
+    with _bound(0) as held:
         yield f"http://127.0.0.1:{held.getsockname()[1]}/v1"
+
+
+def _bound(port: int) -> socket.socket:
+    """Gives a socket that holds a port and does not listen."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", port))
+    return held
 
 
 def mixed(

@@ -587,7 +587,7 @@ def test_training_starts_the_workers(settings: SimpleNamespace) -> None:
     """Before the first batch, so that it need not wait; and the callback is one object."""
     with RewardAdapter([length], workers=1) as adapter:
         begin(adapter, settings)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not adapter.runtime.processes and time.monotonic() < deadline:
             time.sleep(0.01)
         assert adapter.runtime.processes
@@ -675,13 +675,13 @@ def _faults() -> dict[str, Callable[[], Any]]:
     }
 
 
-@reward(timeout_s=0.5, default=-1.0)
+@reward(timeout_s=0.9, default=-1.0)
 def faulty(completion: str, fault: str) -> Any:
     """The innocent score, or on a bad completion the row's fault."""
     return _faults()[fault]() if fault != "none" and is_bad(completion) else innocent_score(completion)
 
 
-@reward(timeout_s=0.5)
+@reward
 def steady(completion: str) -> float:
     """The innocent score, whatever its neighbour does."""
     return innocent_score(completion)

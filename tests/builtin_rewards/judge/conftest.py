@@ -45,7 +45,7 @@ def real_judge() -> Iterator[LocalJudgeServer]:
     Where it cannot be had, offline or on a machine of another kind, tests that ask for it are skipped with the reason;
     with ``REWARDKIT_REQUIRE_REAL_MODEL=1`` they fail instead, so that CI cannot pass without them.
     """
-    server = LocalJudgeServer()
+    server = LocalJudgeServer(start_s=600.0)
     try:
         server.start()
     except JudgeError as reason:

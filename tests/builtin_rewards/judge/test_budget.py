@@ -39,7 +39,7 @@ def _started(program: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _printed(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=500)
     assert err == ""
     return out
 
@@ -299,7 +299,7 @@ def _spend_all(budget: Budget, seed: int, in_flight: int) -> tuple[int, int]:
             most = Usage(draw.randrange(1, 400), draw.randrange(1, 100))
             known_over = over.is_set()
             try:
-                ticket = await budget.reserve_within("j", most, _PRICE, timeout_s=60)
+                ticket = await budget.reserve_within("j", most, _PRICE, timeout_s=300)
             except BudgetSpentError:
                 over.set()
                 return
@@ -359,7 +359,7 @@ async def one():
     while True:
         most = Usage(draw.randrange(1, 400), draw.randrange(1, 100))
         try:
-            ticket = await budget.reserve_within("judge " + sys.argv[2], most, price, timeout_s=60)
+            ticket = await budget.reserve_within("judge " + sys.argv[2], most, price, timeout_s=300)
         except BudgetSpentError:
             return
         through += 1

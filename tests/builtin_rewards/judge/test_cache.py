@@ -38,7 +38,7 @@ def _run(*programs: tuple[str, ...]) -> list[str]:
         subprocess.Popen([sys.executable, "-c", *program], cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for program in programs
     ]
-    ended = [process.communicate(timeout=60) for process in started]
+    ended = [process.communicate(timeout=300) for process in started]
     assert [b""] * len(ended) == [err for _, err in ended]
     return [out.decode() for out, _ in ended]
 
@@ -281,8 +281,10 @@ def _rows(cache: JudgeCache, statement: str) -> list[Any]:
 
 _WRITER = """
 import sys
+from builtin_rewards.judge import cache as caching
 from builtin_rewards.judge.cache import JudgeCache
 from builtin_rewards.judge.endpoint.values import Reply
+caching._BUSY_S = 60.0  # one that stands still in the middle of a put is waited for
 cache, who = JudgeCache(sys.argv[1], max_bytes=100_000), int(sys.argv[2])
 wrong = 0
 for number in range(120):

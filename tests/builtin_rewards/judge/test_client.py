@@ -207,7 +207,9 @@ def test_loops_in_several_threads_share_nothing(serve: Serve, faults: ModuleType
 
 def test_many_requests_are_in_flight_at_once(serve: Serve, faults: ModuleType, canary: str) -> None:
     """No limit of the library's holds 150 requests back, and every reply is of its own request."""
-    server = serve(lambda number, body, headers: faults.ok(body["messages"][0]["content"], delay_s=2.0))
+    server = serve(
+        lambda number, body, headers: faults.replace(faults.ok(body["messages"][0]["content"]), together=150)
+    )
 
     async def ask_all() -> list[Reply]:
         asked = Server(server.url)
@@ -246,8 +248,11 @@ def test_a_cancelled_request_leaves_the_client_usable(serve: Serve, faults: Modu
     server = serve([faults.stall(), faults.ok("after")])
 
     async def ask() -> Reply:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(create(Server(server.url), _request()), 0.2)
+        unanswered = asyncio.create_task(create(Server(server.url), _request()))
+        await asyncio.to_thread(server.wait_for, 1)
+        unanswered.cancel()
+        await asyncio.wait({unanswered})
+        assert unanswered.cancelled()
         return await create(Server(server.url), _request())
 
     assert "after" == asyncio.run(ask()).text
@@ -342,6 +347,6 @@ def test_importing_loads_no_client_library() -> None:
         "import sys, builtin_rewards.judge.endpoint.client, builtin_rewards.judge.endpoint.retry;"
         "print([name for name in ('openai', 'httpx2', 'tenacity', 'numpy') if name in sys.modules])"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
 
     assert "[]" == shown.stdout.strip()

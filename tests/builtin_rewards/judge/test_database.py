@@ -175,7 +175,7 @@ _FORKS = """
 import os, sys, threading, pathlib
 from builtin_rewards.judge.database import Database, Layout
 layout = Layout("number store", "Numbers(path=...)", 0x6e756d62, 3, ("CREATE TABLE numbers (value INTEGER)",))
-database = Database(pathlib.Path(sys.argv[1]), layout, busy_s=5.0)
+database = Database(pathlib.Path(sys.argv[1]), layout, busy_s=60.0)
 database.found()
 stop = threading.Event()
 def write():
@@ -204,7 +204,7 @@ _FORKS_ONCE = """
 import os, sys, pathlib
 from builtin_rewards.judge.database import Database, Layout
 layout = Layout("number store", "Numbers(path=...)", 0x6e756d62, 3, ("CREATE TABLE numbers (value INTEGER)",))
-database = Database(pathlib.Path(sys.argv[1]), layout, busy_s=5.0)
+database = Database(pathlib.Path(sys.argv[1]), layout, busy_s=60.0)
 database.found()
 database.rows("INSERT INTO numbers VALUES (1)")
 wrote, closed = os.pipe(), os.pipe()
@@ -236,7 +236,7 @@ def test_nothing_is_lost_where_a_process_forks(tmp_path: Path, program: str, exp
         [sys.executable, "-c", program, str(tmp_path / "n.db")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         cwd=Path(__file__).parents[3],
         env={**os.environ, "PYTHONWARNINGS": "ignore::DeprecationWarning"},
         check=False,

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from virtual_time import virtual
 
 from builtin_rewards.judge import (
     BudgetSpentError,
@@ -238,7 +239,7 @@ def test_a_link_that_takes_fewer_calls_is_waited_for(jury: bool) -> None:
     async def all_of_them() -> list[Score]:
         return await asyncio.gather(*(chain(prompt="p", completion=str(at), answer=str(at)) for at in range(150)))
 
-    assert [(1.0, 1.0)] * 150 == [(one.value, one.metrics["link/slow"]) for one in asyncio.run(all_of_them())]
+    assert [(1.0, 1.0)] * 150 == [(one.value, one.metrics["link/slow"]) for one in virtual(all_of_them())]
 
 
 def test_a_chain_has_time_for_all_its_calls_at_each_link() -> None:

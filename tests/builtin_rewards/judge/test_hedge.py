@@ -5,41 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-import selectors
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from virtual_time import now, virtual
 
 from builtin_rewards.judge.endpoint.hedge import HedgeDelay, hedged
 from builtin_rewards.judge.errors import JudgeSetupError
 
 
-class Jump(selectors.DefaultSelector):
-    """Waits for nothing: time jumps to the next timer, and it is an error to wait for ever."""
-
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        assert timeout is not None, "all wait and there is no timer"
-        self.now_s += timeout
-        return super().select(0)
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time."""
-
-    def __init__(self) -> None:
-        self.selector = Jump()
-        super().__init__(self.selector)
-
-    def time(self) -> float:
-        return self.selector.now_s
-
-
-def virtual(main: Coroutine[Any, Any, Any]) -> None:
+def cleanly(main: Coroutine[Any, Any, Any]) -> None:
     """Run to the end in virtual time; no task may be left and asyncio must have nothing to complain of."""
     complaints: list[dict[str, Any]] = []
 
@@ -48,14 +26,9 @@ def virtual(main: Coroutine[Any, Any, Any]) -> None:
         await main
         assert 1 == len(asyncio.all_tasks())
 
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(run())
+    virtual(run())
     gc.collect(1)
     assert [] == complaints
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class Server:
@@ -106,7 +79,7 @@ def test_the_first_answer_counts(script: list[Any], answer: str, at_s: float, re
         assert pytest.approx(at_s) == now()
         assert requests == server.requests
 
-    virtual(run())
+    cleanly(run())
 
 
 def test_the_slower_one_is_cancelled() -> None:
@@ -117,7 +90,7 @@ def test_the_slower_one_is_cancelled() -> None:
         await hedged(server.ask, 2)
         assert 1 == server.cancelled
 
-    virtual(run())
+    cleanly(run())
 
 
 def test_an_early_error_is_raised_at_once() -> None:
@@ -129,7 +102,7 @@ def test_an_early_error_is_raised_at_once() -> None:
             await hedged(server.ask, 2)
         assert (1, 1) == (now(), server.requests)
 
-    virtual(run())
+    cleanly(run())
 
 
 @pytest.mark.parametrize("latencies", [(3, 5), (5, 1)], ids=["first fails first", "second fails first"])
@@ -141,7 +114,7 @@ def test_if_both_fail_the_first_ones_error_is_raised(latencies: tuple[float, flo
         with pytest.raises(ValueError, match="first"):
             await hedged(server.ask, 2)
 
-    virtual(run())
+    cleanly(run())
 
 
 @pytest.mark.parametrize("options", [(None, True), (2, False)], ids=["no delay", "not allowed"])
@@ -154,7 +127,7 @@ def test_what_may_not_be_hedged_is_asked_once(options: tuple[float | None, bool]
         assert "first" == await hedged(server.ask, after_s, may_hedge=lambda: allowed)
         assert 1 == server.requests
 
-    virtual(run())
+    cleanly(run())
 
 
 @pytest.mark.parametrize("at_s", [1, 3], ids=["one in flight", "two in flight"])
@@ -169,7 +142,7 @@ def test_cancelling_the_caller_cancels_all_its_requests(at_s: float) -> None:
         assert server.requests == server.cancelled
         assert pytest.approx(at_s) == now()
 
-    virtual(run())
+    cleanly(run())
 
 
 def test_an_error_of_the_one_that_is_cancelled_is_no_warning() -> None:
@@ -192,7 +165,7 @@ def test_an_error_of_the_one_that_is_cancelled_is_no_warning() -> None:
         assert (True, pytest.approx(3.5)) == (caller.cancelled(), now())
         await asyncio.sleep(1)
 
-    virtual(run())
+    cleanly(run())
 
 
 request = st.tuples(st.integers(0, 6), st.sampled_from(["answer", ValueError("no")]))
@@ -223,7 +196,7 @@ def test_it_always_ends_as_the_quickest_success_would(
             assert ("answer" if answers else ValueError) == end
             assert pytest.approx(expected_s) == now()
 
-    virtual(run())
+    cleanly(run())
 
 
 def test_the_delay_is_what_most_requests_take() -> None:
@@ -286,7 +259,7 @@ def test_hedging_cuts_the_tail_for_few_requests() -> None:
         assert 6 >= sum(latency > 3 for latency in latencies)
         assert server.requests <= 1050
 
-    virtual(run())
+    cleanly(run())
 
 
 @pytest.mark.parametrize(

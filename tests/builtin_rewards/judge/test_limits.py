@@ -5,48 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import selectors
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from virtual_time import now, virtual
 
 from builtin_rewards.judge.endpoint.limits import AdaptiveLimit, RateLimit
 from builtin_rewards.judge.errors import JudgeSetupError
-
-
-class Jump(selectors.DefaultSelector):
-    """Waits for nothing: time jumps to the next timer, and it is an error to wait for ever."""
-
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        assert timeout is not None, "all wait and there is no timer"
-        self.now_s += timeout
-        return super().select(0)
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time."""
-
-    def __init__(self) -> None:
-        self.selector = Jump()
-        super().__init__(self.selector)
-
-    def time(self) -> float:
-        return self.selector.now_s
-
-
-def virtual(main: Coroutine[Any, Any, Any]) -> Any:
-    """Run to the end in virtual time."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(main)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def adaptive(most: int, least: int = 1) -> AdaptiveLimit:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from virtual_time import virtual
 
 from builtin_rewards.judge import (
     Budget,
@@ -376,7 +377,7 @@ def together(made: LLMJudge, completions: Sequence[str]) -> list[Score]:
     async def all_of_them() -> list[Score]:
         return await asyncio.gather(*(made(prompt="2+2=", completion=text) for text in completions))
 
-    return asyncio.run(all_of_them())
+    return virtual(all_of_them())
 
 
 @pytest.mark.parametrize(("max_chars", "requests"), [(2000, 0), (32_000, 0), (64_000, 1)])

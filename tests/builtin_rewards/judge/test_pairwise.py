@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from virtual_time import virtual
 
 from builtin_rewards.judge import (
     JudgeError,
@@ -214,7 +215,8 @@ def test_what_needs_no_judge_is_no_score_in_an_outage(completions: list[str], sc
 def test_questions_that_wait_for_their_turn_have_their_whole_deadline() -> None:
     """A group's questions take many round trips of the server, and more time than one may; none is lost."""
     made = judge(client=Slow(higher), load=Load(concurrency=1), deadline_s=0.5, score="win_rate")
-    assert [place / 7 for place in range(8)] == pytest.approx(values(made, answers(*range(8))))
+    came = virtual(made(prompt="p", completions=answers(*range(8))))
+    assert [place / 7 for place in range(8)] == pytest.approx([one.value for one in came])
 
 
 @pytest.mark.parametrize(("order", "groups"), [("both", 15), ("first", 28)])

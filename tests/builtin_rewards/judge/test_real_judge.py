@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from builtin_rewards.judge import Budget, Criterion, JudgeCache, JudgeSetupError, LLMJudge, Load, PairwiseJudge, Price
+from builtin_rewards.judge.endpoint import verify
 from builtin_rewards.judge.likelihood import MINIMUM_MASS
 from builtin_rewards.judge.local import LocalJudgeServer
 from builtin_rewards.matching import exact_match
@@ -16,7 +17,7 @@ from rewardkit import Cause, Rollout, Runtime, Status
 pytest.importorskip("openai", reason="needs the extra 'judge'")
 pytestmark = pytest.mark.real_model
 
-SLOW = {"deadline_s": 120.0, "max_tokens": 160}
+SLOW = {"deadline_s": 600.0, "max_tokens": 160}
 ROWS = [Rollout("What is 2+2?", said, {"answer": "4"}) for said in ("4", "It is 5.", ":")]
 
 
@@ -78,7 +79,7 @@ def test_a_real_model_compares(real_judge: LocalJudgeServer) -> None:
         base_url=real_judge.base_url,
         reason_chars=80,
         load=Load(concurrency=2),
-        deadline_s=120.0,
+        deadline_s=600.0,
         max_tokens=160,
     )
     with Runtime([pair], workers=1) as runtime:
@@ -89,8 +90,11 @@ def test_a_real_model_compares(real_judge: LocalJudgeServer) -> None:
     assert 2 == first.metrics["requests"] + second.metrics["requests"]
 
 
-def test_what_the_real_server_rejects_goes_to_the_fallback(real_judge: LocalJudgeServer) -> None:
+def test_what_the_real_server_rejects_goes_to_the_fallback(
+    real_judge: LocalJudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A prompt beyond the model's context and an unknown model are failures with a cause, and the next link answers."""
+    monkeypatch.setattr(verify, "_TIMEOUT_S", 60.0)
     long = [Rollout("What is 2+2?", "four " * 20_000, {"answer": "4"})]
     made = {"base_url": real_judge.base_url, "template": "helpfulness", "name": "other", **SLOW}
     with pytest.raises(JudgeSetupError, match=f"has no model 'gpt-none'; there are {real_judge.model}"):

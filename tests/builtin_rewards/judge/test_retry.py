@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import pickle
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from virtual_time import AheadLoop
 
 from builtin_rewards.judge.endpoint.client import Server, create, prepare
 from builtin_rewards.judge.endpoint.retry import TRIED_AGAIN, RetryPolicy, Sign, Tried, with_retries
@@ -35,10 +37,15 @@ def _request(words: str = "Good?") -> Request:
     return Request("m", ({"role": "user", "content": words},))
 
 
-async def _ask(url: str, policy: RetryPolicy = POLICY, deadline_s: float = 20.0, **seams: Any) -> Reply:
-    server = Server(url, read_timeout_s=0.25)
-    await prepare(server)
-    return await with_retries(policy, functools.partial(create, server, _request()), deadline_s, **seams)
+async def _ask(
+    url: str, policy: RetryPolicy = POLICY, deadline_s: float = 60.0, stalls: int = 0, **seams: Any
+) -> Reply:
+    """Asks, with little patience for so many requests that are not answered."""
+    hasty, patient = Server(url, read_timeout_s=0.25), Server(url)
+    for server in (hasty, patient):
+        await prepare(server)
+    servers = itertools.chain([hasty] * stalls, itertools.repeat(patient))
+    return await with_retries(policy, lambda: create(next(servers), _request()), deadline_s, **seams)
 
 
 class Sleeps(list[float]):
@@ -98,9 +105,10 @@ def test_a_fault_is_tried_as_often_as_the_policy_says(
     serve: Serve, faults: ModuleType, action: Callable[[ModuleType], Any], fault: Fault, requests: int, sign: Sign
 ) -> None:
     """A server that always fails sees as many requests as the policy allows for its fault, and the error says so."""
-    server, ear = serve([action(faults)]), Ear()
+    done, ear = action(faults), Ear()
+    server = serve([done])
     with pytest.raises(JudgeUnavailableError) as caught:
-        asyncio.run(_ask(server.url, admit=ear))
+        asyncio.run(_ask(server.url, stalls=3 * done.stall, admit=ear))
 
     assert (fault, requests) == (caught.value.fault, caught.value.requests)
     assert requests == len(server.seen)
@@ -119,7 +127,7 @@ def test_a_fault_that_passes_is_mended(serve: Serve, faults: ModuleType, name: s
     """Two failed tries and a good one make one reply that counts three requests."""
     bad, ear = FAULTS[name][0](faults), Ear()
     server = serve([bad, bad, faults.ok("4")])
-    reply = asyncio.run(_ask(server.url, admit=ear))
+    reply = asyncio.run(_ask(server.url, stalls=2 * bad.stall, admit=ear))
 
     assert ("4", 3) == (reply.text, reply.requests)
     assert 3 == len(server.seen)
@@ -216,9 +224,20 @@ def test_a_dribbled_reply_meets_the_deadline(serve: Serve, faults: ModuleType) -
 @pytest.mark.usefixtures("canary")
 def test_a_deadline_tells_what_failed_before_it(serve: Serve, faults: ModuleType) -> None:
     """The last fault is named where tries failed before the one that was cut off."""
-    server = serve([faults.status(503, "overloaded"), faults.dribble()])
-    with pytest.raises(JudgeUnavailableError, match=r"2 tries were made, the last that failed: .*overloaded") as caught:
-        asyncio.run(_ask(server.url, deadline_s=0.5))
+    server, loop = serve([faults.status(503, "overloaded"), faults.dribble()]), AheadLoop()
+
+    async def ask() -> None:
+        asked = asyncio.create_task(_ask(server.url, deadline_s=30))
+        await asyncio.to_thread(server.wait_for, 2)
+        loop.ahead_s = 40.0
+        await asked
+
+    words = r"2 tries were made, the last that failed: .*overloaded"
+    with (
+        asyncio.Runner(loop_factory=lambda: loop) as runner,
+        pytest.raises(JudgeUnavailableError, match=words) as caught,
+    ):
+        runner.run(ask())
 
     assert (Fault.DEADLINE, 2, 503) == (caught.value.fault, caught.value.requests, caught.value.status)
 

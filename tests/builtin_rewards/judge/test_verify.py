@@ -15,9 +15,10 @@ Serve = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> None:
-    """A port may be another server's in the next test."""
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port may be another server's in the next test, and a busy machine's list may take its time."""
     verifying.verify.cache_clear()
+    monkeypatch.setattr(verifying, "_TIMEOUT_S", 60.0)
 
 
 def make(url: str, model: str = "gpt-x", **settings: Any) -> LLMJudge:
