@@ -883,6 +883,8 @@ attack(
     os.makedirs("later", exist_ok=True)
     open("unreadable", "w").close()
 """,
+    OK,
+    OUTPUT_LIMIT,  # where the zygote looks meanwhile, and cannot see how much is in them
 )
 attack(
     "names-of-the-cleaner",

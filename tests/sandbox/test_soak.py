@@ -38,7 +38,7 @@ HOSTILE: dict[str, tuple[str, ExecutionStatus, ...]] = {
     "exit": ("import os; os._exit(9)", NONZERO),
     "files": ("for n in range(100): open(f'f{n}', 'wb').write(bytes(100_000))", OK, NONZERO, OUTPUT_LIMIT, TIMEOUT),
     "deep": ("import os\nwhile True: os.mkdir('d'); os.chdir('d')", OUTPUT_LIMIT, NONZERO, TIMEOUT),
-    "locked": ("import os; os.makedirs('a/b'); os.mkdir('a/b/c', 0); os.mkdir('d', 0)", OK),
+    "locked": ("import os; os.makedirs('a/b'); os.mkdir('a/b/c', 0); os.mkdir('d', 0)", OK, OUTPUT_LIMIT),
     "threads": (
         "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,)).start()", TIMEOUT, NONZERO,
     ),
