@@ -131,8 +131,8 @@ class JudgeModel:
         prices: USD per million tokens, by model, for costs and for a cap in USD.
         cache: Replies kept on disk; ``None`` for none.
         client: What is asked in a server's place, such as :class:`rewardkit.testing.FakeJudge`, in tests.
-        verify: Whether the server is asked now if it has the model and takes the key. One that is not there is no
-            error.
+        verify: Whether the server is asked now if it has the model and takes the key, and whether ``base_url`` lacks
+            its ``/v1``. One that is not there is no error.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.

@@ -72,7 +72,7 @@ _HELP_BY_STATUS = {
     **dict.fromkeys(range(300, 400), "set base_url to where the API is"),
     401: "check the key in the environment variable that key_env names",
     403: "the key may not use this model, or not from here",
-    404: "check the model's name, and base_url, which mostly ends with /v1",
+    404: "check base_url, which mostly ends with /v1, and the model's name",
     413: "let the prompt's parts be cut shorter",
 }
 

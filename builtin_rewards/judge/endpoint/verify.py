@@ -1,4 +1,4 @@
-"""Whether a server knows a model and a key, asked once when a judge is made.
+"""Whether a server knows a model and a key, and is at its address, asked once when a judge is made.
 
 A run that would fail at its first judgement fails before it begins. A server that is not there, or has no list of its
 models, proves nothing: that is for tries, breakers and fallbacks to bear.
@@ -13,6 +13,7 @@ import os
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from typing import Any
 
 from builtin_rewards.judge.endpoint.client import NO_KEY, Server
@@ -30,36 +31,53 @@ def verify(server: Server, model: str) -> None:
     """Asks the server for its models.
 
     Raises:
-        JudgeSetupError: It refuses the key, or lists models and this one is not among them.
+        JudgeSetupError: It refuses the key, or lists models and this one is not among them, or its address lacks /v1.
     """
-    try:
-        listed = _models(server)
-    except urllib.error.HTTPError as refusal:
-        refusal.close()
-        if refusal.code == 401:
-            raise JudgeSetupError(
-                f"{server.name} refuses the key in the environment variable {server.key_env}; {_OFF}"
-            ) from None
-        return
-    except (OSError, ValueError, http.client.HTTPException):
-        return
+    listed, status = _models(server)
+    if status == 401:
+        raise JudgeSetupError(f"{server.name} refuses the key in the environment variable {server.key_env}; {_OFF}")
+    if status == 404 and not server.name.endswith("/v1"):
+        _check_path(server)
     if listed and not any(_is(model, name) for name in listed):
         raise JudgeSetupError(f"{server.name} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {_OFF}")
 
 
-def _models(server: Server) -> set[str]:
-    """Gives the models that a server lists; none where its list cannot be read."""
+def _check_path(server: Server) -> None:
+    """Refuse an address where no judgement can be asked for, if there are models at the one with /v1.
+
+    Either alone proves nothing: some servers have no list of models, and some have judgements at both addresses.
+    """
+    there = replace(server, base_url=f"{server.name}/v1")
+    if _models(there)[0] and _asked(server, "chat/completions", b"{}")[1] == 404:
+        raise JudgeSetupError(f"base_url={server.name!r}: no API is served there; set it to {there.name!r}; {_OFF}")
+
+
+def _models(server: Server) -> tuple[set[str], int]:
+    """Gives the models that a server lists, none where its list cannot be read, and the status."""
+    answer, status = _asked(server, "models")
+    data = answer.get("data") if isinstance(answer, dict) else None
+    entries = data if isinstance(data, list) else []
+    return {entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)}, status
+
+
+def _asked(server: Server, path: str, body: bytes | None = None) -> tuple[Any, int]:
+    """Gives what a server says, ``None`` where that cannot be read, and the status, 0 where there is none."""
     headers = {
         **dict(server.headers),
         "Authorization": f"Bearer {os.environ.get(server.key_env, '').strip() or NO_KEY}",
+        "Content-Type": "application/json",
     }
-    request = urllib.request.Request(f"{server.name}/models", headers=headers)  # noqa: S310 - checked: http or https
+    address = f"{server.name}/{path}"
+    request = urllib.request.Request(address, body, headers)  # noqa: S310 - checked: http or https
     handlers = [urllib.request.ProxyHandler({})] if server.on_loopback else []
-    with urllib.request.build_opener(*handlers, _NoRedirect).open(request, timeout=_TIMEOUT_S) as response:
-        answer = json.loads(_body(response))
-    data = answer.get("data") if isinstance(answer, dict) else None
-    entries = data if isinstance(data, list) else []
-    return {entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)}
+    try:
+        with urllib.request.build_opener(*handlers, _NoRedirect).open(request, timeout=_TIMEOUT_S) as response:
+            return json.loads(_body(response)), 200
+    except urllib.error.HTTPError as refusal:
+        refusal.close()
+        return None, refusal.code
+    except (OSError, ValueError, http.client.HTTPException):
+        return None, 0
 
 
 def _body(response: Any) -> bytes:

@@ -99,6 +99,8 @@ def test_what_the_real_server_rejects_goes_to_the_fallback(
     made = {"base_url": real_judge.base_url, "template": "helpfulness", "name": "other", **SLOW}
     with pytest.raises(JudgeSetupError, match=f"has no model 'gpt-none'; there are {real_judge.model}"):
         LLMJudge("gpt-none", **made)  # type: ignore[arg-type]  # settings of any kind
+    with pytest.raises(JudgeSetupError, match=f"set it to '{real_judge.base_url}'"):
+        LLMJudge(real_judge.model, template="helpfulness", base_url=real_judge.base_url.removesuffix("/v1"))
     other = LLMJudge("gpt-none", verify=False, **made)  # type: ignore[arg-type]  # settings of any kind
     chain = judge_of(real_judge).fallback(exact_match, name="chain")
     with Runtime([judge_of(real_judge), other, chain], workers=1, max_infrastructure_rate=1) as runtime:

@@ -125,7 +125,7 @@ ENDS: dict[str, tuple[Cause, int, str]] = {
     "status_408": (OUTAGE, 2, "HTTP 408: no; .*tried 2 times"),
     "status_400": (OUTAGE, 1, "HTTP 400: messages: at least one; the request is at fault"),
     "status_401": (OUTAGE, 1, "HTTP 401: wrong; check the key"),
-    "status_404": (OUTAGE, 1, "HTTP 404: the model does not exist; check the model's name"),
+    "status_404": (OUTAGE, 1, "HTTP 404: the model does not exist; check base_url, .* and the model's name"),
     "reset_in_body": (OUTAGE, 2, "tried 2 times"),
     "reset_before": (OUTAGE, 2, "tried 2 times"),
     "stall": (OUTAGE, 1, r"no reply within [\d.]+ s; 1 try was made"),

@@ -78,6 +78,33 @@ def test_a_server_without_a_list_proves_nothing(serve: Serve, faults: ModuleType
     make(serve([faults.ok()], models=lambda headers: action(faults)).url)
 
 
+def in_turn(*actions: Any) -> Callable[[Mapping[str, str]], Any]:
+    """Answers each time with the next one."""
+    rest = iter(actions)
+    return lambda headers: next(rest)
+
+
+def test_an_address_that_lacks_its_v1_is_refused(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """Nothing is served at it, and there are models one step further; the error says what to write."""
+    models = in_turn(faults.status(404), listing(faults, "gpt-x")({}))
+    server = serve([faults.status(404)], models=models)
+    wrong = server.url.removesuffix("/v1")
+    with pytest.raises(JudgeSetupError, match=f"base_url='{wrong}': no API .* set it to '{wrong}/v1'; verify=False"):
+        make(wrong)
+    assert [("/chat/completions", {})] == [(seen.path, seen.body) for seen in server.seen]
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_an_address_without_v1_that_may_be_right_is_taken(
+    serve: Serve, faults: ModuleType, canary: str, lists: bool
+) -> None:
+    """Without a list further on nothing tells that it is wrong; with one the judgements may be at both addresses."""
+    second = listing(faults, "gpt-x")({}) if lists else faults.status(404)
+    server = serve([faults.status(400 if lists else 404)], models=in_turn(faults.status(404), second))
+    make(server.url.removesuffix("/v1"))
+    assert int(lists) == len(server.seen)
+
+
 def test_a_list_that_dribbles_is_not_waited_for(
     serve: Serve, faults: ModuleType, canary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
