@@ -16,8 +16,11 @@ class Jump(selectors.DefaultSelector):
     """Waits for nothing: time jumps to the next timer. Where there is none a thread may be at work; else it fails."""
 
     now_s = 0.0
+    ended = False
 
     def select(self, timeout: float | None = None) -> Any:
+        if self.ended:
+            return super().select(timeout)
         if timeout is None:
             ready = super().select(60)
             assert ready, "all wait and there is no timer"
@@ -38,10 +41,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def virtual(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end in virtual time, which ``time.monotonic`` tells as well."""
+    """Run to the end in virtual time, which ``time.monotonic`` tells as well; threads have real time to end."""
     loop = VirtualLoop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner, mock.patch.object(time, "monotonic", loop.time):
-        return runner.run(main)
+        try:
+            return runner.run(main)
+        finally:
+            loop.selector.ended = True
 
 
 class AheadLoop(asyncio.SelectorEventLoop):
