@@ -34,7 +34,7 @@ mine = length_between(10, 200).with_options(name="short")
 
 Columns are those of your data set, coerced from strings; one in brackets may be missing.
 A score of `None` leaves the completion out of the total: the reward does not apply to the row.
-What a reward needs besides the core is in the extra `rewards`: `pip install 'rewardkit[rewards]'`.
+What a reward needs besides the core is in the extra `rewards`: `pip install '.[rewards]'`.
 """
 _ITEM = re.compile(r"^ {4}(\w+): ?(.*)$")
 

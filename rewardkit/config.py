@@ -121,16 +121,41 @@ def read_yaml(path: Path) -> Any:
     """Gives the data in a YAML file.
 
     Raises:
-        ConfigError: There is no such file, or it is not YAML; names the line.
+        ConfigError: There is no such file, it is not YAML, or a mapping has a key twice; names the line.
     """
     import yaml
 
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        twice = _key_twice(yaml.compose(text, Loader=yaml.SafeLoader))
+        if twice is not None:
+            line = twice.start_mark.line + 1
+            raise ConfigError(f"{path}:{line}: {twice.value!r} is there twice in one mapping; take one away")
+        return yaml.safe_load(text)
     except OSError as reason:
         raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
     except (yaml.YAMLError, UnicodeDecodeError) as reason:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(reason).split())}") from reason
+
+
+def _key_twice(root: Any) -> Any:
+    """Gives the node of the first key that a mapping has twice, of which YAML's reader would drop the former."""
+    nodes, met = [root], set()
+    while nodes:
+        node = nodes.pop()
+        if node is None or node.id == "scalar" or id(node) in met:
+            continue
+        met.add(id(node))
+        if node.id == "sequence":
+            nodes.extend(reversed(node.value))
+            continue
+        keys: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if key.id == "scalar" and (key.tag, key.value) in keys:
+                return key
+            keys.add((key.tag, str(key.value)))
+        nodes.extend(value for _, value in reversed(node.value))
+    return None
 
 
 def _check_text(where: str, given: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from rewardkit.types import Rollout
 
 _SHOWN_CHARS = 60
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
+_GZIP = b"\x1f\x8b"
 
 
 class Row(NamedTuple):
@@ -83,6 +84,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
+                if number == 1 and line.startswith(_GZIP):
+                    raise DataError(f"{path}: compressed with gzip; unpack it first: gunzip -k {path}")
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as wrong:
         raise DataError(f"{path}:{number}: not UTF-8: {wrong.reason} at byte {wrong.start}") from None

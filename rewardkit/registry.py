@@ -17,7 +17,7 @@ from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward, as_reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
 from rewardkit.source import TextReward
-from rewardkit.transport import load_file, locate, own_traceback
+from rewardkit.transport import import_failure, load_file, locate
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -140,7 +140,7 @@ def _import(name: str, reference: str) -> ModuleType:
             raise RewardLoadError(f"{reference!r}: no module or built-in reward named {name!r}{hint}") from None
         raise RewardLoadError(f"{reference!r} does not import: {missing}") from missing
     except Exception as fault:
-        raise RewardLoadError(f"{reference!r} does not import:\n{own_traceback(fault)}") from fault
+        raise import_failure(repr(reference), fault) from fault
 
 
 def _member(module: ModuleType, name: str, reference: str) -> Composable:

@@ -12,6 +12,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import io
+import os
 import sys
 import traceback
 import types
@@ -22,7 +23,12 @@ from typing import Any
 
 import cloudpickle
 
-from rewardkit.errors import RewardLoadError, RewardTransportError
+from rewardkit.errors import RewardError, RewardLoadError, RewardTransportError
+
+_OUR_FOLDERS = tuple(
+    f"{Path(__file__).parents[1] / package}{os.sep}"
+    for package in ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
+)
 
 
 def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | None:
@@ -159,8 +165,22 @@ def load_file(path: Path) -> ModuleType:
         del sys.modules[name]
         if isinstance(fault, KeyboardInterrupt):
             raise
-        raise RewardLoadError(f"{path} does not import:\n{own_traceback(fault)}") from fault
+        raise import_failure(str(path), fault) from fault
     return module
+
+
+def import_failure(what: str, fault: BaseException) -> RewardLoadError:
+    """Gives the error of a file or module that does not import.
+
+    It carries the traceback; where the fault is one of our own errors, which say what is wrong and how to mend it,
+    the author's line that led to it is enough.
+    """
+    if isinstance(fault, RewardError):
+        frames = traceback.extract_tb(fault.__traceback__)
+        theirs = [frame for frame in frames if not frame.filename.startswith((*_OUR_FOLDERS, "<"))]
+        if theirs:
+            return RewardLoadError(f"{theirs[-1].filename}:{theirs[-1].lineno}: {fault}")
+    return RewardLoadError(f"{what} does not import:\n{own_traceback(fault)}")
 
 
 def own_traceback(fault: BaseException) -> str:

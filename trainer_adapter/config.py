@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
+from rewardkit.config import read_yaml
 
 MICRO_BATCH = 16
 """Completions in one forward pass, at most, unless ``per_device_batch_size`` says otherwise."""
@@ -263,7 +264,7 @@ class GRPOConfig(_Checked):
             ConfigError: There is no such file, it is not YAML, or a field is wrong.
         """
         path = Path(path)
-        return cls.from_dict(_read_yaml(path), where=str(path), base=path.resolve().parent)
+        return cls.from_dict(read_yaml(path), where=str(path), base=path.resolve().parent)
 
     @property
     def base_dtype(self) -> Literal["auto", "bfloat16", "float32"]:
@@ -358,14 +359,3 @@ def _complaint(model: type[_Checked], problem: Any) -> str:
 def _hint(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=2)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"the fields are {', '.join(sorted(known))}"
-
-
-def _read_yaml(path: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as reason:
-        raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
-    except (yaml.YAMLError, UnicodeDecodeError) as reason:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(reason).split())}") from reason

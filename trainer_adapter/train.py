@@ -152,6 +152,7 @@ def _trainer(
     lora = config.to_peft()
     loaded = load_model(config.base_model, config.base_dtype, on_cpu=arguments["use_cpu"])
     _check_template(config, loaded, rows)
+    _check_targets(config, loaded)
     if arguments["use_cpu"]:
         contiguous_lm_head(loaded.model)
     trainer = GRPOTrainer(
@@ -191,6 +192,18 @@ def _check_template(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
             f"the prompts are chat messages, but base_model={config.base_model!r} has no chat template; "
             "give prompts as strings, or take an instruction-tuned model"
         )
+
+
+def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
+    """Raise for a target that no layer of the model has; PEFT passes over one beside others that fit."""
+    layers = {f".{name}": getattr(module, "weight", None) for name, module in loaded.model.named_modules()}
+    for target in config.target_modules or ():
+        if not any(name.endswith(f".{target}") for name in layers):
+            matrices = (name for name, weight in layers.items() if weight is not None and weight.ndim > 1)
+            known = sorted({name.rpartition(".")[2] for name in matrices})
+            near = difflib.get_close_matches(target, known, n=2)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(known)}"
+            raise ConfigError(f"target_modules: {config.base_model!r} has no layer {target!r}; {hint}")
 
 
 def _checkpoint(output_dir: Path, resume: bool | str | Path) -> Path | None:

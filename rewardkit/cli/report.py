@@ -8,12 +8,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rewardkit.cli.beside import Cost, Link
 from rewardkit.cli.screen import table
 from rewardkit.cli.summary import Failure, RewardSummary, Spread, Summary
 from rewardkit.cli.text import last_lines, plain, shortened
 
 SHOWN_FAILURES = 5
 """Kinds of failure that are shown."""
+_COSTS = {
+    "requests": "requests",
+    "prompt_tokens": "prompt tokens",
+    "completion_tokens": "completion tokens",
+    "cost_usd": "USD",
+}
 _NAME_CHARS = 28
 _TIMED_WIDTH = 90
 _LOG_LINES = 3
@@ -25,6 +32,8 @@ def print_report(summary: Summary, console: Console) -> None:
     console.print(_rewards(summary, timed=console.width >= _TIMED_WIDTH))
     if summary.failures:
         _print_failures(summary, console)
+    if summary.links or summary.costs:
+        _print_beside(summary, console)
     console.print(Text(_closing(summary), style="dim"))
 
 
@@ -73,6 +82,28 @@ def _print_failure(failure: Failure, console: Console) -> None:
         _line(console, Text(f"      │ {line}", style="dim"))
 
 
+def _print_beside(summary: Summary, console: Console) -> None:
+    _line(console, Text.assemble(("links and costs", "bold"), " (of the calls that did not fail)"))
+    room = max(20, console.width - 8)
+    for name in dict.fromkeys([*summary.links, *summary.costs]):
+        took = ", ".join(_cost(words, cost) for words, cost in summary.costs.get(name, {}).items())
+        _line(console, Text.assemble("  ", (shortened(name, _NAME_CHARS), "bold"), f"  {took}"))
+        for link, found in summary.links.get(name, {}).items():
+            _line(console, Text(f"      {shortened(_link(link, found), room)}"))
+    console.print()
+
+
+def _cost(metric: str, cost: Cost) -> str:
+    known = number(cost.sum) if metric == "cost_usd" else f"{cost.sum:,.0f}"
+    return f"{'' if cost.complete else 'at least '}{known} {_COSTS[metric]}"
+
+
+def _link(name: str, link: Link) -> str:
+    """Gives a link's share of the scores, and how often it did not answer, with the most frequent reason."""
+    why = f", unanswered {link.unanswered:,}" if link.unanswered else ""
+    return f"{shortened(name, _NAME_CHARS)} {link.share:.1%}{why}{f': {link.error}' if link.error else ''}"
+
+
 def _line(console: Console, text: Text) -> None:
     console.print(text, no_wrap=True, overflow="ellipsis")
 
@@ -88,7 +119,7 @@ def _closing(summary: Summary) -> str:
     without = summary.rows - summary.totals.count
     if without:
         words += f"; {without:,} without a total"
-    if any(reward.failed for reward in summary.rewards.values()):
+    if any(reward.scores.count > reward.scored for reward in summary.rewards.values()):
         words += "; a failed call counts with its reward's default"
     return words
 
@@ -109,7 +140,9 @@ def number(value: float | None) -> str:
     if value is None:
         return _NONE
     size = abs(value)
-    if size and not 1e-4 <= size < 1e7:
+    if not size:
+        return "0.0000"  # of either sign
+    if not 1e-4 <= size < 1e7:
         return f"{value:.2e}"
     return f"{value:.{4 if size < 10 else 2 if size < 1000 else 0}f}"
 

@@ -22,6 +22,8 @@ AnyReward = Reward[..., Any]
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
 
+_DATA = (".jsonl", ".json", ".csv", ".parquet", ".gz")
+
 
 def quiet() -> contextlib.AbstractContextManager[Any]:
     """Within it, what a reward file prints as it is imported goes to stderr: stdout is for results."""
@@ -42,6 +44,11 @@ def split(references: str) -> list[str]:
     parts = [part.strip() for part in _COMMA.split(references)]
     if not all(parts):
         raise ConfigError(f"{references!r}: expected file.py, file.py:name or module:name, separated by commas")
+    data = [part for part in parts if part.endswith(_DATA)]
+    if data:
+        raise ConfigError(
+            f"{data[0]!r} is data; rewards come first, as file.py, file.py:name or module:name, and the data after them"
+        )
     return parts
 
 

@@ -123,6 +123,16 @@ def test_score_shows_what_failed_and_what_it_printed(work: Path) -> None:
     assert "│ judging boom" in out
 
 
+@pytest.mark.parametrize(("default", "said"), [("0.0", True), ("None", False)])
+def test_the_default_is_spoken_of_where_it_stands_in(work: Path, default: str, said: bool) -> None:
+    """A failed call without a default has no score, and none is spoken of."""
+    head = f"from rewardkit import reward\n@reward(default={default})\n"
+    (work / "fails.py").write_text(head + "def f(completion): return 1 / (completion == '4')\n")
+    _, out, _ = _score("fails.py", "data.jsonl")
+    assert "exception" in out
+    assert said == ("a failed call counts with its reward's default" in out)
+
+
 def test_the_table_fits_its_width(work: Path) -> None:
     """No line is wider than the screen, and every column of the head is whole at 100 columns and at 80."""
     long = REWARDS.replace('named("both")', 'named("a_name_that_is_much_too_long_for_any_table")')
@@ -226,6 +236,7 @@ MISTAKES = {
     ),
     "settings-of-a-file": (["rewards.py:short(limit=2)", "data.jsonl"], "from rewards import short mine = short("),
     "no-such-reward": (["rewards.py:shrt", "data.jsonl"], "did you mean 'short'"),
+    "data-first": (["data.jsonl", "rewards.py:short"], "'data.jsonl' is data; rewards come first"),
     "no-reference": (["rewards.py:short,", "data.jsonl"], "separated by commas"),
     "no-yaml": (["absent.yaml", "data.jsonl"], "absent.yaml: No such file"),
     "weights-count": (["rewards.py:short", "data.jsonl", "--weights", "1,2"], "--weights: expected 1"),
@@ -556,6 +567,7 @@ def test_the_reference_has_every_exit_code() -> None:
     [
         (None, "-"),
         (0.0, "0.0000"),
+        (-0.0, "0.0000"),
         (1 / 3, "0.3333"),
         (-12.345, "-12.35"),
         (4321.7, "4322"),

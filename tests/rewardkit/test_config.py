@@ -96,6 +96,8 @@ def test_a_yaml_file_names_rewards_beside_it(tmp_path: Path) -> None:
     [
         ("functions: {", "rewards.yaml: not YAML"),
         ("- a\n", "expected a mapping"),
+        ("functions:\n  a: b.py\n  a: c.py\n", r"rewards.yaml:3: 'a' is there twice"),
+        ("functions: {a: b.py}\nruntime: {}\n'functions': {}\n", r"rewards.yaml:3: 'functions' is there twice"),
         ("runtime: {}\n", "field 'functions' is missing"),
         ("functions: {}\n", "functions: expected a mapping of names"),
         ("functions: {a: b.py}\nrewards: {}\n", "unknown field 'rewards'"),
@@ -122,6 +124,8 @@ def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         ("absent.py", "absent.py: no such file"),
         ("broken.py", r"broken.py does not import:(.|\n)*nmupy"),
+        ("option.py", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; the options are [^\n]*$"),
+        ("option", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; the options are [^\n]*$"),
         ("empty.py", "no reward in it"),
         ("mine.py:corect", "did you mean 'correct'"),
         ("mine.py:NUMBER", "is a int, not a reward"),
@@ -135,11 +139,13 @@ def test_a_reference_that_leads_nowhere_is_named(
 ) -> None:
     """The message has the reference, the reason and a near name."""
     (tmp_path / "broken.py").write_text("import nmupy\n")
+    (tmp_path / "option.py").write_text("import rewardkit\n@rewardkit.reward(timeout=1)\ndef f(): ...\n")
     (tmp_path / "empty.py").write_text("NUMBER = 1\n")
     (tmp_path / "mine.py").write_text(
         "from rewardkit import reward\nNUMBER = 7\n@reward\ndef correct(completion: str) -> float:\n    return 1.0\n"
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     rewards: Any = [reference]
     with pytest.raises(RewardLoadError, match=words):
         Runtime(rewards)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -92,6 +93,7 @@ WRONG = {
         f"{GOOD}\n" + GOOD.replace("answer", "anwser"),
         ":2: lacks 'answer', which line 1 has; has 'anwser', which line 1 lacks; all rows need the same keys",
     ),
+    "compressed": (gzip.compress(GOOD.encode()), ": compressed with gzip; unpack it first"),
     "encoding": (f"{GOOD}\n".encode() + b'{"prompt": "\xff"}', ":2: not UTF-8"),
 }
 

