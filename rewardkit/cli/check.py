@@ -223,14 +223,16 @@ def _print(checked: Sequence[Checked]) -> None:
     from rewardkit.cli.text import plain, shortened
 
     console = screen()
-    shown = table("reward", "rows", "failing", "references", "mean score", "skipped", "call p50", "slowest", "timeout")
+    shown = table("reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout")
     for column in shown.columns[1:]:
         column.justify = "right"
+        column.no_wrap = True
+    shown.columns[0].overflow = "ellipsis"  # the one column that gives way where the terminal is narrow
     for one in checked:
         known = [score for score in one.scores.values() if score is not None]
         failing = len({misfit.line for misfit in one.misfits})
         shown.add_row(
-            Text(shortened(one.reward, 28), style="bold"),
+            Text(shortened(one.reward, 28), style="bold", no_wrap=True, overflow="ellipsis"),
             f"{one.rows:,}",
             Text(f"{failing:,}", style="red") if failing else Text("-"),
             f"{len(one.scores):,}" if one.scores else "-",
