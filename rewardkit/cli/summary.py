@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rewardkit.cli.beside import Cost, Link, costs, links
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.types import Outcome, Status
 
@@ -89,6 +90,9 @@ class Summary:
         rewards: Numbers a reward, by name.
         totals: Spread of the weighted totals; rows without a total are left out.
         failures: Kinds of failure, the most frequent first.
+        metrics: Spread of the metrics beside a plain reward's scores, by reward and metric.
+        links: The links of every chain, by its name.
+        costs: What a reward's calls took, by its name.
     """
 
     rows: int
@@ -96,6 +100,9 @@ class Summary:
     rewards: Mapping[str, RewardSummary]
     totals: Spread
     failures: Sequence[Failure] = field(default_factory=tuple)
+    metrics: Mapping[str, Mapping[str, Spread]] = field(default_factory=dict)
+    links: Mapping[str, Mapping[str, Link]] = field(default_factory=dict)
+    costs: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
 
 
 def summarize(
@@ -105,14 +112,24 @@ def summarize(
 
     Args:
         batch: The scores under the names that the user gave.
-        leaves: Outcomes of the plain rewards, where failures are read: a composition only repeats them.
+        leaves: Outcomes of the plain rewards, where failures and metrics are read: a composition only repeats them.
         seconds: Wall-clock time of the scoring.
         compositions: Names in the batch that are compositions; their calls take no time of their own.
     """
     rewards = {
         name: _of_reward(batch.weights[name], column, timed=name not in compositions) for name, column in batch.items()
     }
-    return Summary(len(batch.rollouts), seconds, rewards, _spread(batch.totals), _failures(leaves))
+    known = {name: [outcome for outcome in column if outcome is not None] for name, column in leaves.items()}
+    return Summary(
+        rows=len(batch.rollouts),
+        seconds=seconds,
+        rewards=rewards,
+        totals=_spread(batch.totals),
+        failures=_failures(leaves),
+        metrics={name: found for name, column in known.items() if (found := _metrics(column))},
+        links={name: chain for name, column in known.items() if (chain := links(column))},
+        costs={name: took for name, column in known.items() if (took := costs(column))},
+    )
 
 
 def _of_reward(weight: float, outcomes: Sequence[Outcome], *, timed: bool) -> RewardSummary:
@@ -137,6 +154,11 @@ def _spread(numbers: Iterable[float | None]) -> Spread:
         return Spread(0)
     with np.errstate(over="ignore"):  # scores near the largest float: their spread is infinite, and says so
         return Spread(len(known), float(known.mean()), float(known.std()), float(known.min()), float(known.max()))
+
+
+def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
+    names = dict.fromkeys(name for outcome in outcomes for name in outcome.metrics)
+    return {name: _spread(outcome.metrics.get(name) for outcome in outcomes) for name in names}
 
 
 def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:

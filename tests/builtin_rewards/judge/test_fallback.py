@@ -10,12 +10,14 @@ import pickle
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 from virtual_time import virtual
 
 from builtin_rewards.judge import (
@@ -33,6 +35,7 @@ from builtin_rewards.judge import (
     RetryPolicy,
 )
 from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
+from rewardkit.cli.program import app
 from rewardkit.testing import FakeJudge
 
 Late = functools.partial(FakeJudge, latency_s=0.02)
@@ -458,3 +461,33 @@ def test_an_infrastructure_error_of_a_plain_link_is_an_outage() -> None:
 
     with pytest.raises(JudgeUnavailableError, match="unreachable: InfrastructureError: no database"):
         score(down().fallback(unreachable))
+
+
+CHAIN = """\
+from builtin_rewards.judge import Budget, Criterion, LLMJudge
+from builtin_rewards.matching import exact_match
+from rewardkit.testing import FakeJudge
+
+def judge(name, said, **settings):
+    return LLMJudge("m", [Criterion("correct", "Is it right?")], client=FakeJudge(said), name=name, **settings)
+
+bad = judge("bad", "I like it!")
+good = judge("good", '{"correct": {"reason": "so", "score": 5}}', budget=Budget(requests=2))
+chain = bad.fallback(good, exact_match, default=None)
+"""
+
+
+def test_score_shows_the_share_of_each_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And why the earlier ones did not answer, such as a spent budget, on 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rewardkit.cli.screen.PIPED_WIDTH", 80)
+    Path("chains.py").write_text(CHAIN)
+    Path("rows.jsonl").write_text(
+        "".join(f'{{"prompt": "?", "completion": "{n}", "answer": "{n}"}}\n' for n in range(8))
+    )
+    out = CliRunner().invoke(app, ["score", "chains.py:chain", "rows.jsonl", "--workers", "1"]).stdout
+    assert re.search(r"^  bad  10 requests, .* tokens$", out, re.MULTILINE)
+    assert "bad 0.0%, unanswered 8: the judge's reply cannot be read as a verdict" in out
+    assert 'good 25.0%, unanswered 6: judge "good" was not asked: the cap ' in out
+    assert "exact_match 75.0%\n" in out
+    assert 80 >= max(map(len, out.splitlines()))
