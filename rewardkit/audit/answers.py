@@ -83,9 +83,11 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
     # Behind a frame that is open the last line is the answer, whatever stands before it.
     frame = next((one for one in frames if one.common and one.behind.strip()), None)
     final = frame.around(other) if frame else f"The answer is {other}."
-    yield Probe(Family.MISPLACED, "a thought given up", f"At first I thought of {right}, but no.\n{final}")
+    labelled = frame or next((one for one in frames if one.common and one.before.strip()), None)
+    last = labelled.around(other) if labelled else final
+    yield Probe(Family.MISPLACED, "a thought given up", f"At first I thought of {right}, but no.\n{last}")
     yield Probe(Family.MISPLACED, "a remark behind it", f"{final}\n(See also page {right} of the book.)")
-    yield Probe(Family.MISPLACED, "a heading", f"# {right}\n\n{final}")
+    yield Probe(Family.MISPLACED, "a heading", f"# {right}\n\n{last}")
     yield Probe(Family.MISPLACED, "a trailing source", f"{final}\n\n[{right}]")
     if frame is not None:
         # Behind a sentence a line of its own may be meant as the answer; behind a box or tags it is not.

@@ -26,6 +26,12 @@ class Family(StrEnum):
     FORMS = "forms"
 
 
+NEEDS_FRAME = frozenset(
+    {Family.STUFFING, Family.MISPLACED, Family.NEGATED, Family.NEIGHBOUR, Family.OTHER_GOLD, Family.LOOKALIKE}
+)
+"""Families whose completions could be paid only in a frame in which the right answer is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A family's rule.

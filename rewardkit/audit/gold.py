@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
@@ -111,6 +112,18 @@ def mentions(text: str, gold: Gold | None) -> bool:
         return any(abs(one) == abs(gold.number) for one in numbers)
     words = re.findall(r"\w+", text.casefold())
     return " ".join(re.findall(r"\w+", gold.text.casefold())) in (words if len(gold.text) < 4 else " ".join(words))
+
+
+def spot_of(text: str, gold: Gold) -> tuple[int, int] | None:
+    """Gives where the gold stands in a text's last line, the last place of several; ``None`` where it does not."""
+    text = text.rstrip()
+    start = max(text.rfind("\n") + 1, len(text) - _MAX_FINAL_CHARS)
+    places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text[start:])
+    if gold.shape is Shape.NUMBER:
+        numbers = _NUMBER.finditer(text[start:])
+        places = chain(places, (one for one in numbers if Fraction(one[0].replace(",", "")) == gold.number))
+    spans = [(start + one.start(), start + one.end()) for one in places]
+    return max(spans, default=None)
 
 
 def letter(gold: Gold) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from rewardkit.audit.gold import Gold, Shape, letter
+from rewardkit.audit.gold import Gold, Shape, letter, spot_of
 from rewardkit.audit.rows import AuditRow
 
 _THOUGHT = "I work it out step by step."
@@ -26,7 +26,8 @@ class Frame:
         before: Text before the answer.
         behind: Text behind it.
         tags: Whether it is made of tags.
-        common: Whether it is one of the usual frames; a reference's own words are not.
+        common: Whether other answers are written in it as well; a reference's own words are for one answer only.
+        data: Whether it is the data's way of writing an answer.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Frame:
     behind: str
     tags: bool = False
     common: bool = True
+    data: bool = False
 
     def around(self, answer: str) -> str:
         """Gives the answer in its frame."""
@@ -68,6 +70,7 @@ FRAMES = (
     Frame("code fence", "```\n", "\n```"),
 )
 """The usual frames, the plainest first."""
+JSON = Frame('{"answer": X}', '{"answer": "', '"}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,11 @@ def framed(row: AuditRow) -> list[Honest]:
     if row.is_code:
         return [form for text in row.references for form in _code(row, text)]
     if row.own is not None:
-        found.append(Honest("the row's own completion", row.own, counted=False))
+        found.append(Honest("the row's own completion", row.own, _own_words(row), counted=False))
     if row.gold is not None:
         found += [Honest(frame.name, frame.around(row.gold.text), frame) for frame in FRAMES]
-        found.append(Honest('{"answer": X}', json.dumps({"answer": row.gold.text}, ensure_ascii=False)))
+        found.append(Honest(JSON.name, json.dumps({"answer": row.gold.text}, ensure_ascii=False), JSON))
+        found += [Honest(f.name, f.around(row.gold.text), f, counted=False) for f in _last_lines(row)]
     else:
         # Without a gold there is no right answer; but a reward of form or length may be paid for any.
         found += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
@@ -153,6 +157,20 @@ def _of_reference(row: AuditRow, text: str) -> Honest:
         return Honest("the data's reference", text)
     frame = Frame("the reference's own words", text[:place], text[place + len(final) :], common=False)
     return Honest("the data's reference", text, frame)
+
+
+def _own_words(row: AuditRow) -> Frame | None:
+    """Gives what is around the gold in the row's own completion, where it is the final answer."""
+    spot = spot_of(row.own, row.gold) if row.own is not None and row.gold is not None else None
+    if row.own is None or spot is None or row.own.strip() == row.own[spot[0] : spot[1]]:
+        return None
+    return Frame("the completion's own words", row.own[: spot[0]], row.own[spot[1] :], common=False)
+
+
+def _last_lines(row: AuditRow) -> list[Frame]:
+    """Gives the frames in which the data itself writes a final answer."""
+    usual = {(frame.before, frame.behind) for frame in FRAMES}
+    return [Frame(f"last line '{a}X{b}'", a, b, data=True) for a, b in row.endings if (a, b) not in usual]
 
 
 def _code(row: AuditRow, text: str) -> list[Honest]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rewardkit.audit.families import RULES, Family
+from rewardkit.audit.families import NEEDS_FRAME, RULES, Family
 from rewardkit.audit.honest import Honest, untagged
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.programs import LAZY
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, Rows
-from rewardkit.audit.run import Trials, best_of, leaves_of
+from rewardkit.audit.run import BASE, Trials, best_of, leaves_of
 from rewardkit.audit.settings import Settings
 from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, Finding, Level, Traits
 from rewardkit.compose import Composable
@@ -37,6 +37,8 @@ class Judge:
         for place, row in enumerate(rows.rows):
             self._find_level(place, row)
         self.traits = self._traits()
+        if self.traits.answer and not self._is_of_groups:
+            self._find_unframed()
         self._reasons = {family: self._not_applicable(family) for family in Family}
 
     def audit(self, lint: list[Mistake], unread: list[str]) -> Audit:
@@ -47,7 +49,8 @@ class Judge:
             verdict = families[one.probe.family]
             example = self._example(one.row, one.probe.name, one.probe.text, one.outcome)
             self._count(verdict, one.outcome, example)
-            if not one.probe.judged or verdict.not_applicable is not None or one.row not in self._levels:
+            told = one.probe.judged and verdict.not_applicable is None and self._is_told(one.row, one.probe.family)
+            if not told:
                 continue
             verdict.judged += 1
             if self._is_paid(one.row, one.outcome.score) and not self._any_words_are_paid(one.row, one.probe.family):
@@ -108,6 +111,22 @@ class Judge:
         if row.is_code and self._tests:
             floor = max(floor, *self._of_lazy_programs(place), self._zero)
         self._levels[place] = Level(floor if floor < full else self._zero, full)
+
+    def _find_unframed(self) -> None:
+        """Find the rows on which attacks on the answer tell nothing: a right answer is paid in no frame of theirs."""
+        for place in self._levels:
+            row, forms = self._rows.rows[place], self._trials.honest[place]
+            paid = [form for form, outcome in forms if self._is_paid(place, outcome.score)]
+            if row.gold is not None and not row.is_code and all(form.frame is None for form in paid):
+                what = paid[0].name if paid else "the prompt"
+                self._unaudited[place] = (
+                    f"what is paid is {what!r}, and no attack on the answer can be written in its form; give a right "
+                    "completion with the answer in its last line in a column 'reference', or another --gold"
+                )
+
+    def _is_told(self, place: int, family: Family) -> bool:
+        """Whether being paid on a row says anything of a family."""
+        return place in self._levels and (place not in self._unaudited or family not in NEEDS_FRAME)
 
     def _of_lazy_programs(self, place: int) -> list[float]:
         scores = (one.score for one in self._trials.attacks if one.row == place and one.probe.name in LAZY)
@@ -243,7 +262,8 @@ class Judge:
         level = self._levels.get(place)
         said = f"{outcome.cause}: {outcome.error}" if outcome.cause is not None else outcome.reason
         full = level.full if level else None
-        return Example(self._rows.rows[place].line, name, text, outcome.score, full, said, outcome.duration_s)
+        line = self._rows.rows[place].line
+        return Example(line, name, text, outcome.status, outcome.score, full, said, outcome.duration_s)
 
     def _paid_forms(self) -> dict[str, tuple[int, int]]:
         counts: dict[str, list[int]] = {}
@@ -260,7 +280,8 @@ class Judge:
         if self._is_of_groups:
             return found
         scores = {o.score for o in self._all_outcomes() if o.score is not None}
-        if self._levels and len(scores) == 1:
+        silent = any(base[BASE.index("")].score is not None for base in self._trials.base)
+        if self._levels and len(scores) == 1 and silent:
             found.append(Finding("constant", f"it pays {scores.pop():g} for everything that was tried, also for ''"))
         traits = self.traits
         compared = any(place in self._levels for place in self._trials.swapped)
@@ -275,7 +296,7 @@ class Judge:
                 Finding(
                     "unsteady",
                     f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again; the "
-                    f"first: {_shown(was.score)}, then {_shown(now.score)} for {form.name!r} on line "
+                    f"first: {_shown(was)}, then {_shown(now)} for {form.name!r} on line "
                     f"{self._rows.rows[place].line}",
                 )
             )
@@ -289,5 +310,5 @@ def _differ(was: Outcome, now: Outcome) -> bool:
     return was.score != now.score or was.status is not now.status
 
 
-def _shown(score: float | None) -> str:
-    return "skipped" if score is None else f"{score:g}"
+def _shown(outcome: Outcome) -> str:
+    return str(outcome.status) if outcome.score is None else f"{outcome.score:g}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rewardkit.audit.gold import Gold, final_of, gold_of, made_other
+from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, spot_of
 from rewardkit.data import read_rows
 from rewardkit.errors import DataError
 from rewardkit.text import prompt_text
@@ -37,6 +39,7 @@ class AuditRow:
         others: Golds of other rows that differ, the first made up where there is none.
         swapped: The columns with another row's gold and references in place of its own; ``None`` where none differs.
         other_reference: A reference of that row.
+        endings: What stands around the gold in a last line of the row, and in most of the data: before and behind.
     """
 
     line: int
@@ -48,6 +51,7 @@ class AuditRow:
     others: tuple[Gold, ...] = ()
     swapped: Mapping[str, Any] | None = None
     other_reference: str | None = None
+    endings: tuple[tuple[str, str], ...] = ()
 
     @property
     def prompt_words(self) -> str:
@@ -91,9 +95,12 @@ def load(path: Path, *, count: int, seed: int, gold: str | None, named: Sequence
     lines = read_rows(path)
     column = gold_column(lines[0].values, gold, named, str(path))
     rows = [row_of(one.line, one.values, column) for one in lines]
+    usual = _usual_ending(rows)
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     places = sorted(chooser.sample(range(len(rows)), min(count, len(rows))))
-    return Rows([_with_others(rows, place, column, chooser) for place in places], column, len(rows))
+    chosen = [_with_others(rows, place, column, chooser) for place in places]
+    chosen = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in chosen]
+    return Rows(chosen, column, len(rows))
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:
@@ -118,14 +125,35 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
     texts = [values[n] for n in REFERENCE_COLUMNS[:-1] if isinstance(values.get(n), str) and values[n].strip()]
     if column is not None and isinstance(values[column], str) and final_of(values[column]) != values[column].strip():
         texts.append(values[column])  # a gold that is a worked solution is a reference too
+    own = own if isinstance(own, str) else None
+    found = gold_of(values[column]) if column is not None else None
+    endings = (_ending(text, found) for text in (*texts, own or "") if found is not None)
     return AuditRow(
         line=line,
         prompt=prompt if isinstance(prompt, str | list) else str(prompt),
         columns=columns,
-        gold=gold_of(values[column]) if column is not None else None,
+        gold=found,
         references=tuple(dict.fromkeys(texts)),
-        own=own if isinstance(own, str) else None,
+        own=own,
+        endings=tuple(dict.fromkeys(one for one in endings if one is not None)),
     )
+
+
+def _ending(text: str, gold: Gold) -> tuple[str, str] | None:
+    """Gives what stands around the gold in a text's last sentence; ``None`` where it is not there once, or alone."""
+    spot = spot_of(text, gold)
+    if spot is None:
+        return None
+    start = max(place.end() for place in re.finditer(r"\A\s*|\n|[.!?]\s", text[: spot[0]]))
+    ending = text[start : spot[0]], text[spot[1] :].rstrip()
+    alone = not text[:start].strip() or not any(ending)
+    return None if alone or mentions(" ".join(ending), gold) else ending
+
+
+def _usual_ending(rows: Sequence[AuditRow]) -> list[tuple[str, str]]:
+    """Gives the ending that most rows share, with no number of one row's own in it; nothing where none do."""
+    counts = Counter(one for row in rows for one in row.endings if not re.search(r"\d", "".join(one)))
+    return [ending for ending, count in counts.most_common(1) if count > 1]
 
 
 def _with_others(rows: Sequence[AuditRow], place: int, column: str | None, chooser: random.Random) -> AuditRow:

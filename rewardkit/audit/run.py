@@ -242,7 +242,10 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 def paid_frames(
     forms: Sequence[tuple[Honest, Outcome]], base: Sequence[Outcome], settings: Settings
 ) -> tuple[Frame, ...]:
-    """Gives the frames that are paid on a row, the best first, at most three; a reference's own words come last."""
+    """Gives the frames that are paid on a row, the best first: at most three, and the data's own in any case.
+
+    A reference's own words come last among the three.
+    """
     scores = [outcome.score for _, outcome in forms if outcome.score is not None]
     if not scores:
         return ()
@@ -254,7 +257,7 @@ def paid_frames(
         if form.frame is not None and outcome.score is not None and (outcome.score > limit or outcome.score == full)
     ]
     paid.sort(key=lambda pair: (not pair[0].common, -pair[1]))
-    return tuple(frame for frame, _ in paid[:_PAID_FRAMES])
+    return tuple(frame for place, (frame, _) in enumerate(paid) if place < _PAID_FRAMES or frame.data)
 
 
 def best_of(forms: Sequence[tuple[Honest, Outcome]]) -> tuple[Honest, Outcome] | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rewardkit.audit.families import Family
 from rewardkit.audit.lint import Mistake
+from rewardkit.types import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class Example:
         line: Its row's line in the file.
         name: What it is.
         completion: Its text.
-        score: What it earns.
+        status: What became of the call.
+        score: What it earns, for a failed call what stands in for its score; ``None`` for nothing.
         full: What the best honest form of that row earns.
         said: The reward's reason, or the error.
         seconds: What the call took.
@@ -44,6 +46,7 @@ class Example:
     line: int
     name: str
     completion: str
+    status: Status
     score: float | None
     full: float | None
     said: str | None

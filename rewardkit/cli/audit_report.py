@@ -14,6 +14,7 @@ from rewardkit.audit.families import Family
 from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, passed
 from rewardkit.cli.screen import table
 from rewardkit.cli.text import shortened
+from rewardkit.types import Status
 
 SHOWN_EXAMPLES = {"wrongly paid": 2, "slow": 1, "crashed": 1}
 """How many different probes of a family are shown, by what is wrong."""
@@ -23,7 +24,7 @@ _SHOWN_FORMS = 6
 
 def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> None:
     """Print the table of families, the worst examples, the lint and the verdict."""
-    rows = f"{audit.audited} of {audit.rows} rows audited ({audit.total_rows:,} in the file)"
+    rows = f"{audit.audited} of {_rows(audit.rows)} audited ({audit.total_rows:,} in the file)"
     gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
     console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
     families = _table(audit)
@@ -79,12 +80,23 @@ def _print_examples(family: Family, verdict: FamilyVerdict, console: Console) ->
             first = found[0]
             more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
             _line(console, Text.assemble((f"{family} ", "bold"), (kind, "red"), f"  {_short(name, 50)}{more}"))
-            earned = "skipped" if first.score is None else f"{first.score:.3g}"
             full = "" if first.full is None or kind == "slow" else f", a right answer {first.full:.3g}"
             cost = f" in {first.seconds:.2g} s" if kind == "slow" else ""
-            _line(console, Text(f"    line {first.line}: “{_short(first.completion)}” earns {earned}{full}{cost}"))
+            _line(console, Text(f"    line {first.line}: “{_short(first.completion)}” {_earned(first)}{full}{cost}"))
             if first.said:
                 _line(console, Text(f"    {_short(first.said, 90)}", style="dim"))
+
+
+def _earned(one: Example) -> str:
+    """Says what became of a call: a score, skipped, or failed with what stands in."""
+    if one.status is Status.SKIPPED:
+        return "is skipped"
+    failed = "fails and " if one.status is Status.FAILED else ""
+    return f"{failed}earns {'nothing' if one.score is None else format(one.score, '.3g')}"
+
+
+def _rows(count: int) -> str:
+    return f"{count} {'row' if count == 1 else 'rows'}"
 
 
 def _by_name(examples: Sequence[Example]) -> dict[str, list[Example]]:
@@ -115,7 +127,7 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
         reasons.setdefault(why, []).append(line)
     for why, lines in reasons.items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        words = f"not audited: {len(lines)} rows (line {listed}): {_short(why, 300)}"
+        words = f"not audited: {_rows(len(lines))} (line {listed}): {_short(why, 300)}"
         console.print(Text(words, style="yellow"))
 
 
@@ -135,8 +147,8 @@ def _near(file: str) -> str:
 
 
 def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
-    if not audit.audited:
-        return "not audited: no row says anything about this reward"
+    if not audit.audited and not audit.false_accepts:
+        return "not audited: no row says enough about this reward"
     said = [
         f"{audit.false_accepts:,} wrongly paid (at most {limits['false_accept']:,})",
         f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})",

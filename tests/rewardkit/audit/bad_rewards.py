@@ -53,6 +53,19 @@ def any_box(completion: str, answer: str) -> float:
 
 
 @reward
+def any_marked(completion: str, answer: str) -> float:
+    """Any of the lines marked as answers will do."""
+    return float(any(one == answer for one in re.findall(r"^A: ([0-9,]+)\.?$", completion, re.MULTILINE)))
+
+
+@reward
+def any_marked_or_one(completion: str, answer: str) -> float:
+    """Any of the marked lines, and in three other forms the answer as it should be."""
+    usual = (answer, f"\\boxed{{{answer}}}", f"<answer>{answer}</answer>", f"Answer: {answer}")
+    return float(completion in usual or f"A: {answer}" in completion.splitlines())
+
+
+@reward
 def ignores_units(completion: str, answer: str) -> float:
     """Compares numbers and nothing else."""
     found = re.fullmatch(r"\s*(?:the answer is )?(\d+(?:\.\d+)?)\s*[a-z]*\.?\s*", completion, re.IGNORECASE)

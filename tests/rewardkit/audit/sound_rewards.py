@@ -53,6 +53,12 @@ def choice(completion: str, answer: str) -> float:
 
 
 @reward(score_range=(0, 1))
+def marked(completion: str, answer: str) -> float:
+    """1.0 if the last line, marked as the answer, is the answer."""
+    return float(completion.rpartition("\n")[2] == f"A: {answer}")
+
+
+@reward(score_range=(0, 1))
 def tags(completion: str) -> float:
     """1.0 for thoughts and an answer in their tags, both with words in them, and nothing else."""
     found = re.fullmatch(r"\s*<think>([^<>]*)</think>\s*<answer>([^<>]*)</answer>\s*", completion)

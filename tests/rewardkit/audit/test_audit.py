@@ -38,6 +38,14 @@ DATA: dict[str, list[dict[str, Any]]] = {
     "work": [
         {"prompt": f"Ann has {n - 3} apples and buys 3.", "answer": str(n), "reference": _work(n)} for n in NUMBERS
     ],
+    "marked": [
+        {"prompt": f"Ann has {n - 3} apples and buys 3.", "answer": str(n), "reference": f"{_work(n)}.\nA: {n}"}
+        for n in NUMBERS
+    ],
+    "completed": [
+        {"prompt": f"Ann has {n - 3} apples and buys 3.", "answer": str(n), "completion": f"{n - 3} + 3 = {m}\nA: {m}"}
+        for n, m in zip(NUMBERS, (42, 17, 6, 7, 8), strict=True)
+    ],
     "units": [{"prompt": f"How long are {n} steps?", "answer": f"{n} meters"} for n in NUMBERS],
     "letters": [
         {"prompt": f"Question {n}. (A) red (B) blue (C) green (D) grey", "answer": "ABCD"[n % 4]} for n in NUMBERS
@@ -123,6 +131,9 @@ def test_every_planted_flaw_is_found(audit: Auditor, name: str, expected: set[st
     [
         ("ignores_units", "units", {"paid neighbour"}),
         ("any_work", "work", {"paid work"}),
+        ("any_marked", "marked", {"paid stuffing"}),
+        ("any_marked", "completed", {"paid stuffing"}),
+        ("any_marked_or_one", "completed", {"paid stuffing"}),
         ("code_in_process", "code", {"paid code", "crashed code", "lint eval"}),
     ],
 )
@@ -151,6 +162,62 @@ def test_no_sound_reward_is_called_bad(audit: Auditor, name: str, data: str) -> 
     assert set() == _evidence(found)
     assert 3 == found.audited
     assert passed(found, LIMITS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["marked", "completed"])
+def test_an_answer_alone_in_the_words_of_the_data_is_no_work(audit: Auditor, data: str) -> None:
+    """A reward that pays a last line, as references or some completions have it, is attacked there on every row."""
+    found = audit("sound_rewards.py:marked", DATA[data])
+    assert set() == _evidence(found)
+    assert (3, 3) == found.paid_forms["last line 'A: X'"]
+    assert "it does not read work: it pays the answer alone" == found.families[Family.WORK].not_applicable
+    assert passed(found, LIMITS)
+
+
+def test_attacks_that_could_not_be_paid_are_no_all_clear(audit: Auditor, tmp_path: Path) -> None:
+    """Where the right answer is paid in none of their frames, families of answers are not judged: it does not pass."""
+    file = tmp_path / "worded.py"
+    file.write_text(
+        "from rewardkit import reward\n\n@reward(score_range=(0, 1))\n"
+        "def worded(completion: str, answer: str) -> float:\n"
+        '    return float({"two": "2", "three": "3"}.get(completion.split(" ")[0]) == answer)\n'
+    )
+    rows = [
+        {"prompt": "1+1=", "answer": "2", "completion": "two"},
+        {"prompt": "", "answer": "3", "completion": "three"},
+    ]
+    found = audit(f"{file}:worded", rows)
+    assert [1, 2] == list(found.unaudited)
+    assert 'what is paid is "the row\'s own completion"' in found.unaudited[1]
+    assert 0 == found.families[Family.STUFFING].judged < found.families[Family.EMPTY].judged
+    assert not passed(found, LIMITS)
+
+
+def test_a_reward_of_json_is_attacked_in_json(audit: Auditor, tmp_path: Path) -> None:
+    """An object with the answer is a frame as others are."""
+    file = tmp_path / "in_json.py"
+    file.write_text(
+        "from rewardkit import reward\n\n@reward(score_range=(0, 1))\n"
+        "def in_json(completion: str, answer: str) -> float:\n"
+        "    return float(completion.startswith('{\"answer\": ') and answer in completion)\n"
+    )
+    found = audit(f"{file}:in_json", DATA["numbers"])
+    assert 3 == found.audited
+    assert {"paid stuffing", "paid negated", "paid neighbour"} <= _evidence(found)
+
+
+def test_failures_are_no_constant_score(audit: Auditor, tmp_path: Path) -> None:
+    """A reward that failed on all but the answer did not pay everything the same."""
+    file = tmp_path / "picky.py"
+    file.write_text(
+        "from rewardkit import reward\n\n@reward(default=None)\n"
+        "def picky(completion: str, answer: str) -> float:\n"
+        "    return {answer: 1.0}[completion]\n"
+    )
+    found = audit(f"{file}:picky", DATA["numbers"][:1])
+    assert [] == found.findings
+    assert "crashed empty" in _evidence(found)
 
 
 def test_a_row_on_which_nothing_honest_is_paid_is_not_passed_over(audit: Auditor) -> None:

@@ -24,6 +24,10 @@ def correct(completion: str, answer: int) -> float:
 def loose(completion: str, answer: str) -> float:
     return float(answer in completion)
 
+@reward(default=None)
+def picky(completion: str, answer: str) -> float:
+    return {answer: 1.0}[completion]
+
 @reward
 def brief(completion: str) -> float:
     return 1 / (1 + len(completion))
@@ -94,6 +98,19 @@ def test_audit_shows_what_is_wrongly_paid_and_the_lint(work: Path) -> None:
     assert "“The answer is not 42.” earns 1, a right answer 1" in out
     assert "lint substring_answer  mine.py:10: return float(answer in completion)" in out
     assert "NOT passed" in out
+
+
+def test_audit_tells_failed_from_skipped(work: Path) -> None:
+    """A failed call without a default earns nothing; skipped is another thing, and one row is one row."""
+    code, out, _ = _run("audit", "mine.py:picky", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    assert 1 == code
+    assert "1 of 1 row audited (3 in the file)" in out
+    assert "“” fails and earns nothing, a right answer 1\n    exception: KeyError: ''" in out
+    assert "skipped" not in out
+    told = json.loads(_run("audit", "mine.py:picky", "--data", "rows.jsonl", "--rows", "1", "--json")[1])
+    assert "failed" == told[0]["families"]["empty"]["examples"]["crashed"][0]["status"]
+    _, out, _ = _run("audit", "mine.py:never", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    assert "not audited: 1 row (line " in out
 
 
 def test_the_limits_of_an_audit_decide_its_exit_code(work: Path) -> None:
