@@ -8,14 +8,13 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, TypedDict, Union, Unpack
 
 from rewardkit.decorator import Reward, make_options
 from rewardkit.errors import CoercionError, InfrastructureError, RewardDefinitionError, RewardTextError
 from rewardkit.options import OnInfrastructure, RewardOptions
-from rewardkit.spec import Kind
+from rewardkit.spec import Kind, sandbox_of_process
 from rewardkit.types import Cause, Score
 from sandbox.errors import NotPlainError, RestrictedSourceError
 
@@ -136,17 +135,14 @@ class _JailedFunction:
         return made
 
     def __call__(self, **arguments: Any) -> Any:
-        from rewardkit.jail import shared_sandbox  # slow to import; only workers need it
         from sandbox.limits import Limits
         from sandbox.restricted import module_code
 
-        began = time.monotonic()
         time_s = self._timeout_s - min(KEPT_BACK_SHARE * self._timeout_s, KEPT_BACK_S)
-        sandbox = shared_sandbox(self._width)
-        left_s = max(0.001, time_s - (time.monotonic() - began))
+        sandbox = sandbox_of_process(self._width)
         call = self._checked.call(self.__name__, module_code("rewardkit.inside"), arguments)
         try:
-            result = sandbox.call(*call, limits=Limits(timeout_s=left_s))
+            result = sandbox.call(*call, limits=Limits(timeout_s=time_s))
         except NotPlainError:
             raise _unfit(arguments) from None
         return self._read(result)

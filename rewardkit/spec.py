@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
@@ -21,6 +21,10 @@ from rewardkit.fingerprint import fingerprint
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import completion_text, conversation, prompt_text
 from rewardkit.types import Arrived, Rollout
+from sandbox.workers.clock import stopped
+
+if TYPE_CHECKING:
+    from rewardkit.jail import RewardSandbox
 
 
 class Kind(StrEnum):
@@ -239,11 +243,17 @@ def _is_sandbox(annotation: Any) -> bool:
 
 def _sandbox_filler(width: int) -> Filler:
     def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> Any:
+        return sandbox_of_process(width)
+
+    return fill
+
+
+def sandbox_of_process(width: int) -> RewardSandbox:
+    """Gives this process's sandbox, started. The time that takes is not the call's."""
+    with stopped():
         from rewardkit.jail import shared_sandbox  # slow to import, and few rewards need it
 
         return shared_sandbox(width)
-
-    return fill
 
 
 def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward: str) -> Parameter:

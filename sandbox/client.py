@@ -8,13 +8,12 @@ import dataclasses
 import functools
 import marshal
 import os
-import queue
 import sys
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,6 +26,7 @@ from sandbox.jail.levels import Level
 from sandbox.limits import Limits, cores
 from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement
+from sandbox.workers.clock import stopped
 from sandbox.zygote import PAIR
 
 MAX_SOURCE_BYTES = 1 << 20
@@ -72,7 +72,8 @@ class Sandbox:
         self._workers = workers or min(4, cores())
         self._level: Level | None = None
         self._idle: list[ZygoteProcess | None] = []
-        self._places: queue.SimpleQueue[None] = queue.SimpleQueue()  # one item for each idle zygote
+        self._turn = threading.Condition()  # protects the idle zygotes and the number of those that are starting
+        self._starting = 0
         self._zygotes: weakref.WeakSet[ZygoteProcess] = weakref.WeakSet()
         self._lock = threading.Lock()  # protects starting, closing and the choice of the level
         self._set_lock = threading.Lock()  # protects the set of zygotes: threads start some while others look
@@ -83,13 +84,12 @@ class Sandbox:
     def start(self) -> Sandbox:
         """Start a first zygote, proving the level; the others start when they are needed."""
         self._check_usable()
-        with self._lock:
-            if not self._started:
-                first = self._prove()
-                self._idle += [None] * (self._workers - 1) + [first]  # the last first: a lone caller always gets it
-                for _ in self._idle:
-                    self._places.put(None)
-                self._started = True
+        if not self._started:
+            with stopped(), self._lock:
+                if not self._started:
+                    first = self._prove()
+                    self._idle += [None] * (self._workers - 1) + [first]  # the last first: a lone caller always gets it
+                    self._started = True
         return self
 
     @property
@@ -139,6 +139,7 @@ class Sandbox:
             return [refused] * len(inputs)
         request = {"source": source, "args": list(args), "files": _checked_files(files or {}, limits.file_bytes)}
         results: list[ExecutionResult] = []
+        self.start()
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
             left = limits if not results else self._rest_of(limits, deadline)
@@ -322,20 +323,38 @@ class Sandbox:
     @contextlib.contextmanager
     def _zygote(self, scratch_bytes: int) -> Any:
         """Lend a zygote for one evaluation; one that is dead, or whose scratch directory is too small, is replaced."""
-        if not self._started:
-            self.start()
-        self._places.get()
-        zygote = self._idle.pop()
+        self.start()
+        with self._turn:
+            while not self._idle:
+                with stopped() if self._starting else contextlib.nullcontext():
+                    self._turn.wait()
+            zygote = self._idle.pop()
         try:
             if zygote is not None and self._level is Level.STRICT and zygote.scratch_bytes < scratch_bytes:
                 zygote.close()
             if zygote is None or not zygote.process:
                 assert self._level is not None
-                zygote = self._start_zygote(self._level, scratch_bytes)
+                with self._start_noted(), stopped():
+                    zygote = self._start_zygote(self._level, scratch_bytes)
             yield zygote
         finally:
-            self._idle.append(zygote)
-            self._places.put(None)
+            with self._turn:
+                self._idle.append(zygote)
+                self._turn.notify()
+
+    @contextlib.contextmanager
+    def _start_noted(self) -> Iterator[None]:
+        """Let those who wait for a zygote know while one is starting: their calls' clocks stand still too."""
+        self._note_starting(1)
+        try:
+            yield
+        finally:
+            self._note_starting(-1)
+
+    def _note_starting(self, change: int) -> None:
+        with self._turn:
+            self._starting += change
+            self._turn.notify_all()
 
     def _evaluate(self, kind: int, request: dict[str, Any], limits: Limits, count: int) -> list[ExecutionResult]:
         return self._attempt(kind, request, limits).results(count, self.level)

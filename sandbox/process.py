@@ -22,6 +22,7 @@ from sandbox.errors import SandboxUnavailableError
 from sandbox.evaluation import Evaluation, json_lines
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
+from sandbox.workers.clock import stopped
 from sandbox.workers.wire import anonymous_file
 from sandbox.zygote import CONTROL, FILES, ORDER, REASONS, REPORT, STARTS, empty
 
@@ -152,7 +153,8 @@ class ZygoteProcess:
             if not self.process:
                 raise EOFError("the zygote was ended")
             if self._untidy:
-                self._hear(GRACE_S)
+                with stopped():
+                    self._hear(GRACE_S)
                 self._untidy = False
             for name, content in (("request", request), ("tests", tests), ("stdin", stdin)):
                 if content:

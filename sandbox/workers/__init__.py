@@ -6,6 +6,7 @@
     worker.py    the process that runs calls one at a time; threads.py and loop.py run many at once
     capture.py   what each call prints and logs
     page.py      the memory in which a worker says what it is doing
+    clock.py     a call's clock, which stands still while a jail starts
     wire.py      frames, records and batches between parent and worker
 
 *Covered:* exceptions, hangs (also with signals ignored), crashes, exits, runaway memory, floods of output,

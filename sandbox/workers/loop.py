@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import pickle
+import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
-from sandbox.workers import capture
+from sandbox.workers import capture, clock
 from sandbox.workers.worker import Desk, Order
 
 BEAT_S = 0.25
@@ -25,10 +26,11 @@ SLOW_STEP_S = 0.02
 _call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("call", default=None)
 
 
-class _Call:
-    """One call in flight."""
+class _Call(clock.Clock):
+    """One call in flight, and its clock."""
 
     def __init__(self, order: Order, lane: LoopLane) -> None:
+        super().__init__()
         self.order = order
         self.lane = lane
         self.began = time.monotonic()
@@ -41,6 +43,15 @@ class _Call:
     def time_stolen(self) -> float:
         """Gives the seconds for which other calls' slow steps kept the loop since this call began."""
         return self.lane.stolen_s - self.stolen_before - self.own_slow_s
+
+    def _halt(self, now: float) -> None:
+        if threading.get_ident() == self.lane.thread:  # in a step of its own; elsewhere the loop goes on
+            self.lane.desk.page.halt_step(now)
+
+    def _resume(self, took: float) -> None:
+        self.deadline += took
+        if threading.get_ident() == self.lane.thread:
+            self.lane.desk.page.resume_step(self.deadline)
 
 
 class _Marked(Coroutine[Any, Any, Any]):
@@ -84,6 +95,7 @@ class LoopLane:
     def __init__(self, desk: Desk, width: int) -> None:
         self.desk = desk
         self.stolen_s = 0.0
+        self.thread = threading.get_ident()
         self._width = width
         self._tasks: set[asyncio.Task[Any]] = set()
         self._wake_due = False
@@ -130,6 +142,7 @@ class LoopLane:
         context = contextvars.copy_context()
         context.run(_call.set, call)
         context.run(capture.use, call.log)
+        context.run(clock.use, call)
         task = context.run(loop.create_task, self._run_call(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -142,8 +155,8 @@ class LoopLane:
             self._finish(call, answer)
 
     def _expire(self, loop: asyncio.AbstractEventLoop, call: _Call, task: asyncio.Task[Any]) -> None:
-        """Give a call up, unless slow steps of others kept the loop from it: then it has that time added."""
-        deadline = call.began + call.order.timeout_s + call.time_stolen()
+        """Give a call up; where slow steps of others kept the loop from it, or its clock stood still, that is added."""
+        deadline = call.began + call.order.timeout_s + call.time_stolen() + call.stopped_s()
         if call.over or task.done():
             return
         if deadline > time.monotonic() + 0.001:
@@ -157,7 +170,9 @@ class LoopLane:
     def _finish(self, call: _Call, answer: str) -> None:
         """Write the call's result; ``null`` says that its time was up."""
         call.over = True
-        self.desk.record(call.order.ticket, time.monotonic() - call.began, call.log.finish(), answer)
+        call.end()
+        took = time.monotonic() - call.began - call.stopped_s()
+        self.desk.record(call.order.ticket, took, call.log.finish(), answer)
         if not self._wake_due:
             self._wake_due = True
             asyncio.get_running_loop().call_soon(self._wake)

@@ -29,13 +29,16 @@ class Running(NamedTuple):
 
     Attributes:
         ticket: The call's number.
-        started: When it began.
+        started: When it began, later by the time for which its clock stood still; where it stands still now, since
+            when.
         tainted: Whether threads left by earlier calls were alive when it began.
+        stopped: Whether its clock stands still.
     """
 
     ticket: int
     started: float
     tainted: bool
+    stopped: bool = False
 
 
 class Step(NamedTuple):
@@ -44,12 +47,14 @@ class Step(NamedTuple):
     Attributes:
         ticket: The call it belongs to; 0 where the loop waits.
         began: When this step began.
-        deadline: When that call's time is up.
+        deadline: When that call's time is up; where its clock stands still, since when.
+        stopped: Whether its clock stands still.
     """
 
     ticket: int
     began: float
     deadline: float
+    stopped: bool = False
 
 
 class Page:
@@ -104,7 +109,16 @@ class Page:
 
     def stepping(self) -> Step:
         """Gives what the loop runs now."""
-        return Step(self._integers[_TICKET], self._floats[_BEGAN], self._floats[_DEADLINE])
+        ticket, began, deadline = self._integers[_TICKET], self._floats[_BEGAN], self._floats[_DEADLINE]
+        return Step(ticket, began, abs(deadline), deadline < 0)
+
+    def halt_step(self, now: float) -> None:
+        """Say that the clock of the step's call stands still from now on: a time below zero says since when."""
+        self._floats[_DEADLINE] = -now
+
+    def resume_step(self, deadline: float) -> None:
+        """Say that it goes on, and when the call's time is up now."""
+        self._floats[_DEADLINE] = deadline
 
     def begin(self, cell: int, ticket: int, now: float, tainted: bool) -> None:
         """Say that a call begins.
@@ -118,6 +132,18 @@ class Page:
         """Say that the cell's call is over."""
         self._integers[self._ticket_of(cell)] = 0
 
+    def started(self, cell: int) -> float:
+        """Gives when the cell's call began."""
+        return self._floats[self._started_of(cell)]
+
+    def halt(self, cell: int, now: float) -> None:
+        """Say that the clock of the cell's call stands still from now on: a time below zero says since when."""
+        self._floats[self._started_of(cell)] = -now
+
+    def resume(self, cell: int, started: float) -> None:
+        """Say that it goes on, and when the call is to be taken to have begun."""
+        self._floats[self._started_of(cell)] = started
+
     def running(self) -> list[Running]:
         """Gives the calls in progress."""
         cells = (self._cell(cell) for cell in range(self.cells))
@@ -128,11 +154,15 @@ class Page:
         while True:
             started, tainted, ticket = _CELL.unpack_from(self._map, at)
             if self._integers[self._ticket_of(cell)] == ticket:
-                return Running(ticket, started, bool(tainted))
+                return Running(ticket, abs(started), bool(tainted), started < 0)
 
     @staticmethod
     def _ticket_of(cell: int) -> int:
         return (_CELLS_AT + cell * _CELL.size + _TICKET_AT) // _WORD
+
+    @staticmethod
+    def _started_of(cell: int) -> int:
+        return (_CELLS_AT + cell * _CELL.size) // _WORD
 
     def close(self) -> None:
         """Let go of the memory."""

@@ -162,10 +162,11 @@ class Slot:
         found: dict[int, bool] = {}
         next_check = math.inf
         runs = self.page.running()
-        self._note_idle(now, idle=bool(self.sent) and not runs)
+        lost = all(running.stopped and now - running.started > STOPPED_S for running in runs)
+        self._note_idle(now, idle=bool(self.sent) and lost)
         for running in runs:
             sent = self.sent.get(running.ticket)
-            if sent is None:
+            if sent is None or running.stopped:
                 continue
             due = running.started + sent[1].timeout_s
             if now >= due:
@@ -192,9 +193,10 @@ class Slot:
         assert self.page is not None
         step = self.page.stepping()
         self.check_at = now + LOOP_CHECK_S if self.sent else math.inf
-        silent = self.sent and not step.ticket and not self.breathes(now)
+        lost = not step.ticket or (step.stopped and now - step.deadline > STOPPED_S)
+        silent = self.sent and lost and not self.breathes(now)
         self._note_idle(now, idle=bool(silent))
-        if step.ticket and now > step.deadline and now - step.began > LOOP_CHECK_S / 2:
+        if step.ticket and not step.stopped and now > step.deadline and now - step.began > LOOP_CHECK_S / 2:
             return {step.ticket: False}
         return {}
 
@@ -231,6 +233,8 @@ LOOP_CHECK_S = 0.05
 """Seconds between two looks at an event loop's current step."""
 STALLED_S = 5.0
 """Seconds without a sign of life after which a worker that runs no call is taken to have been stopped."""
+STOPPED_S = 120.0
+"""Seconds that a call's clock may stand still, as while a jail starts, before its worker counts as doing nothing."""
 AWAY_S = 1.0
 """Seconds between two looks from which on the parent itself is taken to have stood still."""
 PEEK_S = 0.1

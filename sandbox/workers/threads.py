@@ -14,7 +14,7 @@ from typing import Any
 
 from pebble import ThreadPool
 
-from sandbox.workers import capture
+from sandbox.workers import capture, clock
 from sandbox.workers.worker import Desk, Order, cells_of
 
 BEAT_S = 0.05
@@ -57,10 +57,13 @@ class ThreadLane:
         desk, cell = self._desk, self._cells.get()
         try:
             log = capture.begin_call()
+            timer = clock.CellClock(desk.page, cell)
+            clock.use(timer)
             began = time.monotonic()
             desk.page.begin(cell, order.ticket, began, False)
             answer = desk.targets[order.target](*desk.arguments(order))
-            desk.record(order.ticket, time.monotonic() - began, log.finish(), answer)
+            timer.end()
+            desk.record(order.ticket, time.monotonic() - began - timer.stopped_s(), log.finish(), answer)
             desk.page.end(cell)
             desk.wake()
         finally:

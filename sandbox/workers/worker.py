@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sandbox.workers import capture
+from sandbox.workers import capture, clock
 from sandbox.workers.job import Answer
 from sandbox.workers.page import Page
 from sandbox.workers.wire import BatchView, Channel, RecordWriter
@@ -226,12 +226,16 @@ class SerialLane:
         box = monotonic() + BOX_S
         done = numbers = 0
         common, segment = view.common, view.segment
-        log = capture.begin_call()
+        log, timer = capture.begin_call(), self._new_clock()
         for places in calls:
             began = monotonic()
             page.begin(0, ticket + done, began, desk.tainted)
             answer = run(common, [segment(place) for place in places], places)
             ended = monotonic()
+            if timer.touched or capture.threads_started:
+                timer.end()
+                began += timer.stopped_s()
+                timer = self._new_clock()
             if capture.descriptors_closed:
                 desk.check_descriptors()
             if log.pristine and not capture.threads_started:
@@ -246,8 +250,14 @@ class SerialLane:
             done += 1
             if ended > box:
                 break
+        timer.end()
         page.end(0)
         desk.tell("done", done, desk.tainted, _resident_bytes())
+
+    def _new_clock(self) -> clock.Clock:
+        timer = clock.CellClock(self._desk.page, 0)
+        clock.use(timer)
+        return timer
 
 
 def _resident_bytes() -> int:

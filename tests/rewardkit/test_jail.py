@@ -10,14 +10,27 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from patience import LONG_S, alive
+from patience import LONG_S, alive, in_time
+from slow_start import DEADLINE_S, SlowStart, slow_python
 
-from rewardkit import Cause, InfrastructureError, Outcome, Rollout, Runtime, Score, Status, group_reward, reward
+from rewardkit import (
+    Cause,
+    InfrastructureError,
+    Outcome,
+    Rollout,
+    Runtime,
+    Score,
+    Status,
+    group_reward,
+    reward,
+    reward_from_source,
+)
 from rewardkit.jail import shared_sandbox
 from sandbox import ExecutionStatus, Limits, Sandbox
 
@@ -238,6 +251,95 @@ def test_every_way_into_a_failing_jail_raises(how: str) -> None:
         return 0.0
 
     assert 1.0 == _only(Runtime([tries], workers=1)).score
+
+
+def _slow(python: str) -> Any:
+    slow = SlowStart(python)
+
+    def slows(completion: str) -> float:
+        """Brings that into the worker which it shares."""
+        return float(slow is None)
+
+    return reward(slows)
+
+
+def _serial(python: str, act: Callable[[Sandbox], float], time_s: float) -> Any:
+    slow = SlowStart(python)
+
+    @reward(timeout_s=time_s)
+    def first(completion: str, sandbox: Sandbox) -> float:
+        return act(sandbox) if slow is None else -1.0
+
+    return first
+
+
+def _on_threads(python: str, act: Callable[[Sandbox], float], time_s: float) -> Any:
+    slow = SlowStart(python)
+
+    @reward(timeout_s=time_s, concurrency=4)
+    def first(completion: str, sandbox: Sandbox) -> float:
+        return act(sandbox) if slow is None else -1.0
+
+    return first
+
+
+def _on_a_loop(python: str, act: Callable[[Sandbox], float], time_s: float) -> Any:
+    slow = SlowStart(python)
+
+    @reward(timeout_s=time_s, concurrency=4)
+    async def first(completion: str, sandbox: Sandbox) -> float:
+        return act(sandbox) if slow is None else -1.0
+
+    return first
+
+
+def _beside_a_loop(python: str, act: Callable[[Sandbox], float], time_s: float) -> Any:
+    slow = SlowStart(python)
+
+    @reward(timeout_s=time_s, concurrency=4)
+    async def first(completion: str, sandbox: Sandbox) -> float:
+        return await asyncio.to_thread(act, sandbox) if slow is None else -1.0
+
+    return first
+
+
+def _as_text(python: str, act: Callable[[Sandbox], float], time_s: float) -> Any:
+    return reward_from_source("def first(completion):\n    return 1.0\n", timeout_s=time_s)
+
+
+LANES = [_serial, _on_threads, _on_a_loop, _beside_a_loop]
+
+
+def _run_one(sandbox: Sandbox) -> float:
+    return float(sandbox.run("1").status is ExecutionStatus.OK)
+
+
+def _run_after_its_death(sandbox: Sandbox) -> float:
+    for zygote in sandbox.processes:
+        os.kill(zygote, signal.SIGKILL)
+    return _run_one(sandbox)
+
+
+@pytest.mark.parametrize(
+    ("made", "act"),
+    [*((lane, _run_one) for lane in [*LANES, _as_text]), *((lane, _run_after_its_death) for lane in LANES)],
+)
+def test_the_start_of_a_jail_is_no_calls_time(made: Any, act: Callable[[Sandbox], float], tmp_path: Path) -> None:
+    """A jail that takes longer to start than a call may take, at first or anew, costs no call its score."""
+    tempo = DEADLINE_S
+
+    def scored(time_s: float) -> list[Outcome]:
+        nonlocal tempo
+        tempo = time_s
+        python = slow_python(tmp_path, time_s)
+        rewards = [_slow(python), made(python, act, time_s)]
+        rows = ROWS if act is _run_one else ROWS[:1]
+        with Runtime(rewards, workers=1, max_infrastructure_rate=1.0) as runtime:
+            return list(runtime.score(rows)["first"])
+
+    outcomes = in_time(scored, lambda found: all(one.score == 1.0 for one in found), DEADLINE_S)
+    assert [(1.0, None)] * len(outcomes) == [(one.score, one.error) for one in outcomes]
+    assert outcomes[0].duration_s <= tempo
 
 
 def _all_folders() -> set[str]:

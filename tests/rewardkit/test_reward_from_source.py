@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from patience import in_time
+from slow_start import DEADLINE_S, slow_python
 
 from rewardkit import (
     Cause,
@@ -27,7 +29,7 @@ from rewardkit import (
     clip,
     reward_from_source,
 )
-from rewardkit.jail import shared_sandbox
+from rewardkit.jail import close_shared, shared_sandbox
 from sandbox.errors import RestrictedSourceError
 
 
@@ -259,6 +261,19 @@ def test_a_deadline_in_the_jail_costs_no_worker() -> None:
     assert lives
     assert (Cause.TIMEOUT, "before\n") == (loop.cause, loop.logs)
     assert (1.0, "before\n") == (fine.score, fine.logs)
+
+
+def test_the_start_of_the_jail_is_not_the_texts_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Called as a plain function, its first call has all its time, however long the jail takes to start."""
+
+    def error(time_s: float) -> str:
+        monkeypatch.setattr(sys, "executable", slow_python(tmp_path, time_s))
+        close_shared()
+        with pytest.raises(RewardTextError) as caught:
+            reward_from_source("def f(completion):\n    return 1 / 0\n", timeout_s=time_s)(completion="c")
+        return str(caught.value)
+
+    assert "ZeroDivisionError: division by zero (line 2)" == in_time(error, lambda found: "Zero" in found, DEADLINE_S)
 
 
 def test_failed_calls_are_retried_as_asked() -> None:

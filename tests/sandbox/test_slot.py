@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from patience import LONG_S
 
-from sandbox.workers.slot import Lane, Slot
+from sandbox.workers.slot import STOPPED_S, Lane, Slot
 
 CALL: Any = (None, SimpleNamespace(timeout_s=60.0))
 
@@ -58,6 +58,34 @@ def test_a_sign_of_life_begins_the_time_anew(lane: Lane) -> None:
             if tenth == 30:
                 slot.page.end(0)
         assert not slot.stalled(6.9)
+    finally:
+        slot.close()
+
+
+@pytest.mark.parametrize("lane", [Lane.SERIAL, Lane.ASYNCIO])
+def test_nobodys_time_is_up_while_its_clock_stands_still(lane: Lane) -> None:
+    """The call has its whole time afterwards; a worker that never lets the clock go on is given up."""
+    slot = Slot(0, lane, 4, frozenset({0}))
+    try:
+        os.close(slot.open()[0])
+        slot.sent[1] = CALL
+        assert slot.page is not None
+        slot.page.beat(1.0)
+        slot.page.begin(0, 1, 1.0, tainted=False)
+        slot.page.step(1, 1.0, 61.0)
+        slot.page.halt(0, 31.0)
+        slot.page.halt_step(31.0)
+        assert {} == slot.overdue(31.0 + STOPPED_S)
+        slot.page.resume(0, 101.0)
+        slot.page.resume_step(161.0)
+        assert [{}, {1: False}] == [slot.overdue(160.9), slot.overdue(161.1)]
+        slot.page.halt(0, 200.0)
+        slot.page.halt_step(200.0)
+        given_up = []
+        for tenth in range(2 * int(10 * STOPPED_S)):
+            assert {} == slot.overdue(200 + tenth / 10)
+            given_up.append(slot.stalled(200 + tenth / 10))
+        assert 200 + STOPPED_S < 200 + given_up.index(True) / 10 < 200 + STOPPED_S + 6
     finally:
         slot.close()
 

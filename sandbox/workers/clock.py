@@ -1,0 +1,118 @@
+"""The clock of a call: it can be stopped, so that what is no call's doing does not count against its time.
+
+The start of a jail is such a thing. Whichever call comes first has to wait for it, and is not to blame.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sandbox.workers.page import Page
+
+_current: contextvars.ContextVar[Clock | None] = contextvars.ContextVar("clock", default=None)
+
+
+@contextlib.contextmanager
+def stopped() -> Iterator[None]:
+    """Stop the clock of the call that runs here, in whichever of its threads; where none runs, do nothing."""
+    clock = _current.get()
+    if clock is None or clock.process != os.getpid():  # a fork's time is not the call's
+        yield
+        return
+    clock.stop()
+    try:
+        yield
+    finally:
+        clock.go()
+
+
+def use(clock: Clock) -> None:
+    """Make this the clock of what runs in this context from now on."""
+    _current.set(clock)
+
+
+class Clock:
+    """A clock that several threads may stop at once: it goes on when all of them have let it go.
+
+    Attributes:
+        process: The process whose calls it times.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._lock = threading.Lock()  # protects the rest: threads of one call, and one that it left, may meet
+        self._stops = 0
+        self._since = 0.0  # 0 while it runs
+        self._stopped_s = 0.0
+        self._over = False
+
+    def stop(self) -> None:
+        """Stop, until :meth:`go` has been called as often as this."""
+        with self._lock:
+            self._stops += 1
+            if self._stops == 1 and not self._over:
+                self._since = time.monotonic()
+                self._halt(self._since)
+
+    def go(self) -> None:
+        """Go on."""
+        with self._lock:
+            self._stops -= 1
+            if self._stops == 0 and not self._over:
+                self._resume(self._count())
+
+    def end(self) -> None:
+        """The call is over: whatever it left running stops no clock any more."""
+        with self._lock:
+            self._over = True
+            self._count()
+
+    @property
+    def touched(self) -> bool:
+        """Whether it has been stopped."""
+        return self._since > 0 or self._stopped_s > 0
+
+    def stopped_s(self) -> float:
+        """Gives the seconds for which it has stood still."""
+        with self._lock:
+            return self._stopped_s + (time.monotonic() - self._since if self._since else 0.0)
+
+    def _count(self) -> float:
+        """Add what it has stood still for since it was stopped last, and give that."""
+        took = time.monotonic() - self._since if self._since else 0.0
+        self._since = 0.0
+        self._stopped_s += took
+        return took
+
+    def _halt(self, now: float) -> None:
+        """Say on the page that it stands still."""
+        raise NotImplementedError
+
+    def _resume(self, took: float) -> None:
+        """Say on the page that it goes on after so many seconds."""
+        raise NotImplementedError
+
+
+class CellClock(Clock):
+    """The clock of a call that has a cell of the page."""
+
+    def __init__(self, page: Page, cell: int) -> None:
+        super().__init__()
+        self._page = page
+        self._cell = cell
+        self._started = 0.0
+
+    def _halt(self, now: float) -> None:
+        self._started = self._page.started(self._cell)
+        self._page.halt(self._cell, now)
+
+    def _resume(self, took: float) -> None:
+        self._started += took
+        self._page.resume(self._cell, self._started)
