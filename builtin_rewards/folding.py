@@ -42,6 +42,8 @@ _QUOTES = dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'") | dict.from
 _MINUS = "\u2212"
 _RAISED_CHARS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b"
 _RAISED = re.compile(f"[{_RAISED_CHARS}]+")
+_LOWERED_CHARS = "".join(map(chr, range(0x2080, 0x208C)))
+_LOWERED = re.compile(f"[{_LOWERED_CHARS}]+")
 _HEAD_CHARS = 64
 _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that NFKC makes combining marks of."""
@@ -68,15 +70,17 @@ def fold(text: str) -> str:
     """Gives the text without typography: NFKC, nothing unseen, plain quotes, hyphens and minus signs.
 
     Full-width letters and digits become ordinary ones; zero-width characters, direction marks and soft hyphens
-    go. A raised exponent becomes ``^2``, a fraction sign ``1/2``, so that 5 squared is not 52. Letters of other
-    alphabets that look Latin stay what they are. Of a run of combining marks the first 30 stay; no language has
-    more, and putting them in order takes quadratic time.
+    go. A raised exponent becomes ``^2``, a lowered index ``_2``, a fraction sign ``1/2``, so that neither 5 squared
+    nor 5 with the index 2 is 52. Letters of other alphabets that look Latin stay what they are. Of a run of combining
+    marks the first 30 stay; no language has more, and putting them in order takes quadratic time.
     """
     if text.isascii():
         return text
     chars = beyond_ascii(text)
     if not chars.isdisjoint(_RAISED_CHARS):
         text = _RAISED.sub(lambda run: "^" + run.group(), text)
+    if not chars.isdisjoint(_LOWERED_CHARS):
+        text = _LOWERED.sub(lambda run: "_" + run.group(), text)
     changed = {char: plain for char in chars if (plain := _plain(char)) != char}
     if len(changed) > _FEW:
         text = text.translate({ord(char): plain for char, plain in changed.items()})
