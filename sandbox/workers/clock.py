@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sandbox.workers.page import Page
 
 _current: contextvars.ContextVar[Clock | None] = contextvars.ContextVar("clock", default=None)
+_lock = threading.Lock()
+"""Protects all clocks, for a moment each: threads of one call, and one that it left, may meet."""
 
 
 @contextlib.contextmanager
@@ -43,45 +45,43 @@ class Clock:
 
     Attributes:
         process: The process whose calls it times.
+        touched: Whether it has been stopped.
     """
+
+    touched = False
+    _stops = 0
+    _since = 0.0  # while it runs
+    _stopped_s = 0.0
+    _over = False
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._lock = threading.Lock()  # protects the rest: threads of one call, and one that it left, may meet
-        self._stops = 0
-        self._since = 0.0  # 0 while it runs
-        self._stopped_s = 0.0
-        self._over = False
 
     def stop(self) -> None:
         """Stop, until :meth:`go` has been called as often as this."""
-        with self._lock:
+        with _lock:
             self._stops += 1
             if self._stops == 1 and not self._over:
+                self.touched = True
                 self._since = time.monotonic()
                 self._halt(self._since)
 
     def go(self) -> None:
         """Go on."""
-        with self._lock:
+        with _lock:
             self._stops -= 1
             if self._stops == 0 and not self._over:
                 self._resume(self._count())
 
     def end(self) -> None:
         """The call is over: whatever it left running stops no clock any more."""
-        with self._lock:
+        with _lock:
             self._over = True
             self._count()
 
-    @property
-    def touched(self) -> bool:
-        """Whether it has been stopped."""
-        return self._since > 0 or self._stopped_s > 0
-
     def stopped_s(self) -> float:
         """Gives the seconds for which it has stood still."""
-        with self._lock:
+        with _lock:
             return self._stopped_s + (time.monotonic() - self._since if self._since else 0.0)
 
     def _count(self) -> float:
