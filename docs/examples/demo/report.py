@@ -192,9 +192,9 @@ def _draw(run: Run, path: Path) -> None:
         values = [step.metrics[metric] for step in run.steps]
         upper.plot(numbers, values, ".", color=colour, alpha=0.28, markersize=5)
         upper.plot(numbers, _smoothed(values), color=colour, linewidth=width, label=label)
-    upper.set(ylim=(-0.03, 1.06), ylabel="mean of 16 completions")
+    upper.set(ylim=(-0.03, 1.24), yticks=[0, 0.2, 0.4, 0.6, 0.8, 1], ylabel="mean of 16 completions")
     upper.yaxis.set_major_formatter(PercentFormatter(1.0))
-    upper.legend(loc="lower right", frameon=False, title="mean over five steps; points: single steps")
+    upper.legend(loc="upper right", frameon=False, ncols=3, title="mean over five steps; points: single steps")
     upper.set_title(
         f"SmolLM2-135M learns one-digit sums with GRPO\n"
         f"held-out sums: {run.before.correct:.0%} correct before, {run.after.correct:.0%} after {len(numbers)} steps",
