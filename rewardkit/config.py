@@ -127,7 +127,7 @@ def read_yaml(path: Path) -> Any:
 
     try:
         text = path.read_text(encoding="utf-8")
-        twice = _key_twice(yaml.compose(text, Loader=yaml.SafeLoader))
+        twice = key_twice(yaml.compose(text, Loader=yaml.SafeLoader))
         if twice is not None:
             line = twice.start_mark.line + 1
             raise ConfigError(f"{path}:{line}: {twice.value!r} is there twice in one mapping; take one away")
@@ -138,8 +138,12 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"{path}: not YAML: {' '.join(str(reason).split())}") from reason
 
 
-def _key_twice(root: Any) -> Any:
-    """Gives the node of the first key that a mapping has twice, of which YAML's reader would drop the former."""
+def key_twice(root: Any) -> Any:
+    """Gives the node of the first key that a mapping has twice, of which YAML's reader would drop the former.
+
+    Args:
+        root: A document as it is composed, not yet constructed: that puts merged keys beside a mapping's own.
+    """
     nodes, met = [root], set()
     while nodes:
         node = nodes.pop()
@@ -149,11 +153,11 @@ def _key_twice(root: Any) -> Any:
         if node.id == "sequence":
             nodes.extend(reversed(node.value))
             continue
-        keys: set[tuple[str, str]] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
-            if key.id == "scalar" and (key.tag, key.value) in keys:
+            if key.id == "scalar" and key.value in keys:
                 return key
-            keys.add((key.tag, str(key.value)))
+            keys.add(str(key.value))
         nodes.extend(value for _, value in reversed(node.value))
     return None
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from rewardkit.config import key_twice
 from rewardkit.errors import DataError
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")
@@ -205,6 +206,9 @@ def _from_yaml(path: Path, text: str) -> Source:
     try:
         loader = _loader()(text)
         root = loader.get_single_node()
+        twice = key_twice(root)
+        if twice is not None:
+            raise DataError(f"{path}:{_line(twice)}: {twice.value!r}: the case has this key twice")
         if isinstance(root, yaml.MappingNode):
             return _table(path, loader, root)
         if isinstance(root, yaml.SequenceNode):
@@ -252,8 +256,6 @@ def _own(path: Path, node: Any) -> dict[str, Any]:
     for key, value in node.value:
         if key.id != "scalar":
             raise DataError(f"{path}:{_line(key)}: expected a key that is a word")
-        if key.value in own:
-            raise DataError(f"{path}:{_line(key)}: {key.value!r}: the case has this key twice")
         own[key.value] = value
     return own
 

@@ -42,8 +42,13 @@ class Recorder:
         return scores
 
 
-def tiny_model(folder: Path) -> Path:
-    """Puts a Qwen2 of two layers with random weights, and a byte-level tokenizer, into a folder."""
+def tiny_model(folder: Path, *, chat: bool = True) -> Path:
+    """Puts a Qwen2 of two layers with random weights, and a byte-level tokenizer, into a folder.
+
+    Args:
+        folder: Where to.
+        chat: Whether it has a chat template.
+    """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
@@ -63,10 +68,11 @@ def tiny_model(folder: Path) -> Path:
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<eos>", padding_side="left"
     )
-    fast.chat_template = (
-        "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
-        "{% if add_generation_prompt %}assistant: {% endif %}"
-    )
+    if chat:
+        fast.chat_template = (
+            "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+            "{% if add_generation_prompt %}assistant: {% endif %}"
+        )
     fast.save_pretrained(folder)
     config = Qwen2Config(
         vocab_size=len(fast),

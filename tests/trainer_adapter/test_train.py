@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_grpo
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
 from trainer_adapter.config import GRPOConfig
@@ -43,38 +44,8 @@ def exact(completion: str, answer: int) -> float:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder of a Qwen2 of two layers with random weights, and a byte-level tokenizer trained on the spot."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
-
-    folder = str(tmp_path_factory.mktemp("tiny"))
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=320,
-        special_tokens=["<pad>", "<eos>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    bpe.train_from_iterator([row["prompt"] for row in ROWS], trainer)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>")
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
-    shape = Qwen2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=None,
-    )
-    Qwen2ForCausalLM(shape).save_pretrained(folder)
-    return folder
+    """The folder of a tiny model with random weights and no chat template."""
+    return str(tiny_grpo.tiny_model(tmp_path_factory.mktemp("tiny"), chat=False))
 
 
 def config(base_model: str, **fields: Any) -> GRPOConfig:

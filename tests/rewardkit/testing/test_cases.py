@@ -277,6 +277,7 @@ def test_a_jsonl_table_may_begin_with_its_reward(tmp_path: Path) -> None:
         ("t.yaml", "reward: a\ntolerance: -1\ncases: [4]", "t.yaml:3: expected a case"),
         ("t.yaml", "tolerance: -1\ncases: [{completion: a}]", "t.yaml:1: 'tolerance': expected a number, 0 or more"),
         ("t.yaml", "- completion: a\n  completion: b", "t.yaml:2: 'completion': the case has this key twice"),
+        ("t.yaml", "- completion: a\n  tests:\n    a: 1\n    a: 2", "t.yaml:4: 'a': the case has this key twice"),
         ("t.yaml", "- completion: a\n  expect: yes", "t.yaml:2: 'expect': expected a score, [lowest, highest]"),
         ("t.yaml", "- completion: [a]\n  expect: 1", "t.yaml:1: 'completion': expected a string or a list of messages"),
         ("t.yaml", "- completions: a\n  expect: 1", "t.yaml:1: 'completions': expected a list of completions"),
