@@ -46,6 +46,7 @@ from sandbox.workers.slot import (
     killed_from_outside,
     may_be_late,
     out_of_memory_kills,
+    sleeps,
 )
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import AGAIN, Channel, MalformedError, channel_pair, decoded
@@ -365,7 +366,8 @@ class WorkerPool:
             end = reason
         for frame in frames:
             if not self._obey(slot, frame):
-                end = end or MalformedError(f"the message {str(frame)[:_SHOWN_CHARS]}")
+                end = MalformedError(f"the message {str(frame)[:_SHOWN_CHARS]}")
+                break  # what follows would have the worker run others before it is dealt with
         if isinstance(end, MalformedError):
             self._distrust(slot, f"wrote to the worker's own descriptors: {end}")
         elif end is not None:
@@ -415,7 +417,9 @@ class WorkerPool:
         answers, finished, slot.tainted = slot.unread_answers(), slot.finish_chunk(), tainted
         leaks = self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes
         grown = slot.reader is not None and slot.reader.large
-        if slot.state is State.READY and not leaks and not grown:
+        # A call that is to run alone is not sent before it is known whether these answers can be read.
+        alone = any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
+        if slot.state is State.READY and not leaks and not grown and not alone:
             self._feed_serial(slot)
         with CollectorPaused():
             self._take_answers(slot, finished, answers)
@@ -539,7 +543,12 @@ class WorkerPool:
                 self._settle(slot)
         if slot.stalled(now):
             self._collect(slot)
-            self._count_lost(slot, list(slot.sent), "the worker stood still")
+            if sleeps(slot.process):
+                self._lose(
+                    slot, list(slot.sent), CallStatus.CRASHED, "the worker waits for calls, and its answer is lost"
+                )
+            else:
+                self._count_lost(slot, list(slot.sent), "the worker stood still")
             self._retire(slot)
         elif slot.expired(now):
             self._collect(slot)
