@@ -84,9 +84,17 @@ def decode(answer: Any, rollouts: int) -> Finding:
     A call may write over what its worker says. What is no finding for so many rollouts counts as a crash.
     """
     finding: Finding = [SCORED, answer] if type(answer) is float else answer
-    if _is_finding(finding) or _is_group(finding, rollouts):
+    if _is_usual(finding) or _is_finding(finding) or _is_group(finding, rollouts):
         return finding
     return [FAILED, Cause.CRASHED.value, f"the worker's answer was overwritten: {_shown(answer)}", None]
+
+
+def _is_usual(finding: Any) -> bool:
+    """Whether it is a score with a reason and no metrics, which is told faster than the other kinds."""
+    if type(finding) is not list or len(finding) != 4 or finding[0] != SCORED:
+        return False
+    _, score, reason, metrics = finding
+    return type(score) is float and score - score == 0.0 and type(reason) is str and metrics == {}
 
 
 def _is_finding(finding: Any) -> bool:
