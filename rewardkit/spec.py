@@ -11,13 +11,13 @@ import json
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
-from rewardkit.fingerprint import fingerprint
+from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import completion_text, conversation, prompt_text
 from rewardkit.types import Arrived, Rollout
@@ -89,8 +89,7 @@ class RewardSpec:
         options: What the author asked of the runtime.
         parameters: The plan, in the order of the signature.
         rest: Fills ``**columns``; ``None`` where the function takes none.
-        version: Fingerprint of code, settings and options, 12 hexadecimal digits; see
-            :func:`~rewardkit.fingerprint.fingerprint`.
+        fingerprint: That of source, settings and options.
         is_async: Whether the function is an ``async def``.
         hints: The parameters' annotations, resolved.
         always: Names and fillers of the parameters that every call fills.
@@ -102,7 +101,7 @@ class RewardSpec:
     options: RewardOptions
     parameters: tuple[Parameter, ...]
     rest: Coercer | None
-    version: str
+    fingerprint: Fingerprint
     is_async: bool
     hints: Mapping[str, Any]
     always: tuple[tuple[str, Filler], ...] = ()
@@ -119,6 +118,11 @@ class RewardSpec:
     def name(self) -> str:
         """The reward's name."""
         return self.options.name
+
+    @property
+    def version(self) -> str:
+        """The fingerprint, 12 hexadecimal digits; see :class:`~rewardkit.fingerprint.Fingerprint`."""
+        return self.fingerprint.digits
 
     @property
     def concurrency(self) -> int:
@@ -188,7 +192,11 @@ def coerce_column(coercer: Coercer, column: str, value: object, place: int | Non
 
 
 def build_spec(
-    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any] | None = None
+    function: Callable[..., Any],
+    kind: Kind,
+    options: RewardOptions,
+    hints: Mapping[str, Any] | None = None,
+    version: str | None = None,
 ) -> RewardSpec:
     """Reads a function's signature and makes the plan that fills its parameters.
 
@@ -198,6 +206,7 @@ def build_spec(
         options: What the author asked of the runtime.
         hints: The parameters' annotations, if they are resolved already: a function that travelled to a
             worker by value has not taken along the names that its annotations mention.
+        version: The version, if it is known already: such a function has not taken its source along either.
 
     Raises:
         RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
@@ -226,7 +235,13 @@ def build_spec(
             parameters.append(Parameter(parameter.name, False, True, None, fill, supplied=True))
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
-    return RewardSpec(function, kind, options, tuple(parameters), rest, fingerprint(function, options), is_async, hints)
+    made = Fingerprint(function, _deciding(options)) if version is None else known(version)
+    return RewardSpec(function, kind, options, tuple(parameters), rest, made, is_async, hints)
+
+
+def _deciding(options: RewardOptions) -> RewardOptions:
+    """Gives the options without those that decide no score, only what it costs."""
+    return replace(options, cache=False, concurrency=None)
 
 
 def _concurrency(options: RewardOptions, is_async: bool) -> int:
