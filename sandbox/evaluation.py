@@ -87,18 +87,16 @@ class Evaluation:
         starts = {line["run"]: line for line in self._lines if type(line.get("run")) is int}
         ends = {line["ran"]: line for line in self._lines if type(line.get("ran")) is int}
         results = []
-        places = {"out": 0, "err": 0}
+        out = err = 0
         for number in range(count):
             begun, end = starts.get(number, {}), ends.get(number)
-            for name in places:
-                places[name] = max(places[name], _place(begun, name))
+            out, err = max(out, _place(begun, "out")), max(err, _place(begun, "err"))
             if end is None or number + 1 == count or number + 1 not in starts:
-                out, err = ((places[name], None) for name in ("out", "err"))
-                results.append(self._ended(end and end.get("raised"), level, out, err))
+                results.append(self._ended(end and end.get("raised"), level, (out, None), (err, None)))
                 break
-            out, err = ((places[name], max(places[name], _place(end, name))) for name in ("out", "err"))
-            places = {"out": out[1], "err": err[1]}
-            results.append(self._ran(end, level, out, err))
+            out_end, err_end = max(out, _place(end, "out")), max(err, _place(end, "err"))
+            results.append(self._ran(end, level, (out, out_end), (err, err_end)))
+            out, err = out_end, err_end
         return results
 
     @property
