@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sandbox.errors import SandboxUnavailableError
-from sandbox.evaluation import Evaluation, json_lines
+from sandbox.evaluation import Evaluation
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
@@ -183,11 +183,11 @@ class ZygoteProcess:
         finally:
             self._in_use.release()
 
-    def _read(self, limits: Limits) -> tuple[dict[str, bytes], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    def _read(self, limits: Limits) -> tuple[dict[str, bytes], bytes, bytes]:
         """Take what the children left, at most one byte more than each may be."""
         most = limits.output_bytes
         outputs = {name: self._take(name, most + 1) for name in ("stdout", "stderr")}
-        results, verdict = (json_lines(self._take(name, 2 * most + (1 << 20))) for name in ("results", "verdict"))
+        results, verdict = (self._take(name, 2 * most + (1 << 20)) for name in ("results", "verdict"))
         for name in ("stdin", "request", "tests"):
             self._take(name, 0)
         return outputs, results, verdict

@@ -36,6 +36,7 @@ from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
 from builtin_rewards.judge.prices import Price, PriceTable
+from rewardkit.shown import one_line
 
 _log = logging.getLogger("rewardkit")
 
@@ -242,7 +243,7 @@ class Ticket:
             self._ledger.leave(self._number, self._judge, self._most, spent)
         except JudgeUnavailableError as error:
             # The reply is had and stays good. The request goes on to count at its most, which is never too little.
-            _log.warning('what judge "%s" spent counts at its most: %s', self._judge, error)
+            _log.warning('what judge "%s" spent counts at its most: %s', self._judge, one_line(str(error)))
 
     def __enter__(self) -> Ticket:
         return self

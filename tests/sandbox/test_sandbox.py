@@ -222,6 +222,65 @@ print(text * 2)
     assert [5, 1, 6] == [results[place].exit_code for place in (1, 4, 5)]
 
 
+FORGED_RUNS = """
+import json, os, sys
+print(input(), flush=True)
+for number in range(9):
+    ran = {{"ran": number, "out": 2, "err": 0, "code": 0, "raised": None}}
+    for told in (ran, {{"run": number + 1, "out": 2, "err": 0}}):
+        os.write(4, json.dumps(told).encode() + b"\\n")
+{}
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [
+        ("import ctypes; ctypes.string_at(0)", KILLED),
+        ("while True: pass", TIMEOUT),
+        ("import time; time.sleep(999)", TIMEOUT),
+        ("import signal; signal.setitimer(signal.ITIMER_REAL, 0.01); time = __import__('time'); time.sleep(9)", KILLED),
+    ],
+    ids=["crash", "loop", "sleep", "alarm"],
+)
+def test_how_a_program_ended_is_not_its_own_to_tell(
+    sandbox: Sandbox, act: str, status: ExecutionStatus, count: int
+) -> None:
+    """A program that writes its own runs' ends is told as its process ended, all of them."""
+    results = sandbox.run_inputs(FORGED_RUNS.format(act), ["a", "b", "c"][:count], limits=Limits(timeout_s=1.0))
+    assert [status] * count == [result.status for result in results]
+    assert [None] * count == [result.exit_code for result in results]
+
+
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [("import ctypes; ctypes.string_at(0)", KILLED), ("while True: pass", TIMEOUT)],
+    ids=["crash", "loop"],
+)
+def test_honest_runs_keep_their_results_beside_one_that_does_not_end(
+    sandbox: Sandbox, act: str, status: ExecutionStatus
+) -> None:
+    """What ran before a run that ends by a signal did end, also where that took all the time."""
+    source = f"n = int(input())\nprint(n, flush=True)\nif n == 3: raise ValueError\nif n == 5:\n    {act}\n"
+
+    def ran(time_s: float) -> list[ExecutionResult]:
+        return sandbox.run_inputs(source, list(map(str, range(6))), limits=Limits(timeout_s=time_s))
+
+    results = in_time(ran, lambda results: results[0].status is OK, 2.0)
+    assert [OK, OK, OK, NONZERO, OK, status] == [result.status for result in results]
+    assert [f"{n}\n" for n in range(6)] == [result.stdout for result in results]
+    assert "ValueError" in results[3].error
+
+
+def test_runs_that_take_their_time_have_processes_of_their_own(sandbox: Sandbox) -> None:
+    """Only quick runs share a process, so that how a slow one ended is told by its process."""
+    source = "import os, time\ntime.sleep(float(input()))\nprint(os.path.exists('mark'))\nopen('mark', 'w').close()\n"
+    results = sandbox.run_inputs(source, ["0.06", "0.06", "0", "0"])
+    assert [OK] * 4 == [result.status for result in results]
+    assert ["False\n", "False\n", "False\n"] == [result.stdout for result in results[:3]]
+
+
 # Calls.
 
 
