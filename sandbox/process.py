@@ -36,9 +36,7 @@ _STANDARD_MODULES = (  # every library makes a fork and its end slower; random a
     "abc", "bisect", "collections", "contextlib", "copy", "enum", "functools", "heapq", "io", "itertools", "json",
     "math", "operator", "re", "string", "struct", "time", "types", "typing",
 )  # fmt: skip
-_BOOT = (
-    "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main()"
-)
+_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main()"
 _SHARED = ("stdin", "stdout", "stderr", "results")  # what code has of the files
 _LATE = (int(signal.SIGKILL), REASONS.index("timeout"))
 _ENVIRONMENT = {

@@ -217,9 +217,7 @@ class Zygote:
             return _NO_PROCESS
         return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged
 
-    def _end(
-        self, completion: int, judge: int, processes: int, reason: str
-    ) -> tuple[int, resource.struct_rusage, int]:
+    def _end(self, completion: int, judge: int, processes: int, reason: str) -> tuple[int, resource.struct_rusage, int]:
         """End an evaluation, the completion first; gives its wait status, what it used, and its judge's status."""
         if reason or judge:
             self._kill(processes, completion)

@@ -55,6 +55,7 @@ def check_used(folder: int, most_bytes: int) -> None:
 
     def look(directory: int, depth: int) -> None:
         nonlocal total, seen
+        os.lseek(directory, 0, os.SEEK_SET)  # wherever it has been read up to
         with os.scandir(directory) as entries:
             for entry in entries:
                 seen += 1
@@ -101,9 +102,15 @@ def empty(folder: int) -> None:
         OSError: Something cannot be removed.
     """
     mover = _Mover(folder)
-    while names := os.listdir(folder):
+    while names := _names(folder):
         for name in names:
             _remove(folder, name, mover, _DEEPEST)
+
+
+def _names(folder: int) -> list[str]:
+    """List a directory from its beginning, wherever its descriptor has been read up to."""
+    os.lseek(folder, 0, os.SEEK_SET)
+    return os.listdir(folder)
 
 
 class _Mover:
