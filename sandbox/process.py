@@ -28,7 +28,7 @@ from sandbox.workers.clock import stopped
 from sandbox.workers.wire import anonymous_file
 from sandbox.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, REASONS, REPORT, STARTS
 
-GRACE_S = 0.75
+GRACE_S = 0.6
 """Seconds after an evaluation's time within which a zygote must have reported; it is then ended with the evaluation."""
 START_S = 30.0
 """Seconds that a zygote may take to start."""

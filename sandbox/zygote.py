@@ -63,7 +63,7 @@ _STREAM_S = 0.002  # orders that follow a report so soon are a stream
 _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next one beside it
 _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
 _CHECK_S = 0.05  # seconds between two looks at what the scratch directory holds
-_DEATH_S = 0.5  # seconds that a process may take to die of a kill
+_DEATH_S = 0.3  # seconds that a process may take to die of a kill
 _NICE = 5  # how far behind the zygote the processor goes to what it supervises
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a judge, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
@@ -397,7 +397,8 @@ class Zygote:
             self._checker = None
             os.close(watched)
             return self._reaped(process)[0] == 0
-        if time.monotonic() - self._checked >= _CHECK_S and not self._scratch_is_empty():
+        # by its marks: to list a directory is to wait for all the threads that change it
+        if time.monotonic() - self._checked >= _CHECK_S and self._marks() != self._made:
             self._checked = time.monotonic()
             try:
                 self._checker = self._fork_to(lambda: scratch.check_used(self._folder, scratch_bytes))
@@ -489,6 +490,7 @@ class Zygote:
         self._folder = os.open(FOLDER, options, dir_fd=self._above)
         os.fchdir(self._folder)
         self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
+        os.utime(self._folder, ns=(0, 0))  # any change sets another time, however soon it comes
         self._made = self._marks()
 
     def _marks(self) -> tuple[int, ...]:
@@ -497,7 +499,7 @@ class Zygote:
         return about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_nlink
 
     def _scratch_is_as_made(self) -> bool:
-        return self._scratch_is_empty() and self._marks() == self._made
+        return self._marks() == self._made and self._scratch_is_empty()
 
     def _scratch_is_empty(self) -> bool:
         """Whether the scratch directory is, without a name of its files staying in memory."""
@@ -514,6 +516,9 @@ def _hide_the_hosts_name() -> None:
     """Give programs the system's kind and version without its name; the call that would is refused in the jail."""
     known = os.uname()
     told = os.uname_result((known.sysname, "jail", known.release, known.version, known.machine))
+    named = sys.modules.get("platform")
+    if named is not None:
+        named._uname_cache = None  # what it has seen before; it asks again
     sys.modules["posix"].uname = os.uname = lambda: told  # type: ignore[attr-defined]
 
 

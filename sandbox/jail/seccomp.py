@@ -47,7 +47,7 @@ no limit counts; ``sendmsg`` and ``setsockopt``, which open much of the kernel a
 
 ZYGOTE_ONLY = (
     *("kill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "seccomp", "prctl", "setpriority"),
-    *("fchmod", "fchmodat2", "fork", "vfork"),
+    *("fchmod", "fchmodat2", "utimensat", "fork", "vfork"),
 )
 """Calls that the zygote needs to supervise; an evaluation gets EPERM."""
 
