@@ -23,7 +23,7 @@ from sandbox.inside import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, printable
-from sandbox.zygote import PAIR, REASONS
+from sandbox.zygote import MAX_THREADS, PAIR, REASONS
 
 MAX_VERDICT_LINES = 1 << 20
 """Lines that are read of a judge, who writes two for each assert at most."""
@@ -168,6 +168,8 @@ class Evaluation:
             return ExecutionStatus.TIMEOUT, f"not done within {limits.timeout_s:.3g} s"
         if self._reason == "scratch" and ended_by is not None:
             return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.file_bytes:,} bytes of files"
+        if self._reason == "threads" and ended_by is not None:
+            return ExecutionStatus.FORBIDDEN, f"more than {MAX_THREADS} threads"
         if ended_by == signal.SIGXCPU or (ended_by == signal.SIGKILL and self._cpu_s >= self._limits.whole_cpu_s):
             return ExecutionStatus.TIMEOUT, "its processor time is used up"
         if full or code == TOO_LARGE:

@@ -23,7 +23,6 @@ import logging
 import math
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,6 +36,7 @@ from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupErro
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
 from builtin_rewards.judge.prices import Price, PriceTable
 from rewardkit.shown import one_line
+from sandbox import folders
 
 _log = logging.getLogger("rewardkit")
 
@@ -299,8 +299,12 @@ def _check_caps(budget: Budget) -> None:
             raise JudgeSetupError(f"Budget({name}={cap!r}): expected {kind} above 0, or None for no cap")
 
 
+_FOLDERS = "rewardkit-budget-"
+
+
 def _private_ledger() -> Path:
-    folder = tempfile.mkdtemp(prefix="rewardkit-budget-")
+    folders.sweep(_FOLDERS)
+    folder = folders.make(_FOLDERS)
     atexit.register(_remove, folder, os.getpid())
     return Path(folder, "ledger.db")
 

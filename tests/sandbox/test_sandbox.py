@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -689,7 +688,7 @@ def test_a_directory_that_cannot_be_emptied_is_left_with_its_zygote(own: Sandbox
         thread = threading.Thread(target=lambda results=results: results.append(own.run(source)))
         before = own.processes
         thread.start()
-        (folder,) = Path(tempfile.gettempdir()).glob(f"rewardkit-jail-*-{os.getpid()}-{own_folder(own)}")
+        folder = own_folder(own)
         assert wait_for((folder / "ready").exists)
         (folder / "theirs" / "file").mkdir(parents=True)
         os.chown(folder / "theirs", 1, 1)
@@ -702,13 +701,10 @@ def test_a_directory_that_cannot_be_emptied_is_left_with_its_zygote(own: Sandbox
         assert not folder.exists()
 
 
-def own_folder(sandbox: Sandbox) -> str:
-    """Gives the last part of the name of the scratch directory of the only zygote."""
+def own_folder(sandbox: Sandbox) -> Path:
+    """Gives the scratch directory of the only zygote."""
     (process,) = sandbox.processes
-    command = Path(f"/proc/{process}/cmdline").read_text()
-    found = re.search(r"rewardkit-jail-\d+-\d+-(\w+)", command)
-    assert found is not None
-    return found[1]
+    return Path(f"/proc/{process}/cwd").readlink()
 
 
 def test_no_more_processes_are_to_be_had(own: Sandbox) -> None:
@@ -742,7 +738,7 @@ def test_folders_of_dead_clients_are_removed_however_deep(tmp_path: Path, monkey
     with subprocess.Popen(["true"]) as dead:
         pass
     left = tmp_path / f"rewardkit-jail-{os.stat('/proc/self/ns/pid').st_ino}-{dead.pid}-x"
-    left.mkdir()
+    left.mkdir(mode=0o700)
     inner = os.open(left, os.O_RDONLY)
     for _ in range(1500):
         os.mkdir("d", dir_fd=inner)
