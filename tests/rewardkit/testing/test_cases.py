@@ -451,6 +451,7 @@ def test_rows_become_rollouts(tmp_path: Path) -> None:
         ({}, "row 0: expected a dict with 'completion'"),
         ({"completions": "a"}, "row 0: 'completions': expected a list, got str"),
         ({"completion": 4}, "row 0: expected a string or messages as completion, got int"),
+        ({"completion": ["4"]}, "row 0: completion: expected a list of messages such as"),
         ({"completions": ["a"], "completion_ids": []}, "row 0: 'completion_ids': expected 1 lists"),
     ],
 )
