@@ -178,7 +178,7 @@ BAD_LINES = {
     "a key twice": ('{"prompt": "?", "prompt": "!"}', "{path}, line 1: not JSON: key 'prompt' stands there twice"),
     "a number without end": (
         '{"prompt": "?", "n": 1e999}',
-        "{path}, line 1: not JSON: 1e999 is too large for a number",
+        "{path}, line 1: not JSON: 1e999 is too large",
     ),
     "a number that is none": ('{"prompt": "?", "n": NaN}', "write null (key 'n')"),
     "bytes that are no text": (b'{"prompt": "\xff"}', "{path}: not UTF-8"),
