@@ -784,6 +784,7 @@ def test_what_is_no_reward_is_named_with_its_place(rewards: Any) -> None:
         RewardAdapter(rewards)
 
 
+@third_party_warnings
 def test_rloo_is_served_as_grpo_is(tiny: Path) -> None:
     """RLOOTrainer calls rewards the same way."""
     rows = [{"prompt": f"{number}="} for number in range(8)]
