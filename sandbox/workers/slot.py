@@ -68,7 +68,10 @@ class Slot:
         retiring: Whether we killed the worker, and nobody but :attr:`guilty` is to blame for its end.
         emptying: Whether the worker is emptying its results file, and nothing may be sent.
         tainted: Whether calls left threads running in it.
-        failed_starts: Workers in a row that died before they were ready.
+        loaded: Whether a worker of this slot was ever ready.
+        failed_starts: Workers in a row that were never ready.
+        counted: Whether the present worker is one of these already.
+        doubted: Whether the present worker's beginning or end was asked for.
         idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
         looked_at: When the page was last looked at for what runs.
     """
@@ -91,7 +94,10 @@ class Slot:
     retiring: bool = False
     emptying: bool = False
     tainted: bool = False
+    loaded: bool = False
     failed_starts: int = 0
+    counted: bool = False
+    doubted: bool = False
     idle_since: float = math.inf
     looked_at: float = -math.inf
     channel: Channel | None = None
@@ -111,6 +117,7 @@ class Slot:
         self.reader = RecordReader(self._descriptors[1])
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
+        self.counted, self.doubted = False, False
         self.idle_since, self.chunk = math.inf, range(0)
         self.batches.clear()
         self.guilty.clear()

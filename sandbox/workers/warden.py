@@ -6,38 +6,35 @@ worker in a few milliseconds. It outlives none of its parents: when the caller i
 went, the warden kills every worker and goes too.
 
 *Covered:* a worker's whole process group and every descendant that it leaves, also those that made a
-session of their own (Linux: the warden is their subreaper). *Not covered:* such daemons on macOS.
+session of their own (Linux: the warden is their subreaper); workers that have themselves traced; every
+signal to the warden that can be ignored. *Not covered:* such daemons on macOS; a worker that kills or
+stops the warden, which the parent notices: see ``pool``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import fcntl
 import importlib
 import os
 import pickle
-import resource
 import select
 import signal
 import socket
 import sys
-from pathlib import Path
 from typing import Any
 
-from sandbox.workers import worker
+from sandbox.workers import shell, worker
 from sandbox.workers.wire import Channel
 from sandbox.workers.worker import Payload
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_WORKER_OOM_SCORE = "500"  # where memory runs out, the kernel takes a worker before the trainer
-_OUR_DESCRIPTORS_FROM = 400  # above what a reward's own files get, so that the two are never mistaken
+_REAPED_AT_ONCE = 256
+"""Ends and stops that are looked at before orders are: a worker may make any number of stops."""
 
 
 def main(control: int, parent: int) -> None:
     """Runs the warden on the given control socket until the parent says close or is gone."""
     os.setsid()
+    shell.ignore_signals()
     _close_others(control)
     Warden(Channel(socket.socket(fileno=control)), parent).run()
 
@@ -56,8 +53,7 @@ class Warden:
         os.set_blocking(self._wake_read, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        shell.adopt_orphans()
 
     def run(self) -> None:
         """Serve until the parent says close or is gone, then kill every worker."""
@@ -67,19 +63,20 @@ class Warden:
         parent = process_descriptor(self._parent)
         if parent is not None:
             poll.register(parent, select.POLLIN)
+        more = False
         try:
             while os.getppid() == self._parent:
-                ready = dict(poll.poll(1000))
+                ready = dict(poll.poll(0 if more else 1000))
                 if parent in ready:
                     return
                 if self._wake_read in ready:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._wake_read, 4096)
-                self._reap()
+                more = self._reap()
                 if self._control.fileno() in ready:
                     for frame in self._control.receive():
                         self._obey(*pickle.loads(frame))  # noqa: S301 - the parent is trusted
-        except (EOFError, OSError):
+        except (EOFError, OSError, MemoryError):  # also where a worker left us too few descriptors or too little memory
             return
         finally:
             self._kill_everything()
@@ -92,6 +89,8 @@ class Warden:
                 self._spawn(*arguments)
             case "kill":
                 self._kill_slot(*arguments)
+            case "ping":
+                self._control.send_json(["here"])
             case "close":
                 raise EOFError
 
@@ -104,15 +103,16 @@ class Warden:
         for module in preload:
             with contextlib.suppress(ImportError):  # a worker that needs it says so itself
                 importlib.import_module(module)
+        self._control.send_json(["here"])
 
     def _spawn(self, slot: int, generation: int, lane: str, width: int) -> None:
-        descriptors = self._control.take_descriptors(4)
-        process = os.fork()
+        descriptors = self._take_descriptors()
+        warden, process = os.getpid(), os.fork()
         if process == 0:
             code = 70
             try:
-                _become_worker(self._control, self._wake_read, self._wake_write, self._memory_bytes)
-                code = _serve(lane, width, self._payloads[slot], descriptors)
+                self._become_worker(warden)
+                code = worker.serve(lane, width, self._payloads[slot], *shell.raise_descriptors(descriptors))
             finally:
                 os._exit(code)
         for descriptor in descriptors:
@@ -120,29 +120,55 @@ class Warden:
         self._workers[process] = slot
         self._control.send_json(["started", slot, generation, process])
 
+    def _take_descriptors(self) -> list[int]:
+        """Gives a new worker's socket and files."""
+        descriptors = self._control.take_descriptors(4)
+        if len(descriptors) < 4:
+            raise OSError("the kernel kept descriptors back: the warden may have no more of them")
+        return descriptors
+
+    def _become_worker(self, warden: int) -> None:
+        """Turn the forked child into a worker's shell: own session, limits, plain signals, no parental descriptors."""
+        shell.plain_signals()
+        shell.lead_session(warden, shell.WORKER_OOM_SCORE)
+        shell.adopt_orphans()
+        self._control.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+        shell.limit(self._memory_bytes)
+        shell.silence()
+
     def _kill_slot(self, slot: int) -> None:
         for process, owner in self._workers.items():
             if owner == slot:
-                _kill_group(process)
+                shell.kill_group(process)
 
-    def _reap(self) -> None:
-        """Report dead workers, and kill and reap whatever their deaths left to us."""
-        while True:
+    def _reap(self) -> bool:
+        """Report dead workers, and kill and reap whatever their deaths left to us; gives whether there may be more."""
+        for _ in range(_REAPED_AT_ONCE):
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if process == 0:
-                return
-            slot = self._workers.pop(process, None)
-            if slot is not None:
-                _kill_group(process)
-                self._kill_strays()
-                self._control.send_json(["ended", slot, process, os.waitstatus_to_exitcode(status)])
+                return False
+            if os.WIFSTOPPED(status):
+                shell.let_go(process, os.WSTOPSIG(status))
+            else:
+                self._note_end(process, os.waitstatus_to_exitcode(status))
+        return True
+
+    def _note_end(self, process: int, code: int) -> None:
+        slot = self._workers.pop(process, None)
+        if slot is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process, signal.SIGKILL)
+            self._kill_strays()
+            self._control.send_json(["ended", slot, process, code])
 
     def _kill_strays(self) -> None:
         """Kill every child of ours that is no worker: descendants of a dead one, handed to us as subreaper."""
-        for process in _children():
+        for process in shell.children():
             if process not in self._workers:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(process, signal.SIGKILL)
@@ -150,7 +176,7 @@ class Warden:
     def _kill_everything(self) -> None:
         workers, self._workers = dict(self._workers), {}
         for process in workers:
-            _kill_group(process)
+            shell.kill_group(process)
         for _ in range(200):  # a stray's own children come to us only when it is dead
             self._kill_strays()
             try:
@@ -159,39 +185,6 @@ class Warden:
             except ChildProcessError:
                 return
             select.select([], [], [], 0.01)
-
-
-def _become_worker(control: Channel, wake_read: int, wake_write: int, memory_bytes: int | None) -> None:
-    """Turn the forked child into a worker's shell: own session, limits, plain signals, no parental descriptors."""
-    warden = os.getppid()
-    os.setsid()
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    if os.getppid() != warden:
-        os._exit(0)
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    control.close()
-    os.close(wake_read)
-    os.close(wake_write)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(_WORKER_OOM_SCORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if memory_bytes is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
-
-
-def _serve(lane: str, width: int, payload: Payload, descriptors: list[int]) -> int:
-    raised = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _OUR_DESCRIPTORS_FROM) for one in descriptors]
-    for one in descriptors:
-        os.close(one)
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    os.close(null)
-    return worker.serve(lane, width, payload, *raised)
 
 
 def _close_others(control: int) -> None:
@@ -203,21 +196,6 @@ def _close_others(control: int) -> None:
                     os.close(descriptor)
 
 
-def _kill_group(process: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(process, signal.SIGKILL)  # before its setsid the group does not exist yet
-
-
-def _children() -> list[int]:
-    """Gives our children, as the kernel lists them; elsewhere than on Linux none are known."""
-    try:
-        return [int(one) for one in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    except OSError:
-        return []
-
-
 def process_descriptor(process: int) -> int | None:
     """Gives a descriptor that becomes readable when the process ends, where the kernel has such."""
     if not hasattr(os, "pidfd_open"):
@@ -226,9 +204,3 @@ def process_descriptor(process: int) -> int | None:
         return os.pidfd_open(process)
     except OSError:
         return None
-
-
-def _prctl(option: int, value: int) -> None:
-    """Call prctl(2), where there is one."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
