@@ -109,7 +109,7 @@ class Warden:
         descriptors = self._take_descriptors()
         warden, process = os.getpid(), os.fork()
         if process == 0:
-            code = 70
+            code = worker.BROKEN
             try:
                 self._become_worker(warden)
                 code = worker.serve(lane, width, self._payloads[slot], *shell.raise_descriptors(descriptors))
