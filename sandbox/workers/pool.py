@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
-from sandbox.limits import DEFAULT_MEMORY_BYTES
+from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S
 from sandbox.workers import orphans
 from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
@@ -58,6 +58,10 @@ MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
 MAX_FAILED_STARTS = 3
 """Workers in a row that may die before they are ready."""
+NURSERY_FROM_S = 0.25
+"""Seconds of loading from which on a replacement comes from a nursery, see :mod:`sandbox.workers.nursery`."""
+NEWBORN_S = 10.0
+"""Seconds that a worker from a nursery has to become ready; it has loaded everything already."""
 WARDEN_START_S = 60.0
 """Seconds, at least, that a warden has to start and to import what it imports for all workers."""
 WARDEN_END_S = 5.0
@@ -125,7 +129,7 @@ class WorkerPool:
         env: Mapping[str, str] | None = None,
         preload: Sequence[str] = (),
         memory_bytes: int | None = DEFAULT_MEMORY_BYTES,
-        load_timeout_s: float = 60.0,
+        load_timeout_s: float = LOAD_TIMEOUT_S,
     ) -> None:
         if os.environ.get(INSIDE):
             raise SandboxError(
@@ -133,7 +137,7 @@ class WorkerPool:
                 "level, put that under: if __name__ == '__main__':"
             )
         self._targets = list(targets)
-        self._setup = (list(sys.path if path is None else path), list(preload), memory_bytes)
+        self._setup = (list(sys.path if path is None else path), list(preload), memory_bytes, load_timeout_s)
         self._memory_bytes = memory_bytes
         self._load_timeout_s = load_timeout_s
         self._mark = orphans.new_mark()
@@ -441,6 +445,7 @@ class WorkerPool:
         match frame:
             case ["ready"] if slot.state is State.STARTING:
                 slot.state, slot.failed_starts, slot.check_at, slot.loaded = State.READY, 0, math.inf, True
+                slot.load_s = max(slot.load_s, time.monotonic() - slot.began)
             case ["load_error", str(words)] if slot.state is State.STARTING:
                 self._failed_start(slot, words, last=not slot.loaded)
             case ["done", int(first), int(done), bool(tainted), int(resident_bytes)] if slot.is_at(first, done):
@@ -686,6 +691,7 @@ class WorkerPool:
             return False
         slot.failed_starts += 1
         slot.counted = True
+        slot.stillborn = slot.stillborn or slot.borne
         if last or slot.failed_starts >= MAX_FAILED_STARTS:
             self._break(WorkerStartError(words))
             return True
@@ -800,7 +806,9 @@ class WorkerPool:
         assert slot.channel is not None
         self._selector.register(slot.channel, selectors.EVENT_READ, slot)
         slot.check_at = time.monotonic() + WARDEN_DOUBT_S
-        self._tell_warden(("spawn", slot.index, slot.generation, slot.lane.value, slot.width), descriptors)
+        loads_slowly = slot.load_s > NURSERY_FROM_S and not slot.stillborn
+        order = ("spawn", slot.index, slot.generation, slot.lane.value, slot.width, loads_slowly)
+        self._tell_warden(order, descriptors)
         os.close(descriptors[0])
 
     def _deafen(self, slot: Slot) -> None:
@@ -861,8 +869,11 @@ class WorkerPool:
             match frame:
                 case ["here"]:
                     pass
-                case ["started", int(index), int(generation), int(process)] if self._is_slot(index):
-                    self._begun(self._slots[index], generation, process)
+                case ["waits", int(index), int(generation)] if self._is_slot(index):
+                    if generation == self._slots[index].generation:
+                        self._slots[index].check_at = time.monotonic() + self._load_timeout_s + WARDEN_ANSWER_S
+                case ["started", int(index), int(generation), int(process), bool(borne)] if self._is_slot(index):
+                    self._begun(self._slots[index], generation, process, borne)
                 case ["ended", int(index), int(process), int(code)] if self._is_slot(index):
                     self._ended(self._slots[index], process, code)
                 case _:  # no warden says that
@@ -872,12 +883,12 @@ class WorkerPool:
     def _is_slot(self, index: int) -> bool:
         return 0 <= index < len(self._slots)
 
-    def _begun(self, slot: Slot, generation: int, process: int) -> None:
-        """A worker was forked and loads its targets from now on."""
+    def _begun(self, slot: Slot, generation: int, process: int, borne: bool) -> None:
+        """A worker was forked: from a nursery with its targets, or it loads them from now on."""
         if generation == slot.generation:
-            slot.process = process
+            slot.process, slot.borne, slot.began = process, borne, time.monotonic()
             if slot.state is State.STARTING:
-                slot.check_at = time.monotonic() + self._load_timeout_s
+                slot.check_at = slot.began + (min(NEWBORN_S, self._load_timeout_s) if borne else self._load_timeout_s)
 
     def _doubt_warden(self, slot: Slot, now: float) -> None:
         """A worker's beginning or end is late: ask the warden whether it is there, and wake it if it was stopped.

@@ -21,12 +21,17 @@ import select
 import signal
 import socket
 import sys
+import time
+from collections import Counter
 from typing import Any
 
-from sandbox.workers import shell, worker
-from sandbox.workers.wire import Channel
+from sandbox.workers import nursery, shell, worker
+from sandbox.workers.nursery import Birth, Nursery
+from sandbox.workers.wire import Channel, MalformedError, channel_pair
 from sandbox.workers.worker import Payload
 
+MAX_NURSERIES = 3
+"""Nurseries for the same rewards that may be lost; one that cannot be is not tried again."""
 _REAPED_AT_ONCE = 256
 """Ends and stops that are looked at before orders are: a worker may make any number of stops."""
 
@@ -47,17 +52,21 @@ class Warden:
         self._parent = parent
         self._workers: dict[int, int] = {}  # process id -> slot
         self._payloads: dict[int, Payload] = {}  # slot -> what its workers are to run
+        self._nurseries: dict[tuple[int, ...], Nursery] = {}  # what they have loaded -> those that live
+        self._nurseries_lost: Counter[tuple[int, ...]] = Counter()
         self._memory_bytes: int | None = None
+        self._load_timeout_s = 0.0
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        shell.adopt_orphans()
+        self._poll = select.poll()
+        self._nurseries_known = shell.adopt_orphans()
 
     def run(self) -> None:
         """Serve until the parent says close or is gone, then kill every worker."""
-        poll = select.poll()
+        poll = self._poll
         poll.register(self._control.fileno(), select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
         parent = process_descriptor(self._parent)
@@ -72,6 +81,7 @@ class Warden:
                 if self._wake_read in ready:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._wake_read, 4096)
+                self._hear_nurseries()
                 more = self._reap()
                 if self._control.fileno() in ready:
                     for frame in self._control.receive():
@@ -95,30 +105,104 @@ class Warden:
                 raise EOFError
 
     def _set_up(
-        self, path: list[str], preload: list[str], memory_bytes: int | None, payloads: dict[int, Payload]
+        self,
+        path: list[str],
+        preload: list[str],
+        memory_bytes: int | None,
+        load_timeout_s: float,
+        payloads: dict[int, Payload],
     ) -> None:
         sys.path[:] = path
-        self._memory_bytes = memory_bytes
+        self._memory_bytes, self._load_timeout_s = memory_bytes, load_timeout_s
         self._payloads = payloads
         for module in preload:
             with contextlib.suppress(ImportError):  # a worker that needs it says so itself
                 importlib.import_module(module)
         self._control.send_json(["here"])
 
-    def _spawn(self, slot: int, generation: int, lane: str, width: int) -> None:
-        descriptors = self._take_descriptors()
+    def _spawn(self, slot: int, generation: int, lane: str, width: int, loads_slowly: bool) -> None:
+        birth = Birth(slot, generation, lane, width, self._take_descriptors())
+        found = self._nursery(birth) if loads_slowly else None
+        if found is None:
+            self._fork_worker(birth)
+            return
+        if not found.fit:
+            self._control.send_json(["waits", slot, generation])
+        try:
+            found.ask(birth)
+        except OSError:
+            self._lose_nursery(found)
+
+    def _fork_worker(self, birth: Birth) -> None:
+        """Fork a worker from here, which loads its targets itself."""
         warden, process = os.getpid(), os.fork()
         if process == 0:
             code = worker.BROKEN
             try:
-                self._become_worker(warden)
-                code = worker.serve(lane, width, self._payloads[slot], *shell.raise_descriptors(descriptors))
+                self._leave_warden(warden, shell.WORKER_OOM_SCORE)
+                raised = shell.raise_descriptors(birth.descriptors)
+                code = worker.serve(birth.lane, birth.width, self._payloads[birth.slot], *raised)
             finally:
                 os._exit(code)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        self._workers[process] = slot
-        self._control.send_json(["started", slot, generation, process])
+        self._note_birth(birth, process, from_nursery=False)
+
+    def _note_birth(self, birth: Birth, process: int, *, from_nursery: bool) -> None:
+        birth.close()
+        self._workers[process] = birth.slot
+        self._control.send_json(["started", birth.slot, birth.generation, process, from_nursery])
+
+    def _nursery(self, birth: Birth) -> Nursery | None:
+        """Gives the nursery for a slot's workers, made now if need be; ``None`` where there shall be none."""
+        payload = self._payloads[birth.slot]
+        key = tuple(payload)
+        if key in self._nurseries:
+            return self._nurseries[key]
+        if not self._nurseries_known or self._nurseries_lost[key] >= MAX_NURSERIES:
+            return None
+        ours, theirs = channel_pair()
+        warden, process = os.getpid(), os.fork()
+        if process == 0:
+            try:
+                ours.close()
+                birth.close()
+                self._leave_warden(warden, shell.NURSERY_OOM_SCORE)
+                (raised,) = shell.raise_descriptors([theirs.detach()])
+                nursery.run(payload, Channel(socket.socket(fileno=raised)), warden)
+            finally:
+                os._exit(0)
+        theirs.close()
+        made = self._nurseries[key] = Nursery(process, ours, self._load_timeout_s)
+        self._poll.register(ours.fileno(), select.POLLIN)
+        return made
+
+    def _hear_nurseries(self) -> None:
+        """Note what nurseries have borne, and do without those that are gone, unfit or late."""
+        now = time.monotonic()
+        for one in list(self._nurseries.values()):
+            try:
+                for birth, process in one.hear():
+                    self._note_birth(birth, process, from_nursery=True)
+            except (EOFError, OSError, MalformedError):
+                self._lose_nursery(one)
+                continue
+            if one.late(now):
+                self._lose_nursery(one)
+
+    def _lose_nursery(self, lost: Nursery) -> None:
+        """End a nursery, and fork from here what it was to bear."""
+        key = next((key for key, one in self._nurseries.items() if one is lost), None)
+        if key is None:
+            return
+        del self._nurseries[key]
+        self._nurseries_lost[key] += 1 if lost.fit else MAX_NURSERIES
+        shell.kill_group(lost.process)  # and with it what is being born and nobody has told us of
+        with contextlib.suppress(EOFError, OSError, MalformedError):
+            for birth, process in lost.hear():
+                self._note_birth(birth, process, from_nursery=True)
+        self._poll.unregister(lost.channel.fileno())
+        lost.channel.close()
+        for birth in lost.waiting.values():
+            self._fork_worker(birth)
 
     def _take_descriptors(self) -> list[int]:
         """Gives a new worker's socket and files."""
@@ -127,12 +211,16 @@ class Warden:
             raise OSError("the kernel kept descriptors back: the warden may have no more of them")
         return descriptors
 
-    def _become_worker(self, warden: int) -> None:
+    def _leave_warden(self, warden: int, oom_score: int) -> None:
         """Turn the forked child into a worker's shell: own session, limits, plain signals, no parental descriptors."""
         shell.plain_signals()
-        shell.lead_session(warden, shell.WORKER_OOM_SCORE)
+        shell.lead_session(warden, oom_score)
         shell.adopt_orphans()
         self._control.close()
+        for one in self._nurseries.values():
+            one.channel.close()
+            for birth in one.waiting.values():
+                birth.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
         shell.limit(self._memory_bytes)
@@ -159,7 +247,12 @@ class Warden:
         return True
 
     def _note_end(self, process: int, code: int) -> None:
+        if process not in self._workers:
+            self._hear_nurseries()  # it may have been borne just now
         slot = self._workers.pop(process, None)
+        for one in list(self._nurseries.values()):
+            if one.process == process:
+                self._lose_nursery(one)
         if slot is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process, signal.SIGKILL)
@@ -168,13 +261,16 @@ class Warden:
 
     def _kill_strays(self) -> None:
         """Kill every child of ours that is no worker: descendants of a dead one, handed to us as subreaper."""
-        for process in shell.children():
-            if process not in self._workers:
+        found = shell.children()
+        self._hear_nurseries()  # whose newborn among these are no strays
+        ours = {*self._workers, *(one.process for one in self._nurseries.values())}
+        for process in found:
+            if process not in ours:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(process, signal.SIGKILL)
 
     def _kill_everything(self) -> None:
-        workers, self._workers = dict(self._workers), {}
+        workers, self._workers, self._nurseries = dict(self._workers), {}, {}
         for process in workers:
             shell.kill_group(process)
         for _ in range(200):  # a stray's own children come to us only when it is dead
