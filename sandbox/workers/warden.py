@@ -186,15 +186,15 @@ class Warden:
                 self._lose_nursery(one)
                 continue
             if one.late(now):
-                self._lose_nursery(one)
+                self._lose_nursery(one, for_good=True)
 
-    def _lose_nursery(self, lost: Nursery) -> None:
+    def _lose_nursery(self, lost: Nursery, *, for_good: bool = False) -> None:
         """End a nursery, and fork from here what it was to bear."""
         key = next((key for key, one in self._nurseries.items() if one is lost), None)
         if key is None:
             return
         del self._nurseries[key]
-        self._nurseries_lost[key] += 1 if lost.fit else MAX_NURSERIES
+        self._nurseries_lost[key] += 1 if lost.fit and not for_good else MAX_NURSERIES
         shell.kill_group(lost.process)  # and with it what is being born and nobody has told us of
         with contextlib.suppress(EOFError, OSError, MalformedError):
             for birth, process in lost.hear():
