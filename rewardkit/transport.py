@@ -108,7 +108,7 @@ def dumps(thing: Any, reward: Any) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
-    """cloudpickle, which also sends functions under ``functools.cache`` by value where their module cannot travel.
+    """cloudpickle, which also sends functions under ``functools.cache`` by value where a worker does not find them.
 
     What a file defines that was loaded by its path is found by that path in the worker too.
     """
@@ -118,10 +118,15 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
             place = locate(obj, obj)
             if place is not None:
                 return find, place
-        if isinstance(obj, functools._lru_cache_wrapper) and not importable(getattr(obj, "__module__", "") or ""):
+        if isinstance(obj, functools._lru_cache_wrapper) and not _is_found(obj):
             settings = obj.cache_parameters()
             return _cached, (obj.__wrapped__, settings["maxsize"], settings["typed"])
         return super().reducer_override(obj)
+
+
+def _is_found(function: Any) -> bool:
+    """Whether a fresh process finds this very object under its module and name."""
+    return importable(getattr(function, "__module__", "") or "") and locate(function, function) is not None
 
 
 def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:

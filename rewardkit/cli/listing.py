@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rewardkit.callables import doc_of
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 
@@ -58,7 +59,7 @@ def describe(reward: Composable) -> dict[str, Any]:
         assert isinstance(reward, Reward)
         leaves = (reward,)
         kind = f"async {reward.spec.kind}" if reward.spec.is_async else str(reward.spec.kind)
-        text = inspect.getdoc(reward.spec.function) or ""
+        text = doc_of(reward.spec.function) or ""
         score_range = reward.options.score_range
     required = dict.fromkeys(column for leaf in leaves for column in leaf.spec.required_columns)
     types = {p.name: p.coercer.expected for leaf in leaves for p in leaf.spec.parameters if p.coercer is not None}

@@ -49,10 +49,11 @@ from sandbox.workers.slot import (
     killed_from_outside,
     may_be_late,
     out_of_memory_kills,
+    sleeps,
 )
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import AGAIN, Channel, MalformedError, channel_pair, decoded
-from sandbox.workers.worker import BROKEN, INSIDE
+from sandbox.workers.worker import BROKEN, CHANNEL_LOST, INSIDE
 
 MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
@@ -432,7 +433,8 @@ class WorkerPool:
             end = reason
         for frame in frames:
             if not self._obey(slot, frame):
-                end = end or MalformedError(f"the message {str(frame)[:_SHOWN_CHARS]}")
+                end = MalformedError(f"the message {str(frame)[:_SHOWN_CHARS]}")
+                break  # what follows would have the worker run others before it is dealt with
         if isinstance(end, MalformedError):
             self._distrust(slot, f"wrote to the worker's own descriptors: {end}")
         elif end is not None:
@@ -483,7 +485,9 @@ class WorkerPool:
         answers, finished, slot.tainted = slot.unread_answers(), slot.finish_chunk(), tainted
         leaks = self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes
         grown = slot.reader is not None and slot.reader.large
-        if slot.state is State.READY and not leaks and not grown:
+        # A call that is to run alone is not sent before it is known whether these answers can be read.
+        alone = any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
+        if slot.state is State.READY and not leaks and not grown and not alone:
             self._feed_serial(slot)
         with CollectorPaused():
             self._take_answers(slot, finished, answers)
@@ -610,7 +614,12 @@ class WorkerPool:
                 self._settle(slot)
         if slot.stalled(now):
             self._collect(slot)
-            self._count_lost(slot, list(slot.sent), "the worker stood still")
+            if sleeps(slot.process):
+                self._lose(
+                    slot, list(slot.sent), CallStatus.CRASHED, "the worker waits for calls, and its answer is lost"
+                )
+            else:
+                self._count_lost(slot, list(slot.sent), "the worker stood still")
             self._retire(slot)
         elif slot.expired(now):
             self._collect(slot)
@@ -715,7 +724,7 @@ class WorkerPool:
         self._settle_guilty(slot)
         if not slot.retiring:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
-            cut_off = (ours and code == -signal.SIGKILL) or code == BROKEN or bool(slot.malformed)
+            cut_off = (ours and code == -signal.SIGKILL) or code in (BROKEN, CHANNEL_LOST) or bool(slot.malformed)
             self._blame(slot, unfinished, code, words, cut_off=cut_off)
         self._send_again(slot, list(slot.sent))
         self._spawn(slot)
@@ -764,7 +773,7 @@ class WorkerPool:
             cut_off: Whether its descriptors were closed or what it shares was written to, perhaps by an earlier call.
         """
         if cut_off:
-            message = f"the call {slot.malformed or _CLOSED}" if code != BROKEN else describe_end(code)
+            message = describe_end(code) if code == BROKEN else f"the call {slot.malformed or _CLOSED}"
             suspects = suspects or dict.fromkeys(slot.sent, False)
         elif not killed_from_outside(code):
             message = describe_end(code)

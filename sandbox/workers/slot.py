@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sandbox.workers.page import Page, page_bytes
@@ -348,6 +349,13 @@ _AT_ONCE = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.
 def killed_from_outside(code: int) -> bool:
     """Whether an end that nobody here asked for is one that a process does not bring upon itself."""
     return code in (-signal.SIGKILL, -signal.SIGTERM)
+
+
+def sleeps(process: int) -> bool:
+    """Whether a process waits for something; not where it was stopped, or gets no processor, or this is not told."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+    return False
 
 
 def out_of_memory_kills() -> int:

@@ -173,6 +173,7 @@ def serve(
         channel.send_json(["load_error", str(fault)[-_MAX_LOAD_ERROR_CHARS:]])
         return 1
     capture.threads_started = 0
+    capture.cancel_plans()
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, shared, writer, targets)
     desk.page.beat(Steady.monotonic())  # the lane takes a moment to beat by itself
@@ -292,6 +293,8 @@ class SerialLane:
                 timer = self._new_clock()
             if capture.descriptors_closed:
                 desk.check_descriptors()
+            if capture.planned:
+                capture.cancel_plans()
             if log.pristine and not capture.threads_started:
                 if type(answer) is float:
                     page.answer(half, numbers, ended - began, answer, ticket + done)
