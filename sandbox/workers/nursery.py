@@ -19,7 +19,7 @@ import random
 import select
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,8 @@ from sandbox.workers.worker import Payload, Target
 
 ANSWER_S = 5.0
 """Seconds that a nursery has to bear a worker."""
+IDLE_S = 600.0
+"""Seconds without a birth after which a nursery is ended: it holds as much memory as a worker that has loaded."""
 _CHOSEN_SEEDS_BELOW = 1 << 32
 """PyTorch's own first seed is of 64 bits; those that people choose are shorter."""
 
@@ -85,6 +87,10 @@ class Nursery:
     def late(self, now: float) -> bool:
         """Whether it has not done in time what it is to do."""
         return now > self._due and (bool(self.waiting) or not self.fit)
+
+    def idle(self, now: float) -> bool:
+        """Whether it has borne nothing for so long that its memory is worth more."""
+        return self.fit and not self.waiting and now > self._due + IDLE_S
 
     def hear(self) -> list[tuple[Birth, int]]:
         """Gives the workers borne since this was last asked, with their process ids, without waiting for any.
@@ -212,40 +218,58 @@ class _Seeds:
     """Whether the rewards chose their random numbers as they loaded: then every worker has the same, and else its own.
 
     Attributes:
-        chosen: Whether they seeded Python's generator.
+        chosen: The names of the modules whose generators they seeded.
     """
 
     def __init__(self) -> None:
-        self.chosen = False
+        self.chosen: set[str] = set()
+        self._noted_numpy = False
         self._state: Any = None
+
+    def note(self, module: Any) -> Callable[[], None]:
+        """Note from now on whether a module's generator is given a seed; gives what ends that."""
+        plain = module.seed
+        self._noted_numpy = self._noted_numpy or module is not random
+
+        def seed(*chosen: Any, **named: Any) -> None:
+            if any(value is not None for value in (*chosen[:1], *named.values())):
+                self.chosen.add(module.__name__)
+            plain(*chosen, **named)
+
+        module.seed = seed
+        return lambda: setattr(module, "seed", plain)
 
     def keep(self) -> None:
         """Note the state after loading; a fork of Python's has a new one."""
         self._state = random.getstate()
+        if not self._noted_numpy and _numpy_was_seeded():
+            self.chosen.add("numpy.random")
 
     def renew(self) -> None:
         """Give this fork the random numbers that it would have if it had loaded the rewards itself."""
-        if self.chosen:
+        if "random" in self.chosen:
             random.setstate(self._state)
-        numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-        generator = getattr(getattr(getattr(numpy, "random", None), "mtrand", None), "_rand", None)
-        if numpy is not None and getattr(getattr(generator, "_bit_generator", None), "_seed_seq", 0) is not None:
-            numpy.random.seed()
+        numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+        if numpy is not None and "numpy.random" not in self.chosen:
+            numpy.seed()
         if torch is not None and torch.initial_seed() >= _CHOSEN_SEEDS_BELOW:
             torch.default_generator.seed()
 
 
+def _numpy_was_seeded() -> bool:
+    """Whether NumPy, which the rewards have loaded, was given a seed: its generator then forgets how it began."""
+    generator = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+    begun = getattr(getattr(generator, "_bit_generator", None), "_seed_seq", 0)
+    return begun is None
+
+
 @contextlib.contextmanager
 def _noted_seeds() -> Iterator[_Seeds]:
-    """Note whether Python's generator is given a seed meanwhile."""
-    seeds, plain = _Seeds(), random.seed
-
-    def seed(a: Any = None, version: int = 2) -> None:
-        seeds.chosen = seeds.chosen or a is not None
-        plain(a, version)
-
-    random.seed = seed
+    """Note whether random generators are given a seed meanwhile."""
+    seeds, numpy = _Seeds(), getattr(sys.modules.get("numpy"), "random", None)  # which it loads where it is asked for
+    ends = [seeds.note(module) for module in (random, numpy) if module is not None]
     try:
         yield seeds
     finally:
-        random.seed = plain
+        for end in ends:
+            end()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ _ROUND_S = 0.01
 
 def new_mark() -> str:
     """Gives a mark that no other pool has."""
-    return f"{os.getpid()}-{secrets.token_hex(8)}"
+    return f"{os.getpid()}-{os.urandom(8).hex()}"
 
 
 def end_marked(mark: str) -> None:

@@ -187,6 +187,9 @@ class Warden:
                 continue
             if one.late(now):
                 self._lose_nursery(one, for_good=True)
+            elif one.idle(now):
+                self._lose_nursery(one)
+                self._nurseries_lost.clear()
 
     def _lose_nursery(self, lost: Nursery, *, for_good: bool = False) -> None:
         """End a nursery, and fork from here what it was to bear."""

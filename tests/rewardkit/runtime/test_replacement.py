@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from patience import LONG_S, wait_for
 
 from rewardkit import Cause, Outcome, RewardDefinitionError, RewardLoadError, Rollout, Runtime, Status
 from sandbox.workers import pool as pool_module
+from sandbox.workers.nursery import IDLE_S, Birth, Nursery
+from sandbox.workers.wire import Channel, channel_pair
 
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux")
 ROWS, CRASHES = 40, 5
@@ -169,17 +172,38 @@ def test_a_replacement_ends_as_any_worker_does(tmp_path: Path) -> None:
 
 
 @linux
-@pytest.mark.parametrize(("at_load", "different"), [("", True), ("random.seed(7)", False)], ids=["unseeded", "seeded"])
-def test_replacements_draw_the_random_numbers_of_a_fresh_load(tmp_path: Path, at_load: str, different: bool) -> None:
+@pytest.mark.parametrize("source", ["random", "numpy.random"])
+@pytest.mark.parametrize("seeded", [False, True])
+def test_replacements_draw_the_random_numbers_of_a_fresh_load(tmp_path: Path, source: str, seeded: bool) -> None:
     """Each worker has numbers of its own, unless the module chooses a seed: then each begins as the first one did."""
-    also = "with open(HERE / 'drawn', 'a') as file: file.write(f'{random.random()}\\n')"
+    at_load = f"import {source}; " + f"{source}.seed(7)" * seeded
+    also = f"with open(HERE / 'drawn', 'a') as file: file.write(f'{{{source}.random()}} ')"
     reference = _write(tmp_path, at_load=at_load, also=also)
     with Runtime([reference], workers=1) as runtime:
         for _ in range(4):
             runtime.score([Rollout("p", "x"), Rollout("p", "bad")])
     drawn = (tmp_path / "drawn").read_text().split()
     assert 4 == len(drawn)
-    assert (4 if different else 1) == len(set(drawn))
+    assert (1 if seeded else 4) == len(set(drawn))
+
+
+@linux
+def test_what_forks_workers_is_ended_when_it_has_not_been_needed_for_long() -> None:
+    """Its memory is given back ten minutes after the last birth, and not while one is awaited."""
+    ours, theirs = channel_pair()
+    nursery = Nursery(0, ours, load_timeout_s=5.0)
+    try:
+        began = time.monotonic()
+        assert not nursery.idle(began + 1e6)  # it loads: that has a limit of its own
+        assert (False, True) == (nursery.late(began), nursery.late(began + 6))
+        Channel(theirs).send_json(["fit"])
+        assert [] == nursery.hear()
+        assert (False, True) == (nursery.idle(began + 4 + IDLE_S), nursery.idle(began + 6 + IDLE_S))
+        nursery.ask(Birth(0, 1, "serial", 1, [theirs.fileno()]))
+        assert (False, True) == (nursery.idle(began + 1e6), nursery.late(began + 1e6))
+    finally:
+        ours.close()
+        theirs.close()
 
 
 def test_a_load_limit_is_a_number_of_seconds() -> None:
