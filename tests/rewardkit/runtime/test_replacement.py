@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -141,7 +142,8 @@ def test_workers_are_replaced_without_what_should_fork_them(tmp_path: Path, name
         for _ in range(2):
             wait_for(lambda: len(runtime.processes) == 2)
             for other in _others(runtime):
-                other.send_signal(HARMS[name])
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    other.send_signal(HARMS[name])
             _expect_right(rollouts, runtime.score(rollouts)["scored"])
 
 
