@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardDefinitionError
+from rewardkit.fingerprint import Fingerprint
 from rewardkit.types import Outcome, Status
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ class Composable:
     @property
     def name(self) -> str:
         """What tables, logs and metrics call it."""
+        raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        """12 hexadecimal digits that change when what decides the score may have changed."""
         raise NotImplementedError
 
     def __mul__(self, weight: float) -> WeightedSum:
@@ -65,9 +71,26 @@ class Composite(Composable):
         raise NotImplementedError
 
     @property
+    def version(self) -> str:
+        """Fingerprint of the parts and of how they are put together, 12 hexadecimal digits."""
+        settings = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]  # each is a dataclass
+        return Fingerprint(type(self).__name__, *settings).digits
+
+    @property
     def leaves(self) -> tuple[Reward[..., Any], ...]:
         """The rewards in it, each once, from left to right."""
         return tuple(dict.fromkeys(_leaves(self)))
+
+    if not TYPE_CHECKING:  # a type checker would take every attribute to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Tell who takes it for a function, as TRL does with what it is handed, what to write."""
+            if name in ("__call__", "__name__"):
+                raise AttributeError(
+                    f"composition {self.name!r} is no function; hand a trainer the functions of an adapter: "
+                    "reward_funcs=RewardAdapter([...]).reward_funcs, from trainer_adapter"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def named(self, name: str) -> Composite:
         """Gives the same composition under another name."""

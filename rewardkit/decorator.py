@@ -22,6 +22,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NOT_GIVEN = object()
+_OF_TRAINERS = {"prompts", "completions"}
+"""Keywords with which TRL calls a reward function, and no reward has both."""
 
 
 class Reward(Composable, Generic[P, R]):
@@ -42,9 +44,10 @@ class Reward(Composable, Generic[P, R]):
         kind: Kind,
         options: RewardOptions,
         hints: Mapping[str, Any] | None = None,
+        version: str | None = None,
     ) -> None:
         _refuse_no_reward(function, kind, options.name)
-        self.spec = build_spec(function, kind, options, hints)
+        self.spec = build_spec(function, kind, options, hints, version)
         functools.update_wrapper(self, function)
         self.__doc__ = getattr(without_partials(function), "__doc__", None)
         self.__name__ = options.name
@@ -71,7 +74,7 @@ class Reward(Composable, Generic[P, R]):
 
     @property
     def version(self) -> str:
-        """Fingerprint of code and options, 12 hexadecimal digits."""
+        """Fingerprint of the code and all of one's own that it uses, settings and options: 12 hexadecimal digits."""
         return self.spec.version
 
     def __call__(self, *arguments: Any, **columns: Any) -> R:
@@ -81,8 +84,14 @@ class Reward(Composable, Generic[P, R]):
 
         Raises:
             CoercionError: A column's value is not what the annotation says.
-            TypeError: An argument is missing or unknown, as with any function.
+            TypeError: An argument is missing or unknown, as with any function, or a trainer calls with its whole batch.
         """
+        if columns.keys() >= _OF_TRAINERS:
+            raise TypeError(
+                f"reward {self.name!r} was called with a whole batch, as a trainer calls its reward functions; hand "
+                f"the trainer those of an adapter: reward_funcs=RewardAdapter([{self.name}]).reward_funcs, from "
+                "trainer_adapter"
+            )
         names = [parameter.name for parameter in self.spec.parameters]
         if len(arguments) > len(names):
             raise TypeError(f"{self.name}() takes {len(names)} arguments but {len(arguments)} were given")
@@ -129,13 +138,13 @@ class Reward(Composable, Generic[P, R]):
         place = locate(self.spec.function, self.spec.function)
         if place is not None:
             return _rebuild_found, (*place, self.spec.kind, self.spec.options)
-        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints))
+        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), self.version)
 
 
 def _rebuild(
-    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any]
+    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any], version: str
 ) -> Reward[..., Any]:
-    return Reward(function, kind, options, hints)
+    return Reward(function, kind, options, hints, version)
 
 
 def _rebuild_found(module: str, qualname: str, kind: Kind, options: RewardOptions) -> Reward[..., Any]:

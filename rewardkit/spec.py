@@ -11,15 +11,15 @@ import json
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from rewardkit.callables import is_async, set_by_partials, written
 from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
-from rewardkit.fingerprint import fingerprint
-from rewardkit.forms import Taken
+from rewardkit.fingerprint import Fingerprint, known
+from rewardkit.forms import Form, Taken
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
@@ -91,8 +91,7 @@ class RewardSpec:
         options: What the author asked of the runtime.
         parameters: The plan, in the order of the signature.
         rest: Fills ``**columns``; ``None`` where the function takes none.
-        version: Fingerprint of code, settings and options, 12 hexadecimal digits; see
-            :func:`~rewardkit.fingerprint.fingerprint`.
+        fingerprint: That of source, settings and options.
         is_async: Whether the function is an ``async def``.
         hints: The parameters' annotations, resolved.
         bound: Names of the function's parameters that are set already, by a partial or as ``self``: no column's.
@@ -105,7 +104,7 @@ class RewardSpec:
     options: RewardOptions
     parameters: tuple[Parameter, ...]
     rest: Coercer | None
-    version: str
+    fingerprint: Fingerprint
     is_async: bool
     hints: Mapping[str, Any]
     bound: frozenset[str] = frozenset()
@@ -123,6 +122,11 @@ class RewardSpec:
     def name(self) -> str:
         """The reward's name."""
         return self.options.name
+
+    @property
+    def version(self) -> str:
+        """The fingerprint, 12 hexadecimal digits; see :class:`~rewardkit.fingerprint.Fingerprint`."""
+        return self.fingerprint.digits
 
     @property
     def concurrency(self) -> int:
@@ -192,7 +196,11 @@ def coerce_column(coercer: Coercer, column: str, value: object, place: int | Non
 
 
 def build_spec(
-    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any] | None = None
+    function: Callable[..., Any],
+    kind: Kind,
+    options: RewardOptions,
+    hints: Mapping[str, Any] | None = None,
+    version: str | None = None,
 ) -> RewardSpec:
     """Reads a function's signature and makes the plan that fills its parameters.
 
@@ -202,6 +210,7 @@ def build_spec(
         options: What the author asked of the runtime.
         hints: The parameters' annotations, if they are resolved already: a function that travelled to a
             worker by value has not taken along the names that its annotations mention.
+        version: The version, if it is known already: such a function has not taken its source along either.
 
     Raises:
         RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
@@ -232,8 +241,8 @@ def build_spec(
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
-    version = fingerprint(function, options)
-    return RewardSpec(function, kind, options, tuple(parameters), rest, version, awaited, hints, bound)
+    made = Fingerprint(function, _deciding(options)) if version is None else known(version)
+    return RewardSpec(function, kind, options, tuple(parameters), rest, made, awaited, hints, bound)
 
 
 def _own_names(function: Callable[..., Any]) -> frozenset[str]:
@@ -243,6 +252,11 @@ def _own_names(function: Callable[..., Any]) -> frozenset[str]:
     except (TypeError, ValueError):
         return frozenset()
     return frozenset(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
+
+
+def _deciding(options: RewardOptions) -> RewardOptions:
+    """Gives the options without those that decide no score, only what it costs."""
+    return replace(options, cache=False, concurrency=None)
 
 
 def _concurrency(options: RewardOptions, is_async: bool) -> int:
@@ -308,9 +322,12 @@ def _column_filler(name: str, coercer: Coercer) -> Filler:
 def _text_filler(taken: Taken) -> Filler:
     if taken.name == "completions":
         return lambda r, c, p: [taken.given(one.completion, place) for one, place in zip(r, p, strict=True)]
+    text = taken.form is not Form.MESSAGES  # a string is handed on at once, which is the usual case
     if taken.name == "prompt":
-        return lambda r, c, p: taken.given(r[0].prompt, p[0])
-    return lambda r, c, p: taken.given(r[0].completion, p[0])
+        return lambda r, c, p: r[0].prompt if text and type(r[0].prompt) is str else taken.given(r[0].prompt, p[0])
+    return lambda r, c, p: (
+        r[0].completion if text and type(r[0].completion) is str else taken.given(r[0].completion, p[0])
+    )
 
 
 def _single_fillers(annotation: Any) -> dict[str, Filler]:

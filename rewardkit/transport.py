@@ -62,14 +62,14 @@ def importable(module_name: str) -> bool:
     parts = module_name.split(".")
     spec = None
     for depth in range(len(parts)):
-        spec = _spec_afresh(".".join(parts[: depth + 1]), path)
+        spec = spec_afresh(".".join(parts[: depth + 1]), path)
         if spec is None:
             return module_name in sys.builtin_module_names
         path = list(spec.submodule_search_locations or [])
     return spec is not None and spec.origin == getattr(module, "__file__", spec.origin)
 
 
-def _spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
+def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
     """Gives what a fresh process finds under a module's name: on its path, or by a package installed as editable.
 
     Such a package adds a finder of its own at the start of every process (``pip install -e``, PEP 660). Other finders

@@ -165,7 +165,8 @@ def _print_whole(one: dict[str, Any], console: Console) -> None:
     """Print all that is known of a reward: kind, range, columns with types, settings, the whole docstring."""
     from rich.text import Text
 
-    from rewardkit.cli.text import plain, unmarked
+    from rewardkit.cli.text import unmarked
+    from rewardkit.shown import plain
 
     def say(label: str, words: str) -> None:
         console.print(Text.assemble((f"{label:10}", "dim"), plain(words)), soft_wrap=True)
@@ -194,7 +195,8 @@ def _columns(one: dict[str, Any]) -> str:
 def _print_settings(one: dict[str, Any], console: Console) -> None:
     from rich.text import Text
 
-    from rewardkit.cli.text import plain, unmarked
+    from rewardkit.cli.text import unmarked
+    from rewardkit.shown import plain
 
     name, value = next(iter(one["settings"].items()))
     console.print()

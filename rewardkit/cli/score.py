@@ -39,7 +39,8 @@ def score_command(
     data: Annotated[
         Path,
         typer.Argument(
-            help="JSON Lines: prompt and completion (strings or lists of messages), and any columns.",
+            help="JSON Lines, also packed with gzip, or Parquet: prompt and completion (strings or lists of messages), "
+            "and any columns; - for standard input.",
             metavar="DATA.jsonl",
             show_default=False,
         ),
