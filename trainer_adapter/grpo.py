@@ -53,6 +53,7 @@ class RuntimeOptions(TypedDict, total=False):
     workers: int | None
     lane: str
     memory_bytes: int | None
+    load_timeout_s: float
     cache_entries: int
     max_infrastructure_rate: float
     on_failure: str

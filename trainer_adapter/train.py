@@ -100,7 +100,11 @@ def train(
         rows = read_dataset(dataset)
         eval_rows = None if eval_dataset is None else read_dataset(eval_dataset, what="evaluation set")
     adapter = RewardAdapter(
-        config.reward_fns, weights=config.reward_weights, workers=config.workers, partial=config.partial
+        config.reward_fns,
+        weights=config.reward_weights,
+        workers=config.workers,
+        load_timeout_s=config.load_timeout_s,
+        partial=config.partial,
     )
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:
