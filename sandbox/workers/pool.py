@@ -47,7 +47,6 @@ from sandbox.workers.slot import (
     State,
     describe_end,
     killed_from_outside,
-    may_be_late,
     out_of_memory_kills,
     sleeps,
 )
@@ -167,7 +166,8 @@ class WorkerPool:
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="rewardkit-pool", daemon=True)
         self._started = False
-        self._start_lock = threading.Lock()  # protects _started and _closing against two callers at once
+        # Protects _started and _closing against two callers at once, and so that no job comes when nobody serves it.
+        self._start_lock = threading.Lock()
         atexit.register(self.close)
 
     def start(self) -> None:
@@ -187,7 +187,9 @@ class WorkerPool:
             complete: Whether they are the job's last.
         """
         self.start()
-        self._command(lambda: self._admit(job, calls, complete))
+        with self._start_lock:
+            self._check_usable()
+            self._command(lambda: self._admit(job, calls, complete))
 
     def cancel(self, job: Job, error: BaseException) -> None:
         """End a job; calls that run already run on, and their results are dropped."""
@@ -237,7 +239,18 @@ class WorkerPool:
             self._break(fault)
             self._serve_refusals()
         finally:
+            self._refuse_the_rest()
             self._release()
+
+    def _refuse_the_rest(self) -> None:
+        """End the jobs that came while the last was being done: nobody waits for a thread that is gone."""
+        with self._start_lock:
+            self._closing = True
+        self._broken = self._broken or PoolClosedError("the pool was closed")
+        while self._commands:
+            with contextlib.suppress(_Stop):
+                self._commands.popleft()()
+        self._fail_all(self._broken)
 
     def _serve_refusals(self) -> None:
         """After a fault of our own: answer every further job with it, until closed."""
@@ -770,7 +783,7 @@ class WorkerPool:
             suspects: The calls that ran when it died, and whether each had left-over threads beside it.
             code: Its exit code, negative for a signal.
             words: What the interpreter wrote as it crashed.
-            cut_off: Whether its descriptors were closed or what it shares was written to, perhaps by an earlier call.
+            cut_off: Whether its descriptors were closed or what it shares was written to.
         """
         if cut_off:
             message = describe_end(code) if code == BROKEN else f"the call {slot.malformed or _CLOSED}"
@@ -782,7 +795,7 @@ class WorkerPool:
         else:
             self._count_lost(slot, suspects, f"{describe_end(code)} from outside")
             return
-        doubtful = len(suspects) > 1 or cut_off or may_be_late(code)
+        doubtful = cut_off or list(suspects) != [slot.first]  # an earlier call may have planned this end
         for ticket, tainted in suspects.items():
             job, call = slot.sent[ticket]
             if (doubtful or tainted) and not call.alone:

@@ -86,6 +86,7 @@ class Slot:
         failed_starts: Workers in a row that were never ready.
         counted: Whether the present worker is one of these already.
         doubted: Whether the present worker's beginning or end was asked for.
+        first: Its present worker's first ticket.
         malformed: What the worker wrote that its own code does not write; ``""`` for nothing.
         idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
         looked_at: When the page was last looked at for what runs.
@@ -118,6 +119,7 @@ class Slot:
     failed_starts: int = 0
     counted: bool = False
     doubted: bool = False
+    first: int = 1
     malformed: str = ""
     excused_s: float = 0.0
     idle_since: float = math.inf
@@ -143,6 +145,7 @@ class Slot:
         self.idle_since, self.chunk, self.malformed = math.inf, range(0), ""
         self.counted, self.doubted, self.borne, self.began = False, False, False, math.inf
         self._sendings.clear()
+        self.first = self._next_ticket
         self.batches.clear()
         self.guilty.clear()
         return [theirs.detach(), *self._descriptors]
@@ -336,14 +339,6 @@ def describe_end(code: int) -> str:
         return f"the worker process was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"the worker process was ended by signal {-code}"
-
-
-def may_be_late(code: int) -> bool:
-    """Whether an end may have been brought on by an earlier call: by an alarm it left set, or by a limit it lowered."""
-    return code < 0 and -code not in _AT_ONCE
-
-
-_AT_ONCE = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP)
 
 
 def killed_from_outside(code: int) -> bool:

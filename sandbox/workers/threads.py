@@ -15,7 +15,7 @@ from pebble import ThreadPool
 
 from sandbox.workers import capture, clock
 from sandbox.workers.steady import Steady
-from sandbox.workers.worker import Desk, Order, cells_of
+from sandbox.workers.worker import BROKEN, Desk, Order, cells_of
 
 BEAT_S = 0.05
 """Seconds between two signs of life of the main thread; none means that some call holds the interpreter."""
@@ -69,5 +69,7 @@ class ThreadLane:
             desk.record(order.ticket, Steady.monotonic() - began - timer.stopped_s(), log.finish(), answer)
             desk.page.end(cell)
             desk.wake()
+        except BaseException:
+            Steady.end(BROKEN)  # the pool of threads would keep it to itself, and the call never be answered
         finally:
             self._cells.put(cell)
