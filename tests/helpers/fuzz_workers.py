@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
-from hostile_acts import DEFAULT, LANES, PRINTING_EVERY, draw_script, rewards, score_of, spoils
+from hostile_acts import DEFAULT, LANES, PRINTING_EVERY, WAITING, draw_script, rewards, score_of, spoils
 
 from rewardkit import Outcome, Rollout, Runtime, Status
 
@@ -50,15 +50,30 @@ MARK = "REWARDKIT_FUZZ"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some rollouts: the scripts of those that are guilty, by place, among so many innocents."""
+    """Some rollouts.
+
+    Attributes:
+        guilty: The scripts of those that are guilty, by place.
+        size: How many there are; all others are innocent.
+        waiting_every: One in so many innocents takes its time.
+    """
 
     guilty: dict[int, str]
     size: int
+    waiting_every: int = 10**9
+
+    def completion(self, place: int) -> str:
+        """Give what is scored at a place."""
+        return self.guilty.get(place, "" if place % self.waiting_every else WAITING)
 
     @property
     def bound_s(self) -> float:
-        """The number of deadlines apart, seconds in which the batch must have ended."""
+        """Seconds in which the batch must have ended, its calls' own deadlines apart."""
         return GRACE_S + RUNS * REPLACED_S * len(self.guilty)
+
+
+AFTERWARDS = Batch({}, 20, 1)
+"""Innocents who meet what the guilty left running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +116,16 @@ def draw(seed: int) -> Session:
     for _ in range(rng.choice((1, 2, 2, 3))):
         size = rng.choice((8, 20, 50, 300))
         places = rng.sample(range(size), rng.choice((1, 1, 2, 3)))
-        batches.append(Batch({place: draw_script(rng) for place in sorted(places)}, size))
+        waiting_every = 10**9 if size > 50 else rng.choice((1, 2, 10, 10**9))
+        batches.append(Batch({place: draw_script(rng) for place in sorted(places)}, size, waiting_every))
+    batches.append(AFTERWARDS)
     lanes = LANES if rng.random() < 0.4 else (rng.choice(LANES),)
     return Session(tuple(batches), lanes, rng.choice((1, 2, 2)), rng.choice((2, 4, 8)))
 
 
 def of_scripts(scripts: Sequence[str], lanes: Sequence[str] = LANES) -> Session:
     """Give a session that commits scripts one after another, each among innocents."""
-    return Session(tuple(Batch({5: script}, 20) for script in scripts), tuple(lanes))
+    return Session((*(Batch({5: script}, 20) for script in scripts), AFTERWARDS), tuple(lanes))
 
 
 def check(session: Session) -> list[str]:
@@ -142,9 +159,7 @@ class _Watched:
         self._shared = set(os.listdir("/dev/shm"))
         self._threads = set(threading.enumerate())
         chosen = [one for one in rewards(session.deadline_s, session.width) if one.name in session.lanes]
-        self._runtime = Runtime(
-            chosen, workers=session.workers, memory_bytes=MEMORY_BYTES, max_infrastructure_rate=1.0
-        )
+        self._runtime = Runtime(chosen, workers=session.workers, memory_bytes=MEMORY_BYTES, max_infrastructure_rate=1.0)
 
     def run(self) -> Iterator[str]:
         """Score the batches and give what is wrong."""
@@ -165,7 +180,7 @@ class _Watched:
     def _score(self, batch: Batch, first: int) -> tuple[list[Told], BaseException | None, bool]:
         """Score a batch; give what was told of its rows, the error that ended it, and whether it ended."""
         rows = range(first, first + batch.size)
-        rollouts = [Rollout("p", batch.guilty.get(row - first, ""), {"row": str(row)}) for row in rows]
+        rollouts = [Rollout("p", batch.completion(row - first), {"row": str(row)}) for row in rows]
         told: list[Told] = []
         errors: list[BaseException] = []
 

@@ -46,6 +46,9 @@ DEFAULT = -1.0
 LANES = ("serial", "threads", "loop")
 WAYS = ("now", "thread", "later", "fork", "soon", "task")
 PRINTING_EVERY, SLEEPING_EVERY = 7, 5
+WAITING = "wait"
+"""The completion of an innocent that takes its time, so that what others left running meets it."""
+WAIT_S = 0.03
 
 Loop = asyncio.AbstractEventLoop | None
 Act = Callable[[random.Random, Loop], object]
@@ -90,7 +93,7 @@ JUNK = (
     b'[1000000000, 0.1, "", 5.0]\n',
     b'[-1, -1.0, "", 5.0]\n',
     b'[true, 0.1, "", [0, 1.0]]\n',
-    b'[{}, {}, {}, {}]\n',
+    b"[{}, {}, {}, {}]\n",
     b"[1e999, NaN, Infinity, -Infinity]\n",
     b"[" * 100_000 + b"\n",
     b"[[[[[[[[null]]]]]]]]\n",
@@ -915,26 +918,26 @@ def threads(completion: str, row: int) -> float:
 
 async def loop(completion: str, row: int) -> float:
     """Do the same on an event loop."""
-    if completion:
+    if completion not in ("", WAITING):
         _commit(completion, _get_loop())
         await _asleep(0.01)
     elif row % PRINTING_EVERY == 0:
         _print(f"row {row}")
-    elif row % SLEEPING_EVERY:
-        await _asleep(0.01)
+    elif completion == WAITING or row % SLEEPING_EVERY:
+        await _asleep(WAIT_S if completion == WAITING else 0.01)
     return score_of("loop", row)
 
 
 def _behave(completion: str, row: int) -> None:
-    if completion:
+    if completion not in ("", WAITING):
         _commit(completion, None)
     elif row % PRINTING_EVERY == 0:
         _print(f"row {row}")
-    elif row % SLEEPING_EVERY == 0:
-        _sleep(0.005)
+    elif completion == WAITING or row % SLEEPING_EVERY == 0:
+        _sleep(WAIT_S if completion == WAITING else 0.005)
 
 
 def rewards(timeout_s: float, width: int) -> list[Reward[..., Any]]:
-    """Give a reward for each lane; an empty completion is an innocent's, any other is a script to commit."""
+    """Give a reward for each lane; completions are scripts to commit, and ``""`` and ``"wait"`` innocents."""
     options: dict[str, Any] = {"timeout_s": timeout_s, "default": DEFAULT}
     return [reward(**options)(serial), reward(**options, concurrency=width)(threads), reward(**options)(loop)]
