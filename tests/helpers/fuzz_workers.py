@@ -2,7 +2,9 @@
 
     python tests/helpers/fuzz_workers.py 17                   # one session, that of seed 17
     python tests/helpers/fuzz_workers.py 100 --seeds 50       # those of seeds 100 to 149
-    python tests/helpers/fuzz_workers.py --script "forks/3@now" --lane loop
+    python tests/helpers/fuzz_workers.py --script "forks/3@now | exits/1@later" --lane loop
+
+It needs the project's folder and this one in PYTHONPATH.
 
 A session is a runtime that scores some batches and is closed. Told is whatever is wrong: a batch that does not end, an
 innocent without its own score, a guilty call with another's, and what is left afterwards. It runs in a process of its
@@ -22,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -123,9 +125,9 @@ def draw(seed: int) -> Session:
     return Session(tuple(batches), lanes, rng.choice((1, 2, 2)), rng.choice((2, 4, 8)))
 
 
-def of_scripts(scripts: Sequence[str], lanes: Sequence[str] = LANES) -> Session:
-    """Give a session that commits scripts one after another, each among innocents."""
-    return Session((*(Batch({5: script}, 20) for script in scripts), AFTERWARDS), tuple(lanes))
+def of_script(script: str, lanes: Sequence[str] = LANES) -> Session:
+    """Give a session that commits scripts, with ``|`` between them, one after another, each among innocents."""
+    return Session((*(Batch({5: one.strip()}, 20) for one in script.split("|")), AFTERWARDS), tuple(lanes))
 
 
 def check(session: Session) -> list[str]:
@@ -280,16 +282,26 @@ def _descriptors() -> set[int]:
     return {int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
 
 
-def _processes() -> list[psutil.Process]:
-    """Give the processes that the session started, wherever they are: by descent and by their environment."""
-    found = {process.pid: process for process in psutil.Process().children(recursive=True)}
-    mark = f"{MARK}={os.environ[MARK]}".encode()
+def environment(**more: str) -> dict[str, str]:
+    """Give the environment for a fuzzer, without the mark of another."""
+    return {**{name: value for name, value in os.environ.items() if name != MARK}, **more}
+
+
+def processes_of(fuzzer: int) -> list[psutil.Process]:
+    """Give the processes that a fuzzer's sessions started, wherever they are now, by their environment."""
+    found = []
+    mark = f"{MARK}={fuzzer}-".encode()
     for name in os.listdir("/proc"):
-        if name.isdecimal() and int(name) != os.getpid():
+        if name.isdecimal() and int(name) != fuzzer:
             with contextlib.suppress(OSError, psutil.Error):
-                if mark in Path("/proc", name, "environ").read_bytes().split(b"\0"):
-                    found[int(name)] = psutil.Process(int(name))
-    return list(found.values())
+                if any(one.startswith(mark) for one in Path("/proc", name, "environ").read_bytes().split(b"\0")):
+                    found.append(psutil.Process(int(name)))
+    return found
+
+
+def _processes() -> list[psutil.Process]:
+    """Give the processes that are left of this process's sessions: by descent and by their environment."""
+    return list({*psutil.Process().children(recursive=True), *processes_of(os.getpid())})
 
 
 def _seeds(options: argparse.Namespace) -> Iterator[int]:
@@ -314,9 +326,8 @@ def main() -> int:
     faulthandler.enable()
     bad = 0
     if options.script:
-        plans: Iterator[tuple[str, Session]] = iter(
-            [("script", of_scripts(options.script, options.lane or LANES))] * options.seeds
-        )
+        lanes = options.lane or LANES
+        plans: Iterable[tuple[str, Session]] = [(f"script {one!r}", of_script(one, lanes)) for one in options.script]
     else:
         plans = ((f"seed {seed}", draw(seed)) for seed in _seeds(options))
     for name, session in plans:
