@@ -54,9 +54,17 @@ def attempt(
 async def attempt_async(
     spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
 ) -> Finding:
-    """Runs an ``async def`` reward once; the same as :func:`attempt` otherwise."""
+    """Runs an ``async def`` reward once; the same as :func:`attempt` otherwise.
+
+    Raises:
+        CancelledError: The call was cancelled; whether by itself is not known here.
+    """
+    from asyncio import CancelledError  # slow to import, and who awaits has it loaded
+
     try:
         value = await spec.function(**spec.bind(rollouts, context, places))
+    except CancelledError:
+        raise
     except BaseException as error:
         return _raised(error)
     return judge(spec, value, len(rollouts))
@@ -70,9 +78,50 @@ def encode(finding: Finding) -> Answer:
     return json.dumps(finding)
 
 
-def decode(answer: Any) -> Finding:
-    """Gives the finding that an answer stands for, once JSON has been read."""
-    return [SCORED, answer] if type(answer) is float else answer
+def decode(answer: Any, rollouts: int) -> Finding:
+    """Gives the finding that an answer stands for, once JSON has been read.
+
+    A call may write over what its worker says. What is no finding for so many rollouts counts as a crash.
+    """
+    finding: Finding = [SCORED, answer] if type(answer) is float else answer
+    if _is_usual(finding) or _is_finding(finding) or _is_group(finding, rollouts):
+        return finding
+    return [FAILED, Cause.CRASHED.value, f"the worker's answer was overwritten: {_shown(answer)}", None]
+
+
+def _is_usual(finding: Any) -> bool:
+    """Whether it is a score with a reason and no metrics, which is told faster than the other kinds."""
+    if type(finding) is not list or len(finding) != 4 or finding[0] != SCORED:
+        return False
+    _, score, reason, metrics = finding
+    return type(score) is float and score - score == 0.0 and type(reason) is str and metrics == {}
+
+
+def _is_finding(finding: Any) -> bool:
+    match finding:
+        case [0, float() | int() as score]:
+            return _is_number(score)
+        case [0, float() | int() as score, str() | None, dict(metrics)]:
+            return _is_number(score) and all(map(_is_number, metrics.values()))
+        case [1] | [2, str(), str(), str() | None] | [2, str(), str(), str() | None, True]:
+            return finding[0] == SKIPPED or finding[1] in _CAUSES
+        case [1, str() | None, dict(metrics)]:
+            return all(map(_is_number, metrics.values()))
+    return False
+
+
+def _is_group(finding: Any, rollouts: int) -> bool:
+    match finding:
+        case [3, list(findings)]:
+            return len(findings) == rollouts and all(map(_is_finding, findings))
+    return False
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (float, int) and abs(value) < math.inf
+
+
+_CAUSES = frozenset(cause.value for cause in Cause)
 
 
 def is_final(finding: Finding) -> bool:

@@ -59,6 +59,7 @@ Listener = Callable[[Finished], None]
 _CAUSES = {
     CallStatus.TIMEOUT: Cause.TIMEOUT,
     CallStatus.CRASHED: Cause.CRASHED,
+    CallStatus.CANCELLED: Cause.EXCEPTION,
     CallStatus.INFRASTRUCTURE: Cause.INFRASTRUCTURE,
 }
 
@@ -153,7 +154,7 @@ class Scoring:
             outcomes = self._read(call, result)
             cause = outcomes[0].cause
             if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
-                given_up = result.status is CallStatus.INFRASTRUCTURE or _is_final(result)
+                given_up = result.status is CallStatus.INFRASTRUCTURE or _is_final(call, result)
                 delay_s = None if given_up else delay_before_next(options, cause, call.attempts)
                 if delay_s is not None:
                     again.append((delay_s, call))
@@ -201,7 +202,7 @@ class Scoring:
         if result.status is not CallStatus.ANSWERED:
             finding: found.Finding = [found.FAILED, _CAUSES[result.status], result.message, None]
         else:
-            finding = found.decode(result.answer)
+            finding = found.decode(result.answer, len(call.places))
         findings = finding[1] if finding[0] == found.GROUP else [finding] * len(call.places)
         return tuple(
             _outcome(one, reward.spec.options, reward.version, call.attempts, result.duration_s, result.logs)
@@ -246,8 +247,8 @@ class Scoring:
         return columns
 
 
-def _is_final(result: CallResult) -> bool:
-    return result.status is CallStatus.ANSWERED and found.is_final(found.decode(result.answer))
+def _is_final(call: RewardCall, result: CallResult) -> bool:
+    return result.status is CallStatus.ANSWERED and found.is_final(found.decode(result.answer, len(call.places)))
 
 
 def _outcome(

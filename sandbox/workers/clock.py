@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import os
 import threading
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from sandbox.workers.steady import Steady
 
 if TYPE_CHECKING:
     from sandbox.workers.page import Page
@@ -25,7 +25,7 @@ _lock = threading.Lock()
 def stopped() -> Iterator[None]:
     """Stop the clock of the call that runs here, in whichever of its threads; where none runs, do nothing."""
     clock = _current.get()
-    if clock is None or clock.process != os.getpid():  # a fork's time is not the call's
+    if clock is None or clock.process != Steady.process():  # a fork's time is not the call's
         yield
         return
     clock.stop()
@@ -55,7 +55,7 @@ class Clock:
     _over = False
 
     def __init__(self) -> None:
-        self.process = os.getpid()
+        self.process = Steady.process()
 
     def stop(self) -> None:
         """Stop, until :meth:`go` has been called as often as this."""
@@ -63,7 +63,7 @@ class Clock:
             self._stops += 1
             if self._stops == 1 and not self._over:
                 self.touched = True
-                self._since = time.monotonic()
+                self._since = Steady.monotonic()
                 self._halt(self._since)
 
     def go(self) -> None:
@@ -82,11 +82,11 @@ class Clock:
     def stopped_s(self) -> float:
         """Gives the seconds for which it has stood still."""
         with _lock:
-            return self._stopped_s + (time.monotonic() - self._since if self._since else 0.0)
+            return self._stopped_s + (Steady.monotonic() - self._since if self._since else 0.0)
 
     def _count(self) -> float:
         """Add what it has stood still for since it was stopped last, and give that."""
-        took = time.monotonic() - self._since if self._since else 0.0
+        took = Steady.monotonic() - self._since if self._since else 0.0
         self._since = 0.0
         self._stopped_s += took
         return took

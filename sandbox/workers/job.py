@@ -27,6 +27,8 @@ class CallStatus(StrEnum):
     """It did not return in time."""
     CRASHED = "crashed"
     """The worker died while running this very call."""
+    CANCELLED = "cancelled"
+    """It was cancelled while it was the only one that could have done that."""
     INFRASTRUCTURE = "infrastructure"
     """The worker was killed from outside, again and again."""
 

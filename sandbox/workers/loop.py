@@ -3,19 +3,25 @@
 Each call has its deadline inside the loop. What blocks the loop itself cannot be stopped there: every
 step of every coroutine is marked on the page with the call it belongs to, the parent sees a step that
 outlives its call's deadline, kills the process, and blames that call and no other.
+
+The loop is all calls' and no call's own: none can stop it, take its clock, or cancel what another has begun.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
-import pickle
 import threading
-import time
+from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
+from json import dumps
+from pickle import loads
 from typing import Any
 
 from sandbox.workers import capture, clock
+from sandbox.workers.steady import Steady
+from sandbox.workers.wire import AGAIN
 from sandbox.workers.worker import Desk, Order
 
 BEAT_S = 0.25
@@ -33,7 +39,7 @@ class _Call(clock.Clock):
         super().__init__()
         self.order = order
         self.lane = lane
-        self.began = time.monotonic()
+        self.began = Steady.monotonic()
         self.stolen_before = lane.stolen_s
         self.own_slow_s = 0.0
         self.deadline = self.began + order.timeout_s
@@ -77,16 +83,43 @@ class _Marked(Coroutine[Any, Any, Any]):
 
     def _step(self, advance: Callable[..., Any], *arguments: Any) -> Any:
         call = self._call
-        page, began = call.lane.desk.page, time.monotonic()
+        page, began, loop = call.lane.desk.page, Steady.monotonic(), call.lane.loop
         page.step(call.order.ticket, began, call.deadline)
         try:
             return advance(*arguments)
         finally:
+            call.lane.desk.keeper.check()
+            if _get_running_loop() is not loop:
+                _set_running_loop(loop)
             page.step_over()
-            took = time.monotonic() - began
+            took = Steady.monotonic() - began
             if took > SLOW_STEP_S:
                 call.lane.stolen_s += took
                 call.own_slow_s += took
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop whose clock is the worker's own, and no attribute that a call may set."""
+
+    @property
+    def time(self) -> Callable[[], float]:
+        return Steady.monotonic
+
+
+class _Task(asyncio.Task[Any]):
+    """A task of a call; while the call is in progress only that call and the lane can cancel it.
+
+    Attributes:
+        call: The call that started it, if any.
+    """
+
+    call: _Call | None = None
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        canceller = _call.get()
+        if self.call is not None and not self.call.over and canceller not in (None, self.call):
+            return False
+        return super().cancel(msg)
 
 
 class LoopLane:
@@ -97,34 +130,35 @@ class LoopLane:
         self.stolen_s = 0.0
         self.thread = threading.get_ident()
         self._width = width
+        self.loop = _Loop()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._wake_due = False
+        self._gone = False
 
     def run(self) -> int:
-        """Serve until the parent is gone."""
-        return asyncio.run(self._serve())
+        """Serve until the parent is gone. A call that stops the loop, or a task of it that exits, ends only itself."""
+        asyncio.set_event_loop(self.loop)
+        self.loop.set_task_factory(_task_factory)
+        self.loop.add_reader(self.desk.channel.fileno(), self._read)
+        self._beat()
+        while not self._gone:
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                self.loop.run_forever()
+            self.desk.keeper.check()
+        return 0
 
-    async def _serve(self) -> int:
-        loop = asyncio.get_running_loop()
-        loop.set_task_factory(_task_factory)
-        gone = loop.create_future()
+    def _read(self) -> None:
+        self.desk.keeper.check()  # what the parent sends is not for a fork that a callback made
+        try:
+            for frame in self.desk.channel.receive():
+                self._obey(self.loop, *loads(frame))  # noqa: S301 - the parent is trusted
+        except EOFError:
+            self._gone = True
+            self.loop.stop()
 
-        def readable() -> None:
-            try:
-                for frame in self.desk.channel.receive():
-                    self._obey(loop, *pickle.loads(frame))  # noqa: S301 - the parent is trusted
-            except EOFError:
-                loop.remove_reader(self.desk.channel.fileno())
-                gone.set_result(0)
-
-        def beat() -> None:
-            self.desk.page.beat(time.monotonic())
-            loop.call_later(BEAT_S, beat)
-
-        beat()
-        loop.add_reader(self.desk.channel.fileno(), readable)
-        code: int = await gone
-        return code
+    def _beat(self) -> None:
+        self.desk.page.beat(Steady.monotonic())
+        self.loop.call_later(BEAT_S, self._beat)
 
     def _obey(self, loop: asyncio.AbstractEventLoop, kind: str, *message: Any) -> None:
         match kind:
@@ -150,7 +184,10 @@ class LoopLane:
         task.add_done_callback(lambda _: timer.cancel())
 
     async def _run_call(self, call: _Call) -> None:
-        answer = await self.desk.targets[call.order.target](*self.desk.arguments(call.order))
+        try:
+            answer = await self.desk.targets[call.order.target](*self.desk.arguments(call.order))
+        except asyncio.CancelledError:  # not for its deadline, or the call is over
+            answer = dumps(AGAIN)
         if not call.over:
             self._finish(call, answer)
 
@@ -159,7 +196,7 @@ class LoopLane:
         deadline = call.began + call.order.timeout_s + call.time_stolen() + call.stopped_s()
         if call.over or task.done():
             return
-        if deadline > time.monotonic() + 0.001:
+        if deadline > Steady.monotonic() + 0.001:
             call.deadline = deadline
             timer = loop.call_at(_loop_time(loop, deadline), self._expire, loop, call, task)
             task.add_done_callback(lambda _: timer.cancel())
@@ -169,9 +206,10 @@ class LoopLane:
 
     def _finish(self, call: _Call, answer: str) -> None:
         """Write the call's result; ``null`` says that its time was up."""
+        self.desk.keeper.check()
         call.over = True
         call.end()
-        took = time.monotonic() - call.began - call.stopped_s()
+        took = Steady.monotonic() - call.began - call.stopped_s()
         self.desk.record(call.order.ticket, took, call.log.finish(), answer)
         if not self._wake_due:
             self._wake_due = True
@@ -183,11 +221,12 @@ class LoopLane:
 
 
 def _loop_time(loop: asyncio.AbstractEventLoop, monotonic: float) -> float:
-    return loop.time() + (monotonic - time.monotonic())
+    return loop.time() + (monotonic - Steady.monotonic())
 
 
 def _task_factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
     """Mark the steps of every task that a call starts as that call's."""
     call = _call.get()
-    marked = coroutine if call is None else _Marked(coroutine, call)
-    return asyncio.Task(marked, loop=loop, **options)
+    task = _Task(coroutine if call is None else _Marked(coroutine, call), loop=loop, **options)
+    task.call = call
+    return task

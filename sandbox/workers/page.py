@@ -64,9 +64,9 @@ class Page:
     last two chunks: while the parent reads one chunk's, the worker writes the next one's.
     """
 
-    def __init__(self, descriptor: int, cells: int) -> None:
+    def __init__(self, memory: mmap.mmap, cells: int) -> None:
         self.cells = cells
-        self._map = mmap.mmap(descriptor, page_bytes(cells))
+        self._map = memory
         self._numbers_at = _CELLS_AT + cells * _CELL.size
         # Through these a word is written at once, where struct clears the place first and a reader may see that.
         self._floats, self._integers = memoryview(self._map).cast("d"), memoryview(self._map).cast("Q")

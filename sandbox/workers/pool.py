@@ -15,7 +15,6 @@ import atexit
 import contextlib
 import heapq
 import itertools
-import json
 import math
 import os
 import selectors
@@ -37,6 +36,7 @@ from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
 from sandbox.workers.page import MAX_CHUNK
 from sandbox.workers.slot import (
     CUT_OFF_S,
+    GRACE_S,
     LOOP_CHECK_S,
     PEEK_S,
     Lane,
@@ -44,11 +44,13 @@ from sandbox.workers.slot import (
     State,
     describe_end,
     killed_from_outside,
+    may_be_late,
     out_of_memory_kills,
+    sleeps,
 )
 from sandbox.workers.warden import process_descriptor
-from sandbox.workers.wire import Channel, channel_pair
-from sandbox.workers.worker import INSIDE
+from sandbox.workers.wire import AGAIN, Channel, MalformedError, channel_pair, decoded
+from sandbox.workers.worker import BROKEN, INSIDE
 
 MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
@@ -60,6 +62,8 @@ MAX_WARDENS = 5
 """Wardens that may be lost in a pool's life."""
 RETIRE_SHARE = 0.5
 """A worker that holds more than this share of its memory limit between calls is replaced: it leaks."""
+_SHOWN_CHARS = 200
+_CLOSED = "closed the worker's own descriptors"
 _CONTROL = 3  # the warden's end of its socket
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.workers.warden import main; main({fd}, {pid})"
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -229,7 +233,7 @@ class WorkerPool:
 
     def _turn(self) -> None:
         now = time.monotonic()
-        due = min((slot.check_at for slot in self._slots), default=math.inf)
+        due = min((slot.look_at for slot in self._slots), default=math.inf)
         if self._delayed:
             due = min(due, self._delayed[0][0])
         ready = self._selector.select(None if due == math.inf else max(0.0, due - now))
@@ -250,7 +254,7 @@ class WorkerPool:
             _, _, job, call = heapq.heappop(self._delayed)
             self._queue(job, call)
         for slot in self._slots:
-            if slot.check_at <= now:
+            if slot.look_at <= now:
                 self._check(slot, now)
         self._feed()
 
@@ -288,7 +292,7 @@ class WorkerPool:
                 if slot.lane is Lane.SERIAL:
                     if not slot.chunk:
                         self._feed_serial(slot)
-                else:
+                elif not slot.reader.large:  # type: ignore[union-attr]  # open as long as the worker lives
                     self._feed_wide(slot)
 
     def _feed_serial(self, slot: Slot) -> None:
@@ -348,32 +352,48 @@ class WorkerPool:
     def _open_batch(self, slot: Slot, job: Job) -> None:
         if job.number not in slot.batches:
             slot.batches.add(job.number)
-            slot.tell(("batch", job.number, job.common), [job.file.descriptor])
+            slot.tell(("batch", job.number, job.common), [job.file.for_workers])
 
     # Hearing.
 
     def _hear_worker(self, slot: Slot) -> None:
         assert slot.channel is not None
+        frames, end = [], None
         try:
-            frames = [_decode(frame) for frame in slot.channel.receive()]
-        except (EOFError, OSError, ValueError):
+            for frame in slot.channel.receive():
+                frames.append(decoded(frame))
+        except (EOFError, OSError, MalformedError) as reason:
+            end = reason
+        for frame in frames:
+            if not self._obey(slot, frame):
+                end = MalformedError(f"the message {str(frame)[:_SHOWN_CHARS]}")
+                break  # what follows would have the worker run others before it is dealt with
+        if isinstance(end, MalformedError):
+            self._distrust(slot, f"wrote to the worker's own descriptors: {end}")
+        elif end is not None:
             self._lost_channel(slot)
-            return
-        for kind, *message in frames:
-            match kind:
-                case "ready":
-                    slot.state, slot.failed_starts, slot.check_at = State.READY, 0, math.inf
-                case "load_error":
-                    self._break(WorkerStartError(str(message[0])))
-                case "done":
-                    self._chunk_done(slot, *message)
-                case "wake":
-                    slot.page.woken = False  # type: ignore[union-attr]  # open as long as the channel is
-                    self._collect(slot)
-                    self._settle(slot)
-                case "emptied":
-                    slot.emptying = False
-                    slot.reader.restart()  # type: ignore[union-attr]  # open as long as the channel is
+
+    def _obey(self, slot: Slot, frame: Any) -> bool:
+        """Do what a worker's message asks for; gives whether it is one that its own code sends at this time."""
+        assert slot.reader is not None  # open as long as the channel is, and so is the page
+        assert slot.page is not None
+        match frame:
+            case ["ready"] if slot.state is State.STARTING:
+                slot.state, slot.failed_starts, slot.check_at = State.READY, 0, math.inf
+            case ["load_error", str(words)] if slot.state is State.STARTING:
+                self._break(WorkerStartError(words))
+            case ["done", int(first), int(done), bool(tainted), int(resident_bytes)] if slot.is_at(first, done):
+                self._chunk_done(slot, done, tainted, resident_bytes)
+            case ["wake"]:
+                slot.page.woken = False
+                self._collect(slot)
+                self._settle(slot)
+            case ["emptied"] if slot.emptying:
+                slot.emptying, slot.check_at = False, math.inf
+                slot.reader.restart()
+            case _:
+                return slot.state is State.DYING  # what it wrote before it was killed is of no use any more
+        return True
 
     def _lost_channel(self, slot: Slot) -> None:
         """The worker's end of the socket is closed: it is dying, or a call closed its descriptors."""
@@ -381,20 +401,32 @@ class WorkerPool:
         if slot.state is State.READY:
             slot.state, slot.check_at = State.CUT_OFF, time.monotonic() + CUT_OFF_S
 
+    def _distrust(self, slot: Slot, words: str) -> None:
+        """Kill a worker whose messages or memory hold what its own code does not write there: some call did."""
+        slot.malformed = slot.malformed or words
+        if slot.state in (State.READY, State.CUT_OFF):
+            self._deafen(slot)
+            self._kill(slot)
+
     def _chunk_done(self, slot: Slot, done: int, tainted: bool, resident_bytes: int) -> None:
         """Queue again what the worker gave back, send it the next chunk, and only then read its results."""
         for ticket in reversed(slot.chunk[done:]):
-            job, call = slot.sent.pop(ticket)
-            self._queue(job, call, first=True)
-        finished, answers = slot.chunk, slot.unread_answers()
-        slot.chunk, slot.check_at, slot.tainted = range(0), math.inf, tainted
+            given_back = slot.sent.pop(ticket, None)
+            if given_back is not None:
+                self._queue(*given_back, first=True)
+        answers, finished, slot.tainted = slot.unread_answers(), slot.finish_chunk(), tainted
         leaks = self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes
         grown = slot.reader is not None and slot.reader.large
-        if slot.state is State.READY and not leaks and not grown:
+        # A call that is to run alone is not sent before it is known whether these answers can be read.
+        alone = any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
+        if slot.state is State.READY and not leaks and not grown and not alone:
             self._feed_serial(slot)
         with CollectorPaused():
             self._take_answers(slot, finished, answers)
             self._take_records(slot)
+        unanswered = [ticket for ticket in finished[:done] if ticket in slot.sent]
+        self._lose(slot, unanswered, CallStatus.CRASHED, "the call returned and its answer was overwritten")
+        self._send_again(slot, unanswered)
         if leaks:
             self._retire(slot)
         else:
@@ -414,7 +446,15 @@ class WorkerPool:
         for duration_s, number, ticket in answers:
             if ticket not in chunk:
                 break
-            job, call = sent.pop(ticket)
+            entry = sent.pop(ticket, None)
+            if entry is None or not (
+                number - number == 0.0 <= duration_s < math.inf
+            ):  # inf - inf and nan - nan are nan
+                if entry is not None:
+                    sent[ticket] = entry
+                self._distrust(slot, "wrote to the memory that the worker shares")
+                break
+            job, call = entry
             taken.append((call, number, duration_s))
         if taken:
             self._deliver(job, lambda: job.handler.take_numbers(taken), len(taken))
@@ -424,8 +464,8 @@ class WorkerPool:
         assert slot.reader is not None
         try:
             records = slot.reader.read()
-        except ValueError:
-            self._retire(slot)
+        except MalformedError as reason:
+            self._distrust(slot, f"wrote to the memory that the worker shares: {reason}")
             return
         by_job: dict[Job, list[CallResult]] = {}
         last: Job | None = None
@@ -440,6 +480,12 @@ class WorkerPool:
             job, call = entry
             if answer is None:
                 result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, _late(call))
+            elif answer == AGAIN:
+                if not call.alone:
+                    call.alone = True
+                    self._queue(job, call)
+                    continue
+                result = CallResult(call, CallStatus.CANCELLED, None, duration_s, logs, "CancelledError")
             else:
                 result = make(CallResult, (call, CallStatus.ANSWERED, answer, duration_s, logs, ""))
             if job is not last:
@@ -487,12 +533,26 @@ class WorkerPool:
         if slot.state is not State.READY:
             slot.check_at = math.inf
             return
+        if slot.emptying:
+            self._retire(slot)
+            return
         overdue = slot.overdue(now)
         if not overdue:
             self._collect(slot)
+            if slot.lane is not Lane.SERIAL:
+                self._settle(slot)
         if slot.stalled(now):
             self._collect(slot)
-            self._count_lost(slot, list(slot.sent), "the worker stood still")
+            if sleeps(slot.process):
+                self._lose(
+                    slot, list(slot.sent), CallStatus.CRASHED, "the worker waits for calls, and its answer is lost"
+                )
+            else:
+                self._count_lost(slot, list(slot.sent), "the worker stood still")
+            self._retire(slot)
+        elif slot.expired(now):
+            self._collect(slot)
+            self._lose(slot, slot.expired(now), CallStatus.TIMEOUT, "")
             self._retire(slot)
         if not overdue or slot.state is not State.READY:
             return
@@ -503,6 +563,8 @@ class WorkerPool:
         if slot.lane is Lane.THREADS:
             self._threads_overdue(slot, late, now)
         elif late or (overdue and slot.lane is Lane.ASYNCIO):  # it may be held by a call that was given up already
+            if not late:
+                self._count_lost(slot, list(slot.sent), "a call that was given up held the event loop")
             for ticket, tainted in late.items():
                 _, call = slot.sent[ticket]
                 if tainted and not call.alone:
@@ -535,15 +597,16 @@ class WorkerPool:
     def _tidy(self, slot: Slot) -> None:
         """Have an idle worker empty its results file once that has grown large."""
         if slot.state is State.READY and not slot.sent and slot.reader is not None and slot.reader.large:
-            slot.emptying = True
+            slot.emptying, slot.check_at = True, time.monotonic() + GRACE_S
             slot.tell(("empty",))
 
     # Ends and beginnings.
 
     def _retire(self, slot: Slot) -> None:
         """Kill a worker; of the calls it runs only those noted as guilty are to blame."""
-        slot.retiring = True
-        self._kill(slot)
+        if slot.state in (State.READY, State.CUT_OFF):
+            slot.retiring = True
+            self._kill(slot)
 
     def _kill(self, slot: Slot) -> None:
         if slot.state in (State.READY, State.CUT_OFF):
@@ -570,16 +633,35 @@ class WorkerPool:
                 self._deliver_results(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
         if not slot.retiring:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
-            self._blame(slot, unfinished, code, words, cut_off=ours and code == -signal.SIGKILL)
-        self._send_again(slot)
+            cut_off = (ours and code == -signal.SIGKILL) or code == BROKEN or bool(slot.malformed)
+            self._blame(slot, unfinished, code, words, cut_off=cut_off)
+        self._send_again(slot, list(slot.sent))
         self._spawn(slot)
 
-    def _send_again(self, slot: Slot) -> None:
-        """Queue what a lost worker had not finished, in its old order."""
-        rest = list(slot.sent.values())
-        slot.sent.clear()
-        for job, call in reversed(rest):
-            self._queue(job, call, first=True)
+    def _send_again(self, slot: Slot, tickets: Sequence[int]) -> None:
+        """Queue what a worker will not finish, in its old order."""
+        for ticket in reversed(tickets):
+            sent = slot.sent.pop(ticket, None)
+            if sent is not None:
+                self._queue(*sent, first=True)
+
+    def _lose(self, slot: Slot, tickets: Iterable[int], status: CallStatus, message: str) -> None:
+        """Answer for calls whose answers never came: each is made again alone, and what is lost there as well ends.
+
+        Args:
+            slot: Where they were sent.
+            tickets: The calls.
+            status: What becomes of a call that was alone.
+            message: Its words; ``""`` says that it did not answer in time.
+        """
+        for ticket in tickets:
+            job, call = slot.sent[ticket]
+            if not call.alone:
+                call.alone = True
+                continue
+            del slot.sent[ticket]
+            result = CallResult(call, status, None, call.timeout_s, "", message or _late(call))
+            self._deliver_results(job, [result])
 
     def _blame(self, slot: Slot, suspects: dict[int, bool], code: int, words: str, *, cut_off: bool) -> None:
         """Answer for the calls that brought a worker down; those that stay in ``slot.sent`` are innocent.
@@ -589,10 +671,11 @@ class WorkerPool:
             suspects: The calls that ran when it died, and whether each had left-over threads beside it.
             code: Its exit code, negative for a signal.
             words: What the interpreter wrote as it crashed.
-            cut_off: Whether we killed it because its descriptors were closed, perhaps by an earlier call.
+            cut_off: Whether its descriptors were closed or what it shares was written to, perhaps by an earlier call.
         """
         if cut_off:
-            message = "the call closed the worker's own descriptors"
+            message = f"the call {slot.malformed or _CLOSED}" if code != BROKEN else describe_end(code)
+            suspects = suspects or dict.fromkeys(slot.sent, False)
         elif not killed_from_outside(code):
             message = describe_end(code)
         elif self._ran_out_of_memory():
@@ -600,9 +683,10 @@ class WorkerPool:
         else:
             self._count_lost(slot, suspects, f"{describe_end(code)} from outside")
             return
+        doubtful = len(suspects) > 1 or cut_off or may_be_late(code)
         for ticket, tainted in suspects.items():
             job, call = slot.sent[ticket]
-            if (len(suspects) > 1 or tainted or cut_off) and not call.alone:
+            if (doubtful or tainted) and not call.alone:
                 call.alone = True
                 continue
             del slot.sent[ticket]
@@ -610,10 +694,11 @@ class WorkerPool:
             self._deliver_results(job, [CallResult(call, CallStatus.CRASHED, None, 0.0, "", report)])
 
     def _count_lost(self, slot: Slot, tickets: Iterable[int], words: str) -> None:
-        """Note that these calls were lost once more, and give up those that were lost too often."""
+        """Note that these calls were lost once more: the second time they go alone, and after the last they end."""
         for ticket in tickets:
             job, call = slot.sent[ticket]
             call.lost += 1
+            call.alone = call.alone or call.lost > 1
             if call.lost >= MAX_LOST:
                 del slot.sent[ticket]
                 message = f"{words}, {call.lost} times while this call ran"
@@ -681,7 +766,7 @@ class WorkerPool:
     def _hear_warden(self) -> None:
         assert self._control is not None
         try:
-            frames = [_decode(frame) for frame in self._control.receive()]
+            frames = [decoded(frame) for frame in self._control.receive()]
         except (EOFError, OSError):
             self._lost_warden()
             return
@@ -707,7 +792,7 @@ class WorkerPool:
                 self._collect(slot)
                 alive = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
                 self._count_lost(slot, alive, "the process that starts workers was killed")
-            self._send_again(slot)
+            self._send_again(slot, list(slot.sent))
             self._deafen(slot)
             slot.close()
         self._start_warden()
@@ -787,8 +872,3 @@ def _payload(targets: Sequence[Target], wanted: frozenset[int]) -> dict[int, tup
 
 def _late(call: Call) -> str:
     return f"no answer within {call.timeout_s:g} s"
-
-
-def _decode(frame: bytes) -> list[Any]:
-    message: list[Any] = json.loads(frame)
-    return message

@@ -6,15 +6,17 @@ import contextlib
 import math
 import os
 import signal
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sandbox.workers.page import Page, page_bytes
-from sandbox.workers.wire import Channel, RecordReader, anonymous_file, channel_pair
-from sandbox.workers.worker import CHANNEL_LOST, cells_of
+from sandbox.workers.wire import RECORDS_BYTES, Channel, RecordReader, anonymous_file, channel_pair, map_shared
+from sandbox.workers.worker import BROKEN, CHANNEL_LOST, cells_of
 
 if TYPE_CHECKING:
     from sandbox.workers.job import Call, Job
@@ -45,6 +47,14 @@ class State(StrEnum):
     DYING = "dying"
 
 
+class _Sending(NamedTuple):
+    """When calls were sent, the longest of their times, and what :attr:`Slot.excused_s` was then."""
+
+    sent_at: float
+    timeout_s: float
+    excused_s: float
+
+
 @dataclass(slots=True)
 class Slot:
     """One place for a worker; when its worker dies, the next one takes the place.
@@ -69,8 +79,10 @@ class Slot:
         emptying: Whether the worker is emptying its results file, and nothing may be sent.
         tainted: Whether calls left threads running in it.
         failed_starts: Workers in a row that died before they were ready.
+        malformed: What the worker wrote that its own code does not write; ``""`` for nothing.
         idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
         looked_at: When the page was last looked at for what runs.
+        excused_s: Seconds, over the slot's life, for which no call could be expected to answer.
     """
 
     index: int
@@ -92,6 +104,8 @@ class Slot:
     emptying: bool = False
     tainted: bool = False
     failed_starts: int = 0
+    malformed: str = ""
+    excused_s: float = 0.0
     idle_since: float = math.inf
     looked_at: float = -math.inf
     channel: Channel | None = None
@@ -99,19 +113,21 @@ class Slot:
     reader: RecordReader | None = None
     _descriptors: list[int] = field(default_factory=list)
     _next_ticket: int = 1
+    _sendings: dict[int, _Sending] = field(default_factory=dict)  # by first ticket
 
     def open(self) -> list[int]:
         """Make the files for a new worker and give the descriptors that it needs; the first is to be closed."""
         self.close()
         self.channel, theirs = channel_pair()
         cells = cells_of(self.lane, self.width)
-        self._descriptors = [anonymous_file("page"), anonymous_file("results"), anonymous_file("console")]
-        os.ftruncate(self._descriptors[0], page_bytes(cells))
-        self.page = Page(self._descriptors[0], cells)
+        sizes = {"page": page_bytes(cells), "results": RECORDS_BYTES, "console": 0}
+        self._descriptors = [anonymous_file(name, size) for name, size in sizes.items()]
+        self.page = Page(map_shared(self._descriptors[0], sizes["page"], writable=True), cells)
         self.reader = RecordReader(self._descriptors[1])
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
-        self.idle_since, self.chunk = math.inf, range(0)
+        self.idle_since, self.chunk, self.malformed = math.inf, range(0), ""
+        self._sendings.clear()
         self.batches.clear()
         self.guilty.clear()
         return [theirs.detach(), *self._descriptors]
@@ -131,6 +147,9 @@ class Slot:
         """Enter calls as sent, under tickets in a row, and give the first."""
         first = self._next_ticket
         self._next_ticket += len(calls)
+        if not self.sent:
+            self.looked_at = time.monotonic()  # it was not looked at for a while, for there was nothing to see
+        self._sendings[first] = _Sending(time.monotonic(), max([call.timeout_s for call in calls]), self.excused_s)
         self.sent.update(zip(range(first, self._next_ticket), zip(repeat(job), calls, strict=False), strict=True))
         return first
 
@@ -139,6 +158,43 @@ class Slot:
         if not self.chunk or self.page is None:
             return ()
         return self.page.answers(self.half, self.numbers_read, len(self.chunk) - self.numbers_read)
+
+    @property
+    def look_at(self) -> float:
+        """When to look at the page next. A worker with calls to answer is never left unwatched."""
+        if self.sent and self.state is State.READY:
+            return min(self.check_at, self.looked_at + WATCH_S)
+        return self.check_at
+
+    def is_at(self, first: int, done: int) -> bool:
+        """Whether the worker can be through with that many of the chunk that begins with this ticket."""
+        return bool(self.chunk) and first == self.chunk.start and 0 < done <= len(self.chunk)
+
+    def finish_chunk(self) -> range:
+        """Note that the worker is through with its chunk, and give that."""
+        finished, self.chunk, self.check_at = self.chunk, range(0), math.inf
+        self._sendings.clear()
+        return finished
+
+    def expired(self, now: float) -> list[int]:
+        """Gives the calls that should have been answered for long ago, whatever the page, socket or loop says.
+
+        A call expires :data:`GRACE_S` after its time is up, counted from when it was sent. A chunk's calls begin
+        within moments of each other, for the first that takes longer ends the chunk. To that comes the time for which
+        no answer could be expected: clocks stood still, one coroutine held the loop, or the parent itself stood still.
+        That time is bounded as well.
+        """
+        most_s = STOPPED_S + (self.width - 1) * max((one.timeout_s for one in self._sendings.values()), default=0.0)
+        late = [
+            first
+            for first, one in self._sendings.items()
+            if now > one.sent_at + one.timeout_s + GRACE_S + min(self.excused_s - one.excused_s, most_s)
+        ]
+        if self.lane is Lane.SERIAL:
+            return list(self.sent) if late else []
+        for first in [first for first in self._sendings if first not in self.sent]:
+            del self._sendings[first]
+        return [first for first in late if first in self.sent]
 
     def settled(self, now: float) -> bool:
         """Whether the worker has been at one call for so long that all it wrote before is in memory, in any order."""
@@ -162,8 +218,9 @@ class Slot:
         found: dict[int, bool] = {}
         next_check = math.inf
         runs = self.page.running()
-        lost = all(running.stopped and now - running.started > STOPPED_S for running in runs)
-        self._note_idle(now, idle=bool(self.sent) and lost)
+        lost = all(running.stopped and not now - running.started <= STOPPED_S for running in runs)
+        stopped = not lost and any(running.stopped for running in runs)
+        self._note_look(now, idle=bool(self.sent) and lost, excused=stopped)
         for running in runs:
             sent = self.sent.get(running.ticket)
             if sent is None or running.stopped:
@@ -178,13 +235,16 @@ class Slot:
         self.check_at = min(self.check_at, now + PEEK_S)
         return found
 
-    def _note_idle(self, now: float, *, idle: bool) -> None:
-        """Note since when the worker does nothing, as far as it was looked at.
+    def _note_look(self, now: float, *, idle: bool, excused: bool) -> None:
+        """Note since when the worker does nothing, as far as it was looked at, and for how long no call could answer.
 
         Where the looks themselves had stopped, as in a paused container, the worker perhaps stood still for the same
         reason, and has its time anew.
         """
-        away = now - self.looked_at > AWAY_S
+        gap = now - self.looked_at if self.looked_at > -math.inf else 0.0
+        away = gap > AWAY_S
+        if self.sent and (away or excused):
+            self.excused_s += gap
         self.looked_at = now
         self.idle_since = (now if away else min(self.idle_since, now)) if idle else math.inf
 
@@ -193,10 +253,10 @@ class Slot:
         assert self.page is not None
         step = self.page.stepping()
         self.check_at = now + LOOP_CHECK_S if self.sent else math.inf
-        lost = not step.ticket or (step.stopped and now - step.deadline > STOPPED_S)
+        lost = not step.ticket or (step.stopped and not now - step.deadline <= STOPPED_S)
         silent = self.sent and lost and not self.breathes(now)
-        self._note_idle(now, idle=bool(silent))
-        if step.ticket and not step.stopped and now > step.deadline and now - step.began > LOOP_CHECK_S / 2:
+        self._note_look(now, idle=bool(silent), excused=not lost)
+        if step.ticket and not step.stopped and not now <= step.deadline and now - step.began > LOOP_CHECK_S / 2:
             return {step.ticket: False}
         return {}
 
@@ -223,7 +283,7 @@ class Slot:
         """Gives what the interpreter wrote as it crashed."""
         with contextlib.suppress(OSError):
             text = os.pread(self._descriptors[2], CONSOLE_CHARS, 0).decode("utf-8", "replace")
-            return text.strip()
+            return text.replace("\0", "").strip()
         return ""
 
 
@@ -233,12 +293,16 @@ LOOP_CHECK_S = 0.05
 """Seconds between two looks at an event loop's current step."""
 STALLED_S = 5.0
 """Seconds without a sign of life after which a worker that runs no call is taken to have been stopped."""
+GRACE_S = 5.0
+"""Seconds after its deadline by which a call has been answered, or else is lost."""
 STOPPED_S = 120.0
 """Seconds that a call's clock may stand still, as while a jail starts, before its worker counts as doing nothing."""
 AWAY_S = 1.0
 """Seconds between two looks from which on the parent itself is taken to have stood still."""
 PEEK_S = 0.1
 """Seconds between two looks at what a chunk in progress has finished: a slow call holds back no finished one."""
+WATCH_S = 1.0
+"""Seconds between two looks at a worker that has calls to answer, at most."""
 SETTLED_S = 0.001
 """Seconds after which one processor surely sees what another wrote."""
 HEARTBEAT_LOST_S = 0.5
@@ -249,6 +313,8 @@ def describe_end(code: int) -> str:
     """Gives words for a worker's exit code, negative for a signal."""
     if code == CHANNEL_LOST:
         return "the worker's own descriptors were closed under it"
+    if code == BROKEN:
+        return "the worker's own code failed"
     if code >= 0:
         return f"the worker process exited with code {code}"
     try:
@@ -257,9 +323,24 @@ def describe_end(code: int) -> str:
         return f"the worker process was ended by signal {-code}"
 
 
+def may_be_late(code: int) -> bool:
+    """Whether an end may have been brought on by an earlier call: by an alarm it left set, or by a limit it lowered."""
+    return code < 0 and -code not in _AT_ONCE
+
+
+_AT_ONCE = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGSYS, signal.SIGTRAP)
+
+
 def killed_from_outside(code: int) -> bool:
     """Whether an end that nobody here asked for is one that a process does not bring upon itself."""
     return code in (-signal.SIGKILL, -signal.SIGTERM)
+
+
+def sleeps(process: int) -> bool:
+    """Whether a process waits for something; not where it was stopped, or gets no processor, or this is not told."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+    return False
 
 
 def out_of_memory_kills() -> int:

@@ -6,15 +6,15 @@ left behind; the parent starts a new process when too many threads are stuck or 
 
 from __future__ import annotations
 
-import pickle
 import queue
 import select
-import time
+from pickle import loads
 from typing import Any
 
 from pebble import ThreadPool
 
 from sandbox.workers import capture, clock
+from sandbox.workers.steady import Steady
 from sandbox.workers.worker import Desk, Order, cells_of
 
 BEAT_S = 0.05
@@ -36,10 +36,10 @@ class ThreadLane:
         poll = select.poll()
         poll.register(self._desk.channel.fileno(), select.POLLIN)
         while True:
-            self._desk.page.beat(time.monotonic())
+            self._desk.page.beat(Steady.monotonic())
             if poll.poll(BEAT_S * 1000):
                 for frame in self._desk.channel.receive():
-                    self._obey(*pickle.loads(frame))  # noqa: S301 - the parent is trusted
+                    self._obey(*loads(frame))  # noqa: S301 - the parent is trusted
 
     def _obey(self, kind: str, *message: Any) -> None:
         match kind:
@@ -59,11 +59,12 @@ class ThreadLane:
             log = capture.begin_call()
             timer = clock.CellClock(desk.page, cell)
             clock.use(timer)
-            began = time.monotonic()
+            began = Steady.monotonic()
             desk.page.begin(cell, order.ticket, began, False)
             answer = desk.targets[order.target](*desk.arguments(order))
+            desk.keeper.check()
             timer.end()
-            desk.record(order.ticket, time.monotonic() - began - timer.stopped_s(), log.finish(), answer)
+            desk.record(order.ticket, Steady.monotonic() - began - timer.stopped_s(), log.finish(), answer)
             desk.page.end(cell)
             desk.wake()
         finally:

@@ -32,7 +32,6 @@ from sandbox.workers.worker import Payload
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _WORKER_OOM_SCORE = "500"  # where memory runs out, the kernel takes a worker before the trainer
-_OUR_DESCRIPTORS_FROM = 400  # above what a reward's own files get, so that the two are never mistaken
 
 
 def main(control: int, parent: int) -> None:
@@ -109,7 +108,7 @@ class Warden:
         descriptors = self._control.take_descriptors(4)
         process = os.fork()
         if process == 0:
-            code = 70
+            code = worker.BROKEN
             try:
                 _become_worker(self._control, self._wake_read, self._wake_write, self._memory_bytes)
                 code = _serve(lane, width, self._payloads[slot], descriptors)
@@ -184,7 +183,7 @@ def _become_worker(control: Channel, wake_read: int, wake_write: int, memory_byt
 
 
 def _serve(lane: str, width: int, payload: Payload, descriptors: list[int]) -> int:
-    raised = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _OUR_DESCRIPTORS_FROM) for one in descriptors]
+    raised = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, worker.OUR_DESCRIPTORS_FROM) for one in descriptors]
     for one in descriptors:
         os.close(one)
     null = os.open(os.devnull, os.O_RDWR)

@@ -1,13 +1,19 @@
 """What passes between the parent, the warden and the workers.
 
 Down, from the parent: frames of pickled tuples, for the parent is trusted. Up: frames and records
-of JSON; nothing that a worker wrote is ever unpickled. A batch's data travels once, as one anonymous
-file that every worker maps.
+of JSON; nothing that a worker wrote is ever unpickled, and all of it is bounded and checked: a call may
+write to any descriptor of its worker. A batch's data travels once, as one anonymous file that every
+worker maps and none can write to.
+
+A worker keeps no descriptor of what it shares with its parent by mapping: :func:`map_shared`.
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
+import ctypes
+import fcntl
 import json
 import mmap
 import os
@@ -19,30 +25,94 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _LENGTH = struct.Struct("<I")
+_MAX_FRAME_BYTES = 1 << 20  # of a worker's message
+_SEND_S = 5  # whole seconds after which a peer that reads nothing is taken to stand still
 _READ_BYTES = 1 << 18
 _MAX_FDS = 8
 _PIECES = 512  # below IOV_MAX everywhere
 _LARGE_BYTES = 4 << 20
-_RECORDS_BYTES = 1 << 20  # of a results file at first; memory is taken only for what is written
+RECORDS_BYTES = 1 << 28
+"""Size of a results file; memory is taken only for what is written."""
+_MAX_RECORD_BYTES = 1 << 26
 _PIECE_BYTES = 1 << 16
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 
-def anonymous_file(name: str) -> int:
-    """Gives the descriptor of a new file in memory that no other process can name."""
+class MalformedError(ValueError):
+    """What came from a worker is nothing that its own code sends: some call wrote it."""
+
+
+def anonymous_file(name: str, size: int = 0) -> int:
+    """Gives the descriptor of a new file in memory that no other process can name.
+
+    Args:
+        name: What it is called in lists of descriptors.
+        size: Its size in bytes for good, where the kernel can seal it: a worker that cut it short would bring down
+            its parent, which maps it. 0 for a file that grows.
+    """
     if hasattr(os, "memfd_create"):
-        return os.memfd_create(name, os.MFD_CLOEXEC)
+        descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        if size:
+            os.ftruncate(descriptor, size)
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        return descriptor
     import tempfile  # slow to import, and only needed where there is no memfd_create
 
     with tempfile.TemporaryFile() as file:
+        if size:
+            os.ftruncate(file.fileno(), size)
         return os.dup(file.fileno())
 
 
-class Channel:
-    """Frames over a stream socket, with descriptors where wanted."""
+def read_only(descriptor: int) -> int:
+    """Gives a descriptor through which a file in memory can only be read, where the system can give one."""
+    with contextlib.suppress(OSError):
+        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    return os.dup(descriptor)
 
-    def __init__(self, sock: socket.socket) -> None:
+
+def map_shared(descriptor: int, size: int, *, writable: bool) -> mmap.mmap:
+    """Map a file without keeping a descriptor of it.
+
+    Python's own way keeps a duplicate under the lowest free number, such as 3. A reward that writes to a number
+    which meant a log file elsewhere would write over what the worker tells its parent. So Python maps nothing, and
+    the file is mapped over that.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    block = mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+    flags = mmap.MAP_SHARED | _MAP_FIXED | (0 if writable else _POPULATE)
+    place = ctypes.addressof(ctypes.c_char.from_buffer(block))
+    if _libc.mmap(place, size, protection, flags, descriptor, 0) != place:
+        raise OSError(ctypes.get_errno(), "cannot map shared memory")
+    return block
+
+
+def _c_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    return library
+
+
+_libc = _c_library()
+_MAP_FIXED = 0x10  # on Linux and macOS
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0)
+
+
+class Channel:
+    """Frames over a stream socket, with descriptors where wanted.
+
+    Args:
+        sock: The socket.
+        most_bytes: The longest frame that may come; ``None`` for any, from a peer that is trusted.
+    """
+
+    def __init__(self, sock: socket.socket, most_bytes: int | None = None) -> None:
         self.sock = sock
+        self._most_bytes = most_bytes
         self._buffer = bytearray()
         self._descriptors: list[int] = []
 
@@ -51,7 +121,11 @@ class Channel:
         return self.sock.fileno()
 
     def send(self, body: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send one frame and the descriptors that go with it, blocking until the kernel has it."""
+        """Send one frame and the descriptors that go with it, blocking until the kernel has it.
+
+        Raises:
+            OSError: The other side is gone; or, where this is the parent's side, it has read nothing for seconds.
+        """
         data = _LENGTH.pack(len(body)) + body
         if descriptors:
             sent = socket.send_fds(self.sock, [data], list(descriptors))
@@ -72,6 +146,7 @@ class Channel:
 
         Raises:
             EOFError: The other side is gone.
+            MalformedError: A frame would be longer than any that may come.
         """
         data, descriptors, _, _ = socket.recv_fds(self.sock, _READ_BYTES, _MAX_FDS)
         self._descriptors.extend(descriptors)
@@ -80,6 +155,8 @@ class Channel:
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
+            if self._most_bytes is not None and length > self._most_bytes:
+                raise MalformedError(f"a frame of {length:,} bytes")
             if len(self._buffer) < _LENGTH.size + length:
                 return
             body = bytes(self._buffer[_LENGTH.size : _LENGTH.size + length])
@@ -97,9 +174,10 @@ class Channel:
 
 
 def channel_pair() -> tuple[Channel, socket.socket]:
-    """Gives this side's channel and the socket for the other side."""
+    """Gives this side's channel and the socket for the other side; this side waits for no peer without end."""
     ours, theirs = socket.socketpair()
-    return Channel(ours), theirs
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_S, 0))
+    return Channel(ours, _MAX_FRAME_BYTES), theirs
 
 
 class BatchFile:
@@ -109,6 +187,9 @@ class BatchFile:
 
     Args:
         count: Segments that there will be.
+
+    Attributes:
+        for_workers: The descriptor that workers get, through which nothing can be written.
     """
 
     def __init__(self, count: int) -> None:
@@ -116,6 +197,7 @@ class BatchFile:
         self._written = 0
         self._end = 0
         self.descriptor = anonymous_file("batch")
+        self.for_workers = read_only(self.descriptor)
         os.write(self.descriptor, struct.pack("<Q", count))
         base = 8 + 8 * (count + 1)
         os.ftruncate(self.descriptor, base)
@@ -138,7 +220,8 @@ class BatchFile:
         with self._lock:
             if self.descriptor >= 0:
                 os.close(self.descriptor)
-                self.descriptor = -1
+                os.close(self.for_workers)
+                self.descriptor = self.for_workers = -1
 
 
 def _write_all(descriptor: int, pieces: Sequence[bytes]) -> None:
@@ -163,8 +246,8 @@ class BatchView:
         self._map()
 
     def _map(self) -> None:
-        self._file = mmap.mmap(self._descriptor, 0, flags=mmap.MAP_SHARED | _POPULATE, prot=mmap.PROT_READ)
-        self._view = memoryview(self._file)
+        self._file = map_shared(self._descriptor, os.fstat(self._descriptor).st_size, writable=False)
+        self._view = memoryview(self._file).toreadonly()
         with self._view[8 : self._base] as table, table.cast("Q") as offsets:
             self._offsets = [self._base + offset for offset in offsets]
         self._mapped = len(self._file)
@@ -196,27 +279,37 @@ class RecordWriter:
     """
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._lock = threading.Lock()  # protects the place to write at, and the file's size
+        self._lock = threading.Lock()  # protects the place to write at
         self._end = 0
-        os.ftruncate(descriptor, _RECORDS_BYTES)
-        self._map = mmap.mmap(descriptor, _RECORDS_BYTES)
+        self._map = map_shared(descriptor, RECORDS_BYTES, writable=True)
 
-    def write(self, record: bytes) -> None:
-        """Add a record."""
+    def write(self, record: bytes) -> bool:
+        """Add a record; gives whether there was room."""
         with self._lock:
             end = self._end + len(record)
             if end >= len(self._map):
-                self._map.resize(2 * end)
+                return False
             self._map[self._end : end] = record
             self._end = end
+        return True
 
     def restart(self) -> None:
         """Begin again with an empty file."""
         with self._lock:
-            os.ftruncate(self._descriptor, 0)
-            os.ftruncate(self._descriptor, len(self._map))
+            if hasattr(mmap, "MADV_REMOVE"):
+                self._map.madvise(mmap.MADV_REMOVE)  # the memory is given back, and zeros are read
+            else:
+                self._map[: self._end] = bytes(self._end)
             self._end = 0
+
+
+Record = tuple[int, float, str, Any]
+"""One result, as a worker wrote it: the call's ticket, the seconds it ran, what it printed, and the target's answer.
+
+The answer is ``None`` where the call's time was up, and :data:`AGAIN` where another call disturbed it."""
+
+AGAIN = "again"
+"""An answer that says: another call of the process disturbed this one, which has to be made again."""
 
 
 class RecordReader:
@@ -226,23 +319,28 @@ class RecordReader:
         self._descriptor = descriptor
         self._position = 0
 
-    def read(self) -> list[Any]:
+    def read(self) -> list[Record]:
         """Gives the records completed since the last call.
 
         Raises:
-            ValueError: The file holds what is no record; the worker is not to be trusted further.
+            MalformedError: The file holds what is no record; the worker is not to be trusted further.
         """
         data = bytearray()
         while piece := os.pread(self._descriptor, _PIECE_BYTES, self._position + len(data)):
             data += piece
             if piece[-1] == 0:
                 break
+            if len(data) > _MAX_RECORD_BYTES and data.find(b"\n") < 0:
+                raise MalformedError(f"a record of more than {_MAX_RECORD_BYTES:,} bytes")
         zero = data.find(0)
         complete = data.rfind(b"\n", 0, None if zero < 0 else zero) + 1
         if not complete:
             return []
         self._position += complete
-        records: list[Any] = json.loads(b"[" + data[: complete - 1].replace(b"\n", b",") + b"]")
+        lines = decoded(b"[" + data[: complete - 1].replace(b"\n", b",") + b"]")
+        if not all(map(_is_record, lines)):
+            raise MalformedError("a line that is no record")
+        records: list[Record] = lines
         return records
 
     @property
@@ -253,3 +351,29 @@ class RecordReader:
     def restart(self) -> None:
         """Read from the beginning again: the worker has emptied the file."""
         self._position = 0
+
+
+def decoded(data: bytes) -> Any:
+    """Gives what JSON from a worker stands for.
+
+    Raises:
+        MalformedError: It is none.
+    """
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as reason:  # nested too deeply is the second
+        raise MalformedError(str(reason)) from None
+
+
+def _is_record(line: Any) -> bool:
+    return (
+        type(line) is list
+        and len(line) == 4
+        and type(line[0]) is int
+        and type(line[1]) is float
+        and 0.0 <= line[1] < _ENDLESS
+        and type(line[2]) is str
+    )
+
+
+_ENDLESS = float("inf")

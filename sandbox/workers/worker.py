@@ -7,8 +7,8 @@ This module serves the lane that runs one call at a time; ``threads`` and ``loop
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import gc
-import json
 import os
 import pickle
 import random
@@ -16,15 +16,17 @@ import resource
 import socket
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
+from json import dumps
+from pickle import loads
 from typing import Any, NamedTuple
 
 from sandbox.workers import capture, clock
 from sandbox.workers.job import Answer
-from sandbox.workers.page import Page
-from sandbox.workers.wire import BatchView, Channel, RecordWriter
+from sandbox.workers.page import Page, page_bytes
+from sandbox.workers.steady import Keeper, Steady
+from sandbox.workers.wire import BatchView, Channel, RecordWriter, map_shared
 
 BOX_S = 0.02
 """Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
@@ -32,8 +34,15 @@ BOX_S = 0.02
 INSIDE = "REWARDKIT_INSIDE_WORKER"
 """Set in the environment of workers and of what they start."""
 
+OUR_DESCRIPTORS_FROM = 400
+"""A worker's own descriptors have numbers above what a reward's files get, so that the two are never mistaken."""
+_LOW_DESCRIPTORS = 32
+"""Numbers below this are ``/dev/null`` in a worker: one that meant a log file in another process writes there."""
+
 CHANNEL_LOST = 71
 """Exit code of a worker whose own descriptors were closed under it."""
+BROKEN = 70
+"""Exit code of a worker whose own code failed, for what some call did to it."""
 
 Payload = dict[int, tuple[str, bytes]]
 Target = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
@@ -60,18 +69,21 @@ class Order(NamedTuple):
 class Desk:
     """What every lane needs: the channel, the page, the results file, the batches and the targets."""
 
-    def __init__(self, channel: Channel, page: Page, results: int, targets: dict[int, Target]) -> None:
+    def __init__(self, channel: Channel, page: Page, results: RecordWriter, targets: dict[int, Target]) -> None:
         self.channel = channel
         self.page = page
         self.targets = targets
         self.batches: dict[int, BatchView] = {}
-        self._results = RecordWriter(results)
+        self.keeper = Keeper()
+        self._results = results
         self.threads = threading.active_count()
 
     def batch(self, batch: int, common: bytes) -> None:
         """Open a batch whose file came with the frame."""
         (descriptor,) = self.channel.take_descriptors(1)
-        self.batches[batch] = BatchView(descriptor, pickle.loads(common))  # noqa: S301 - the parent is trusted
+        own = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, OUR_DESCRIPTORS_FROM)
+        os.close(descriptor)
+        self.batches[batch] = BatchView(own, loads(common))  # noqa: S301 - the parent is trusted
 
     def drop(self, batch: int) -> None:
         """Forget a batch."""
@@ -88,8 +100,8 @@ class Desk:
         return view.common, [view.segment(place) for place in order.places], order.places
 
     def record(self, ticket: int, duration_s: float, logs: str, answer: Answer) -> None:
-        """Write one result."""
-        quoted = json.dumps(logs) if logs else '""'
+        """Write one result; where its place is full it is lost, and the parent has the call made again."""
+        quoted = dumps(logs) if logs else '""'
         text = f"[{ticket},{duration_s:.9f},{quoted},{answer if isinstance(answer, str) else repr(answer)}]\n"
         self._results.write(text.encode())
 
@@ -99,7 +111,7 @@ class Desk:
         try:
             os.fstat(self.channel.fileno())
         except OSError:
-            os._exit(CHANNEL_LOST)
+            Steady.end(CHANNEL_LOST)
 
     def empty_results(self) -> None:
         """Start the results file again, and say so; the parent has read all of it and sends nothing meanwhile."""
@@ -117,7 +129,7 @@ class Desk:
         try:
             self.channel.send_json(list(message))
         except OSError:
-            os._exit(CHANNEL_LOST)
+            Steady.end(CHANNEL_LOST)
 
     @property
     def tainted(self) -> bool:
@@ -140,17 +152,26 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
     os.environ[INSIDE] = "1"
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
     channel = Channel(socket.socket(fileno=control))
+    cells = cells_of(lane, width)
+    shared, writer = Page(map_shared(page, page_bytes(cells), writable=True), cells), RecordWriter(results)
+    os.close(page)
+    os.close(results)
+    _fill_low_descriptors()
     _reseed()
     capture.install()
+    process = Steady.process()
     try:
         targets = {index: _load(*target) for index, target in payload.items()}
     except BaseException as fault:
-        channel.send_json(["load_error", str(fault)])
+        channel.send_json(["load_error", str(fault)[-_MAX_LOAD_ERROR_CHARS:]])
         return 1
+    finally:
+        if Steady.process() != process:  # a module of the reward's forked, and its copy came here as well
+            Steady.end(0)
     capture.threads_started = 0
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
-    desk = Desk(channel, Page(page, cells_of(lane, width)), results, targets)
-    desk.page.beat(time.monotonic())  # the lane takes a moment to beat by itself
+    desk = Desk(channel, shared, writer, targets)
+    desk.page.beat(Steady.monotonic())  # the lane takes a moment to beat by itself
     desk.tell("ready")
     try:
         if lane == "serial":
@@ -164,6 +185,17 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
         return LoopLane(desk, width).run()
     except EOFError:
         return 0
+
+
+_MAX_LOAD_ERROR_CHARS = 20_000
+
+
+def _fill_low_descriptors() -> None:
+    """Let low numbers lead nowhere, for as long as the worker lives."""
+    null = os.open(os.devnull, os.O_RDWR)
+    while null < _LOW_DESCRIPTORS:
+        null = os.dup(null)
+    os.close(null)
 
 
 def _load(name: str, payload: bytes) -> Target:
@@ -198,7 +230,7 @@ class SerialLane:
         """Serve until the parent is gone."""
         while True:
             for frame in self._desk.channel.receive():
-                self._obey(*pickle.loads(frame))  # noqa: S301 - the parent is trusted
+                self._obey(*loads(frame))  # noqa: S301 - the parent is trusted
 
     def _obey(self, kind: str, *message: Any) -> None:
         match kind:
@@ -221,7 +253,7 @@ class SerialLane:
             target: Which target to run.
             calls: Each call's segments.
         """
-        desk, monotonic = self._desk, time.monotonic
+        desk, monotonic, check = self._desk, Steady.monotonic, self._desk.keeper.check
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]
         box = monotonic() + BOX_S
         done = numbers = 0
@@ -231,6 +263,7 @@ class SerialLane:
             began = monotonic()
             page.begin(0, ticket + done, began, desk.tainted)
             answer = run(common, [segment(place) for place in places], places)
+            check()
             ended = monotonic()
             if timer.touched or capture.threads_started:
                 timer.end()
@@ -252,7 +285,7 @@ class SerialLane:
                 break
         timer.end()
         page.end(0)
-        desk.tell("done", done, desk.tainted, _resident_bytes())
+        desk.tell("done", ticket, done, desk.tainted, _resident_bytes())
 
     def _new_clock(self) -> clock.Clock:
         timer = clock.CellClock(self._desk.page, 0)

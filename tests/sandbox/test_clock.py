@@ -11,15 +11,14 @@ import pytest
 
 from sandbox.workers import clock
 from sandbox.workers.page import Page, page_bytes
-from sandbox.workers.wire import anonymous_file
+from sandbox.workers.wire import anonymous_file, map_shared
 
 
 @pytest.fixture
 def page() -> Iterator[Page]:
     """A page on which a call began at second 1."""
-    descriptor = anonymous_file("page")
-    os.ftruncate(descriptor, page_bytes(1))
-    made = Page(descriptor, 1)
+    descriptor = anonymous_file("page", page_bytes(1))
+    made = Page(map_shared(descriptor, page_bytes(1), writable=True), 1)
     made.begin(0, 7, 1.0, tainted=False)
     yield made
     made.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 from patience import LONG_S
 
-from sandbox.workers.slot import STOPPED_S, Lane, Slot
+from sandbox.workers.slot import GRACE_S, STOPPED_S, Lane, Slot
 
 CALL: Any = (None, SimpleNamespace(timeout_s=60.0))
+CALLS: Any = (None, [SimpleNamespace(timeout_s=60.0)])
 
 
 @pytest.mark.parametrize("lane", [Lane.SERIAL, Lane.ASYNCIO])
@@ -115,5 +117,58 @@ def test_no_step_is_seen_with_times_that_are_not_its_own() -> None:
         finally:
             os.kill(writer, signal.SIGKILL)
             os.waitpid(writer, 0)
+    finally:
+        slot.close()
+
+
+@pytest.mark.parametrize("lane", [Lane.SERIAL, Lane.ASYNCIO, Lane.THREADS])
+def test_what_is_not_answered_in_time_and_grace_is_lost_whatever_the_page_says(lane: Lane) -> None:
+    """A page that shows nothing, or nonsense, puts nothing off."""
+    slot = Slot(0, lane, 4, frozenset({0}))
+    try:
+        os.close(slot.open()[0])
+        assert slot.page is not None
+        slot.tickets(*CALLS)
+        sent_at = slot.looked_at
+        slot.page.begin(0, 99, math.nan, tainted=False)
+        slot.page.step(99, math.nan, math.inf)
+        late = sent_at + 60.0 + GRACE_S
+        assert [[], [1]] == [slot.expired(late - 0.1), slot.expired(late + 0.1)]
+    finally:
+        slot.close()
+
+
+def test_a_call_whose_clock_stands_still_is_waited_for_but_not_without_end() -> None:
+    """The time for which clocks stood still is added, and no more of it than the bound."""
+    slot = Slot(0, Lane.SERIAL, 1, frozenset({0}))
+    try:
+        os.close(slot.open()[0])
+        assert slot.page is not None
+        slot.tickets(*CALLS)
+        sent_at = slot.looked_at
+        for look in range(200):
+            slot.page.begin(0, 1, -(sent_at + look), tainted=False)  # stopped anew each second
+            slot.overdue(sent_at + look)
+        late = sent_at + 60.0 + GRACE_S + STOPPED_S
+        assert [[], [1]] == [slot.expired(late - 0.1), slot.expired(late + 0.1)]
+    finally:
+        slot.close()
+
+
+def test_time_in_which_the_parent_looked_at_nothing_is_no_calls() -> None:
+    """After a paused container each call has its time anew; one sent after an idle hour has no more than its own."""
+    slot = Slot(0, Lane.THREADS, 4, frozenset({0}))
+    try:
+        os.close(slot.open()[0])
+        slot.tickets(*CALLS)
+        sent_at = slot.looked_at
+        slot.overdue(sent_at + 30.0)
+        late = sent_at + 60.0 + GRACE_S + 30.0
+        assert [[], [1]] == [slot.expired(late - 0.1), slot.expired(late + 0.1)]
+        slot.sent.clear()
+        slot.looked_at = sent_at - 3600.0
+        ticket = slot.tickets(*CALLS)
+        slot.overdue(slot.looked_at + 0.1)
+        assert [ticket] == slot.expired(slot.looked_at + 61.0 + GRACE_S)
     finally:
         slot.close()

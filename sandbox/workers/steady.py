@@ -1,0 +1,65 @@
+"""What a worker needs and a call may break: the clock, the process's identity, the loaded modules.
+
+A test library that freezes time replaces ``time.monotonic`` in every module that holds it under a name of its own.
+So it is held here in a class, where such a library does not look.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import time
+
+
+class Steady:
+    """Functions as they were when the worker was loaded.
+
+    Attributes:
+        monotonic: Seconds on the monotonic clock; on Linux and macOS it is one for all processes.
+        process: The id of the process that asks.
+        end: Ends the process at once.
+    """
+
+    monotonic = staticmethod(time.monotonic)
+    process = staticmethod(os.getpid)
+    end = staticmethod(os._exit)
+
+
+class Keeper:
+    """Looks, after each call, whether this is still the worker, with what it had loaded."""
+
+    def __init__(self) -> None:
+        self._process = Steady.process()
+        self._live = sys.modules
+        self._modules = dict(sys.modules)
+        self._loaded = len(self._modules)
+        self._mark = _mark()
+
+    def check(self) -> None:
+        """End a process that a call forked: the call goes on in the worker, and its copy ends where the call does.
+
+        Put back modules that a call took out of ``sys.modules``: the next call's ``import`` would make second copies.
+        """
+        if not self._mark[0] and Steady.process() != self._process:
+            Steady.end(0)
+        if len(self._live) < self._loaded:
+            for name, module in self._modules.items():
+                self._live.setdefault(name, module)
+
+
+def _mark() -> mmap.mmap | bytes:
+    """Gives a byte that is 1 in this process and 0 in its forks: asking the kernel each time takes ten times as long.
+
+    Where the kernel cannot do that (it is Linux's since 4.14), the byte is 0 everywhere.
+    """
+    page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        page.madvise(_WIPE_ON_FORK)
+    except (AttributeError, OSError):
+        return bytes(1)
+    page[0] = 1
+    return page
+
+
+_WIPE_ON_FORK = 18

@@ -1,0 +1,301 @@
+"""Calls that break what their worker stands on, each among innocents of the same batch, in every lane of workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+from patience import LONG_S, alive
+
+from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Status, reward
+from sandbox.workers.page import Page
+
+ROWS = 60
+BAD = (7, 8, 31)
+SOON_S = 3.0
+"""Time of a call whose fault is found only when it is over."""
+
+
+def _plain(act: Callable[[], Any]) -> Callable[..., Any]:
+    def hostile(completion: str, row: int) -> Any:
+        if completion == "bad":
+            return act()
+        import colorsys  # which not every worker has loaded
+
+        return row + colorsys.rgb_to_hls(0, 0, 0)[0]
+
+    return hostile
+
+
+def _on_a_loop(act: Callable[[], Any]) -> Callable[..., Any]:
+    async def hostile(completion: str, row: int) -> Any:
+        await asyncio.sleep(0.01)
+        if completion == "bad":
+            value = act()
+            await asyncio.sleep(0.01)
+            return value
+        await asyncio.create_task(asyncio.sleep(0.05))
+        return float(row)
+
+    return hostile
+
+
+LANES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "serial": (_plain, {}),
+    "threads": (_plain, {"concurrency": 8}),
+    "asyncio": (_on_a_loop, {"concurrency": 64}),
+}
+
+
+def _rewards(act: Callable[[], Any], lane: str, timeout_s: float) -> list[Reward[..., Any]]:
+    wrap, options = LANES[lane]
+    return [reward(timeout_s=timeout_s, default=-1.0, **options)(wrap(act))]
+
+
+def _score(act: Callable[[], Any], lane: str, timeout_s: float = LONG_S, bad: tuple[int, ...] = BAD) -> list[Outcome]:
+    """Score a batch in which some rows act; expect the others right and nothing left, and give those rows' outcomes."""
+    rollouts = [Rollout("p", "bad" if row in bad else "fine", {"row": str(row)}) for row in range(ROWS)]
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with Runtime(_rewards(act, lane, timeout_s), workers=2) as runtime:
+        outcomes = _within(2 * timeout_s + LONG_S, runtime, rollouts)
+        workers = psutil.Process().children(recursive=True)
+    for row, outcome in enumerate(outcomes):
+        if row not in bad:
+            assert (Status.SCORED, float(row)) == (outcome.status, outcome.score), outcome
+    assert [] == alive(workers)
+    gc.collect()
+    assert descriptors >= len(os.listdir("/proc/self/fd"))
+    return [outcomes[row] for row in bad]
+
+
+def _within(seconds: float, runtime: Runtime, rollouts: list[Rollout]) -> list[Outcome]:
+    """Score, and fail where that does not end."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(runtime.score(rollouts)["hostile"]), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "the batch hangs"
+    return list(found[0])
+
+
+def _writes_low() -> float:
+    for descriptor in range(3, 32):
+        with contextlib.suppress(OSError):
+            os.write(descriptor, b"a line of a log\n" * 100)
+    return 0.5
+
+
+def _everywhere(act: Callable[[int], Any]) -> float:
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):
+                act(int(name))
+    return 0.5
+
+
+def _writes_zeros() -> float:
+    return _everywhere(lambda descriptor: os.write(descriptor, bytes(4096)))
+
+
+def _writes_ones() -> float:
+    return _everywhere(lambda descriptor: os.write(descriptor, b"\xff" * 4096))
+
+
+def _writes_at_the_start() -> float:
+    return _everywhere(lambda descriptor: os.pwrite(descriptor, bytes(1 << 16), 0))
+
+
+def _cuts_short() -> float:
+    return _everywhere(lambda descriptor: os.ftruncate(descriptor, 0))
+
+
+def _forks_and_returns() -> float:
+    return 1.5 if os.fork() else 9.0
+
+
+def _forks_and_raises() -> float:
+    if not os.fork():
+        raise ValueError("the child's")
+    return 1.5
+
+
+def _forks_and_exits() -> float:
+    if not os.fork():
+        sys.exit(3)
+    return 1.5
+
+
+def _forks_in_c() -> float:
+    return 1.5 if ctypes.CDLL(None).fork() else 9.0
+
+
+def _clears_modules() -> float:
+    sys.modules.clear()
+    return 0.5
+
+
+def _freezes_time() -> float:
+    """As freezegun does it: every module's own name for the function is replaced."""
+    real = time.monotonic
+    for module in list(sys.modules.values()):
+        for name, value in list(vars(module).items()) if hasattr(module, "__dict__") else ():
+            if value is real:
+                setattr(module, name, lambda: 1.0)
+    return 0.5
+
+
+def _patches_what_writes() -> float:
+    def none(*_: object, **__: object) -> None:
+        """Do nothing."""
+
+    for module, name in ((json, "dumps"), (os, "getpid"), (os, "_exit"), (time, "monotonic"), (socket, "socket")):
+        setattr(module, name, none)
+    return 0.5
+
+
+HARMLESS: dict[str, tuple[Callable[[], Any], float]] = {
+    "a log's number": (_writes_low, 0.5),
+    "a fork whose child returns": (_forks_and_returns, 1.5),
+    "a fork whose child raises": (_forks_and_raises, 1.5),
+    "a fork whose child exits": (_forks_and_exits, 1.5),
+    "a fork that Python does not see": (_forks_in_c, 1.5),
+    "no modules": (_clears_modules, 0.5),
+    "a frozen clock": (_freezes_time, 0.5),
+    "patched functions": (_patches_what_writes, 0.5),
+}
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_a_call_breaks_for_others_is_put_right_and_its_score_counts(name: str, lane: str) -> None:
+    """The call keeps the score that it returned, and the innocents keep theirs."""
+    act, score = HARMLESS[name]
+    assert [(Status.SCORED, score)] * len(BAD) == [(one.status, one.score) for one in _score(act, lane)]
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("act", [_writes_zeros, _writes_ones, _writes_at_the_start, _cuts_short])
+def test_a_call_that_writes_to_every_descriptor_costs_itself_alone(act: Callable[[], Any], lane: str) -> None:
+    """It has its own score or is told as a crash; no innocent has another's score or none."""
+    for outcome in _score(act, lane):
+        assert (Status.SCORED, 0.5) == (outcome.status, outcome.score) or outcome.cause is Cause.CRASHED, outcome
+
+
+def _page() -> Page:
+    """The worker's page, as a call finds it that looks for it."""
+    return next(one for one in gc.get_objects() if isinstance(one, Page))
+
+
+def _wipes_page() -> float:
+    page = _page()
+    page._map[:] = bytes(len(page._map))
+    return 0.5
+
+
+def _floods_page() -> float:
+    page = _page()
+    page._map[:] = b"\xff" * len(page._map)
+    return 0.5
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("act", [_wipes_page, _floods_page])
+def test_a_call_that_overwrites_the_shared_page_costs_itself_alone(act: Callable[[], Any], lane: str) -> None:
+    """Whatever the page says, each call is answered for, by its own answer or by what became of it alone."""
+    for outcome in _score(lambda: (gc.unfreeze(), act())[1], lane, SOON_S):
+        failed = outcome.cause in (Cause.CRASHED, Cause.TIMEOUT, Cause.INFRASTRUCTURE)
+        assert failed or (Status.SCORED, 0.5) == (outcome.status, outcome.score), outcome
+
+
+def _stops_the_loop() -> float:
+    asyncio.get_running_loop().stop()
+    return 0.5
+
+
+def _cancels_all() -> float:
+    for task in asyncio.all_tasks():
+        if task is not asyncio.current_task():
+            task.cancel()
+    return 0.5
+
+
+def _exits_in_a_task() -> float:
+    async def leave() -> None:
+        sys.exit(0)
+
+    _tasks.append(asyncio.ensure_future(leave()))
+    return 0.5
+
+
+_tasks: list[Any] = []
+
+
+def _takes_the_loop_away() -> float:
+    asyncio._set_running_loop(None)
+    return 0.5
+
+
+LOOP = (_stops_the_loop, _cancels_all, _exits_in_a_task, _clears_modules, _freezes_time)
+
+
+@pytest.mark.parametrize("act", LOOP)
+@pytest.mark.parametrize("bad", [1, 300])
+def test_no_call_ends_another_on_its_event_loop(act: Callable[[], Any], bad: int) -> None:
+    """Of 300 calls one, or every one, does what would stop or cancel the others: each has its own score."""
+    rollouts = [Rollout("p", "bad" if row % 300 < bad else "fine", {"row": str(row)}) for row in range(300)]
+    with Runtime(_rewards(act, "asyncio", 10.0)) as runtime:
+        outcomes = _within(LONG_S, runtime, rollouts)
+    wanted = [0.5 if rollout.completion == "bad" else float(row) for row, rollout in enumerate(rollouts)]
+    assert wanted == [outcome.score for outcome in outcomes]
+
+
+def _cancels_itself() -> float:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return 0.5
+
+
+def test_a_call_that_cancels_itself_failed_by_that() -> None:
+    """Nobody else is to blame, which shows when it has run alone."""
+    assert [Cause.EXCEPTION] * 3 == [one.cause for one in _score(_cancels_itself, "asyncio")]
+    rollouts = [Rollout("p", "bad", {"row": "0"})]
+    with Runtime(_rewards(_cancels_itself, "asyncio", LONG_S), lane="inline") as runtime:
+        assert [Cause.EXCEPTION] == [one.cause for one in runtime.score(rollouts)["hostile"]]
+
+
+def _forgets_all_it_has_to_do() -> float:
+    loop: Any = asyncio.get_running_loop()
+    loop._ready.clear()
+    loop._scheduled.clear()
+    return 0.5
+
+
+@pytest.mark.parametrize("act", [_forgets_all_it_has_to_do, _takes_the_loop_away])
+def test_calls_that_a_loop_has_lost_run_again(act: Callable[[], Any]) -> None:
+    """A loop that forgot its calls answers none: the innocents run elsewhere."""
+    assert len(BAD) == len(_score(act, "asyncio", SOON_S))
+
+
+def test_inline_a_child_that_a_call_forks_ends_with_the_call() -> None:
+    """The caller's process goes on once, with the score that the call returned to it."""
+    rollouts = [Rollout("p", "bad", {"row": "0"})]
+    process = os.getpid()
+    with Runtime(_rewards(_forks_and_returns, "serial", LONG_S), lane="inline") as runtime:
+        outcomes = runtime.score(rollouts)["hostile"]
+    if os.getpid() != process:
+        os._exit(1)
+    assert [1.5] == [outcome.score for outcome in outcomes]
+    assert 0 == os.waitpid(-1, 0)[1]

@@ -1,0 +1,169 @@
+"""What a worker tells its parent is checked: a call that writes over it costs itself alone, and never the run."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import struct
+from typing import Any
+
+import pytest
+
+from rewardkit import Cause, Outcome, Rollout, Runtime, Status, reward
+from rewardkit.runtime.attempt import decode
+from sandbox.workers.wire import Channel, RecordWriter
+
+INNOCENTS = 40
+TIMEOUT_S = 4.0
+"""After which, and the grace, answers are given up that lie behind what cannot be read."""
+
+
+def _frame(body: bytes) -> bytes:
+    return struct.pack("<I", len(body)) + body
+
+
+FRAMES: dict[str, bytes] = {
+    "no length": b"\xff\xff\xff\xff",
+    "a large length": struct.pack("<I", 1 << 21),
+    "nothing": _frame(b""),
+    "zeros": bytes(64),
+    "no JSON": _frame(b"{"),
+    "no text": _frame(b"\xff\xfe"),
+    "no list": _frame(b"7"),
+    "an empty list": _frame(b"[]"),
+    "an unknown word": _frame(b'["hello"]'),
+    "deep": _frame(b"[" * 100_000),
+    "a long number": _frame(b"[" + b"9" * 10_000 + b"]"),
+    "done without counts": _frame(b'["done"]'),
+    "done with words": _frame(b'["done", "a", "b", "c", "d"]'),
+    "done with too many": _frame(b'["done", 1, 100000, false, 0]'),
+    "done with fewer than none": _frame(b'["done", 1, -1, false, 0]'),
+    "done with a list": _frame(b'["done", [1], {}, false, 0]'),
+    "ready again": _frame(b'["ready"]'),
+    "a load error": _frame(b'["load_error", "no such module"]'),
+    "emptied unasked": _frame(b'["emptied"]'),
+    "half a frame": b"\x07\x00\x00\x00abc",
+}
+RECORDS: dict[str, bytes] = {
+    "no JSON": b"{\n",
+    "no text": b"\xff\xfe\n",
+    "a number": b"7\n",
+    "an empty list": b"[]\n",
+    "too short": b"[1, 0.5]\n",
+    "too long": b'[1, 0.5, "", 1.0, 1]\n',
+    "a ticket of words": b'["1", 0.5, "", 1.0]\n',
+    "a ticket of truth": b'[true, 0.5, "", 1.0]\n',
+    "a ticket of a list": b'[[], 0.5, "", 1.0]\n',
+    "no duration": b'[1, null, "", 1.0]\n',
+    "an endless duration": b'[1, Infinity, "", 1.0]\n',
+    "a duration that is no number": b'[1, NaN, "", 1.0]\n',
+    "no logs": b"[1, 0.5, null, 1.0]\n",
+    "deep": b"[" * 100_000 + b"\n",
+    "many tickets": b'[999999, 0.5, "", 1.0]\n' * 1000,
+    "an empty line": b"\n",
+    "lines with a zero": b"[1,\0]\n",
+}
+ALL = [("frame", name) for name in FRAMES] + [("record", name) for name in RECORDS]
+
+
+def _writes(number: int) -> float:
+    kind, name = ALL[number]
+    gc.unfreeze()
+    wanted: Any = Channel if kind == "frame" else RecordWriter
+    ours = next(one for one in gc.get_objects() if type(one) is wanted and (kind == "record" or one.fileno() >= 0))
+    if kind == "frame":
+        ours.sock.send(FRAMES[name])
+    else:
+        ours.write(RECORDS[name])
+    return 0.5
+
+
+def _plain(completion: str, row: int) -> float:
+    return _writes(row) if completion == "bad" else float(row)
+
+
+async def _awaited(completion: str, row: int) -> float:
+    await asyncio.sleep(0)
+    return _writes(row) if completion == "bad" else float(row)
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [(_plain, {}), (_plain, {"concurrency": 4}), (_awaited, {"concurrency": 32})],
+    ids=["serial", "threads", "asyncio"],
+)
+def test_a_malformed_message_or_record_costs_its_call_alone(function: Any, options: dict[str, Any]) -> None:
+    """Each is written by one call of a batch: that call has its own score or crashed, every innocent has its own."""
+    rollouts = [Rollout("p", "fine", {"row": str(row)}) for row in range(INNOCENTS)]
+    for number in range(len(ALL)):
+        rollouts.insert(2 * number, Rollout("p", "bad", {"row": str(number)}))
+    with Runtime([reward(name="r", timeout_s=TIMEOUT_S, default=-1.0, **options)(function)], workers=2) as runtime:
+        outcomes = runtime.score(rollouts)["r"]
+    for rollout, outcome in zip(rollouts, outcomes, strict=True):
+        _expect_own(rollout, outcome)
+
+
+def _expect_own(rollout: Rollout, outcome: Outcome) -> None:
+    scored = (outcome.status, outcome.score)
+    if rollout.completion == "fine":
+        assert (Status.SCORED, float(rollout.example["row"])) == scored, outcome
+    else:
+        assert (Status.SCORED, 0.5) == scored or outcome.cause in (Cause.CRASHED, Cause.TIMEOUT), (rollout, outcome)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "null",
+        "7",
+        '"words"',
+        "[]",
+        "{}",
+        "[9]",
+        "[0]",
+        '[0, "1.0"]',
+        "[0, true]",
+        "[0, NaN]",
+        "[0, 1e999]",
+        "[0, 1.0, 7, {}]",
+        '[0, 1.0, null, {"m": NaN}]',
+        "[0, 1.0, null, []]",
+        "[1, 2]",
+        '[1, null, {"m": "x"}]',
+        "[2]",
+        '[2, "no cause", "words", null]',
+        '[2, "exception", null, null]',
+        '[2, "exception", "words", null, false]',
+        "[3, 7]",
+        "[3, []]",
+        "[3, [[0, 1.0]]]",
+        "[3, [[0, 1.0], [0, 1.0], [0, 1.0]]]",
+        "[3, [[0, 1.0], [3, [[0, 1.0]]]]]",
+        "NaN",
+        "1e999",
+    ],
+)
+def test_an_answer_that_is_no_finding_counts_as_a_crash(answer: str) -> None:
+    """No score is made of it, and no error of ours ends the run."""
+    finding = decode(json.loads(answer), 2)
+    assert ["crashed", None] == [finding[1], finding[3]]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[0, 1]",
+        "[0, 1.0]",
+        '[0, 1.0, "why", {"m": 1.0}]',
+        "[0, 1.0, null, {}]",
+        "[1]",
+        '[1, "why", {}]',
+        '[2, "exception", "words", null]',
+        '[2, "infrastructure", "words", "trace", true]',
+        "[3, [[0, 1.0], [1]]]",
+    ],
+)
+def test_every_finding_is_read_as_it_was_said(answer: str) -> None:
+    """What our own code says passes the check."""
+    assert json.loads(answer) == decode(json.loads(answer), 2)
