@@ -2,7 +2,7 @@
 
     python tests/helpers/fuzz_workers.py 17                   # one session, that of seed 17
     python tests/helpers/fuzz_workers.py 100 --seeds 50       # those of seeds 100 to 149
-    python tests/helpers/fuzz_workers.py --script "forks/3@now | exits/1@later" --lane loop
+    python tests/helpers/fuzz_workers.py --script "loop: forks/3@now | exits/1@later"
 
 It needs the project's folder and this one in PYTHONPATH.
 
@@ -125,9 +125,11 @@ def draw(seed: int) -> Session:
     return Session(tuple(batches), lanes, rng.choice((1, 2, 2)), rng.choice((2, 4, 8)))
 
 
-def of_script(script: str, lanes: Sequence[str] = LANES) -> Session:
-    """Give a session that commits scripts, with ``|`` between them, one after another, each among innocents."""
-    return Session((*(Batch({5: one.strip()}, 20) for one in script.split("|")), AFTERWARDS), tuple(lanes))
+def of_script(script: str) -> Session:
+    """Give a session that commits scripts one after another, each among innocents: ``lane: one | another``."""
+    before, _, after = script.partition(":")
+    lanes, scripts = ((before,), after) if before in LANES else (LANES, script)
+    return Session((*(Batch({5: one.strip()}, 20) for one in scripts.split("|")), AFTERWARDS), lanes)
 
 
 def check(session: Session) -> list[str]:
@@ -320,14 +322,12 @@ def main() -> int:
     parser.add_argument("seed", type=int, nargs="?", default=0, help="the first session's seed")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, each one more than the one before it")
     parser.add_argument("--for", dest="for_s", type=float, help="seconds after which no session is begun")
-    parser.add_argument("--script", action="append", help="a script to commit, in place of what a seed draws")
-    parser.add_argument("--lane", action="append", choices=LANES, help="the lanes of scripts (default: all)")
+    parser.add_argument("--script", action="append", help="what is committed, in place of what a seed draws")
     options = parser.parse_args()
     faulthandler.enable()
     bad = 0
     if options.script:
-        lanes = options.lane or LANES
-        plans: Iterable[tuple[str, Session]] = [(f"script {one!r}", of_script(one, lanes)) for one in options.script]
+        plans: Iterable[tuple[str, Session]] = [(f"script {one!r}", of_script(one)) for one in options.script]
     else:
         plans = ((f"seed {seed}", draw(seed)) for seed in _seeds(options))
     for name, session in plans:
