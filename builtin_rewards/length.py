@@ -152,8 +152,7 @@ def cosine_length(
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)
     if not all(map(math.isfinite, (*bounds, threshold))):
         raise ValueError(f"expected finite numbers, got {(*bounds, threshold)}")
-    # in the reason, so that this reward's fingerprint changes with that of the one inside
-    judge = f"{correct.name} {correct.version}"
+    judge = correct.name
     wanted = {parameter.name for parameter in correct.spec.parameters}
 
     @reward(score_range=(min(bounds), max(bounds)), timeout_s=max(10.0, correct.options.timeout_s))

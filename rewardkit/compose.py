@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardDefinitionError
+from rewardkit.fingerprint import Fingerprint
 from rewardkit.types import Outcome, Status
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ class Composable:
     @property
     def name(self) -> str:
         """What tables, logs and metrics call it."""
+        raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        """12 hexadecimal digits that change when what decides the score may have changed."""
         raise NotImplementedError
 
     def __mul__(self, weight: float) -> WeightedSum:
@@ -63,6 +69,12 @@ class Composite(Composable):
     def value(self, values: Values, step: int | None) -> float | None:
         """Gives the score from the leaves' scores; ``None`` means skipped."""
         raise NotImplementedError
+
+    @property
+    def version(self) -> str:
+        """Fingerprint of the parts and of how they are put together, 12 hexadecimal digits."""
+        settings = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]  # each is a dataclass
+        return Fingerprint(type(self).__name__, *settings).digits
 
     @property
     def leaves(self) -> tuple[Reward[..., Any], ...]:

@@ -10,15 +10,18 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from rewardkit.callables import why_no_reward, without_partials
+from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.spec import Kind, RewardSpec, build_spec, coerce_column
-from rewardkit.text import completion_text, prompt_text
 from rewardkit.transport import find, locate
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_NOT_GIVEN = object()
 
 
 class Reward(Composable, Generic[P, R]):
@@ -39,11 +42,12 @@ class Reward(Composable, Generic[P, R]):
         kind: Kind,
         options: RewardOptions,
         hints: Mapping[str, Any] | None = None,
+        version: str | None = None,
     ) -> None:
-        if not callable(function):
-            raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {function!r}")
-        self.spec = build_spec(function, kind, options, hints)
+        _refuse_no_reward(function, kind, options.name)
+        self.spec = build_spec(function, kind, options, hints, version)
         functools.update_wrapper(self, function)
+        self.__doc__ = getattr(without_partials(function), "__doc__", None)
         self.__name__ = options.name
 
     @property
@@ -68,7 +72,7 @@ class Reward(Composable, Generic[P, R]):
 
     @property
     def version(self) -> str:
-        """Fingerprint of code and options, 12 hexadecimal digits."""
+        """Fingerprint of the code and all of one's own that it uses, settings and options: 12 hexadecimal digits."""
         return self.spec.version
 
     def __call__(self, *arguments: Any, **columns: Any) -> R:
@@ -96,13 +100,16 @@ class Reward(Composable, Generic[P, R]):
     def _as_in_a_run(self, name: str, value: Any) -> Any:
         plan = {parameter.name: parameter for parameter in self.spec.parameters}
         parameter = plan.get(name)
-        if parameter is not None and parameter.coercer is not None:
+        if parameter is None:
+            rest = None if name in self.spec.bound else self.spec.rest
+            return value if rest is None else coerce_column(rest, name, value, None)
+        if parameter.coercer is not None:
             return coerce_column(parameter.coercer, name, value, None)
-        if parameter is None and self.spec.rest is not None:
-            return coerce_column(self.spec.rest, name, value, None)
-        if parameter is not None and parameter.text and not isinstance(value, str):
-            return prompt_text(value) if name == "prompt" else completion_text(value)
-        return value
+        if parameter.taken is None:
+            return value
+        if name == "completions" and isinstance(value, list | tuple):
+            return [parameter.taken.given(one) for one in value]
+        return parameter.taken.given(value)
 
     def with_options(self, **changes: Any) -> Reward[P, R]:
         """Gives the same reward with some options changed, such as ``timeout_s=30``."""
@@ -123,13 +130,13 @@ class Reward(Composable, Generic[P, R]):
         place = locate(self.spec.function, self.spec.function)
         if place is not None:
             return _rebuild_found, (*place, self.spec.kind, self.spec.options)
-        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints))
+        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), self.version)
 
 
 def _rebuild(
-    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any]
+    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any], version: str
 ) -> Reward[..., Any]:
-    return Reward(function, kind, options, hints)
+    return Reward(function, kind, options, hints, version)
 
 
 def _rebuild_found(module: str, qualname: str, kind: Kind, options: RewardOptions) -> Reward[..., Any]:
@@ -152,8 +159,17 @@ def make_options(name: str, changes: Mapping[str, Any]) -> RewardOptions:
         ) from None
 
 
+def _refuse_no_reward(function: Any, kind: Kind, name: str | None) -> None:
+    """Raise :class:`RewardDefinitionError` where something is no function, or one that can be no reward."""
+    if not callable(function):
+        raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {function!r}")
+    why = why_no_reward(function, "a list of scores" if kind is Kind.GROUP else "a score")
+    if why is not None:
+        raise RewardDefinitionError(f"@{_marker(kind)} {name or _name_of(function)!r}: {why}")
+
+
 def _name_of(function: Callable[..., Any]) -> str:
-    inner = function.func if isinstance(function, functools.partial) else function
+    inner = without_partials(function)
     return getattr(inner, "__name__", None) or type(inner).__name__
 
 
@@ -173,7 +189,7 @@ def reward(
 ) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
 
 
-def reward(function: Callable[P, R] | None = None, /, **options: Any) -> Any:
+def reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
     """Marks a function as a reward that scores one completion.
 
     Its parameters are filled by name: ``prompt``, ``completion``, ``messages``, ``completion_ids``,
@@ -211,7 +227,7 @@ def group_reward(
 ) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
 
 
-def group_reward(function: Callable[P, R] | None = None, /, **options: Any) -> Any:
+def group_reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
     """Marks a function as a reward that scores all completions of one prompt together.
 
     It takes ``completions``, a list, and returns a list of as many scores; ``prompt``, ``step``,
@@ -230,20 +246,39 @@ def group_reward(function: Callable[P, R] | None = None, /, **options: Any) -> A
     return _mark(Kind.GROUP, function, options)
 
 
-def _mark(kind: Kind, function: Callable[P, R] | None, options: dict[str, Any]) -> Any:
+def _mark(kind: Kind, function: Any, options: dict[str, Any]) -> Any:
     def mark(marked: Callable[P, R]) -> Reward[P, R]:
         if isinstance(marked, Reward):
             raise RewardDefinitionError(f"reward {marked.name!r} is marked already; use .with_options(...)")
-        if not callable(marked):
-            raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {marked!r}")
+        inner = without_partials(marked)
+        if isinstance(inner, Reward):
+            raise RewardDefinitionError(
+                f"reward {inner.name!r} is marked already; set arguments of its function instead: "
+                f"functools.partial({inner.name}.function, ...)"
+            )
+        _refuse_no_reward(marked, kind, options.get("name"))
         return Reward(marked, kind, make_options(_name_of(marked), options))
 
-    return mark if function is None else mark(function)
+    return mark if function is _NOT_GIVEN else mark(function)
 
 
-def as_reward(candidate: Any) -> Reward[..., Any]:
-    """Gives a reward: itself, or a plain function marked with the default options."""
+def as_reward(candidate: Any, where: str = "") -> Reward[..., Any]:
+    """Gives a reward: itself, or a plain function marked with the default options.
+
+    Args:
+        candidate: The reward or function.
+        where: What to call its place in errors, such as ``"rewards[0]"``.
+
+    Raises:
+        RewardDefinitionError: It is neither.
+    """
     if isinstance(candidate, Reward):
         return candidate
+    if not callable(candidate):
+        named = f"{where}: " if where else ""
+        raise RewardDefinitionError(
+            f"{named}{shorten(candidate)} is no reward; expected a reward, a function, a composition, or a reference "
+            "such as 'my_rewards.py:correct'"
+        )
     marked: Reward[..., Any] = reward(candidate)
     return marked

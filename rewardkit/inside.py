@@ -30,21 +30,37 @@ class Score:
 def _leave(value: Any) -> dict[str, Any]:
     """Gives what a reward returned as plain values: ``{"value": ...}``, ``{"score": [...]}`` or ``{"odd": words}``."""
     if not isinstance(value, Score):
-        return {"value": _number(value)} if _is_number(value) else {"odd": _shown(value)}
-    if not _is_number(value.value):
-        return {"odd": f"Score with the value {_shown(value.value)}"}
+        odd = _oddness(value)
+        return {"value": _number(value)} if odd is None else {"odd": odd}
+    odd = _oddness(value.value)
+    if odd is not None:
+        return {"odd": f"Score with the value {odd}"}
     if not isinstance(value.metrics, dict):
         return {"odd": f"Score with metrics={_shown(value.metrics)}"}
     for name, metric in value.metrics.items():
-        if metric is None or not _is_number(metric):
-            return {"odd": f"Score with the metric {name!r}={_shown(metric)}"}
+        odd = _shown(metric) if metric is None else _oddness(metric)
+        if odd is not None:
+            return {"odd": f"Score with the metric {name!r}={odd}"}
     reason = None if value.reason is None else str(value.reason)[:REASON_CHARS]
     metrics = {str(name): _number(metric) for name, metric in value.metrics.items()}
     return {"score": [_number(value.value), reason, metrics]}
 
 
-def _is_number(value: Any) -> bool:
-    return value is None or isinstance(value, int | float | Fraction | Decimal)
+def _oddness(value: Any) -> str | None:
+    """Gives words for what is no number, or is too large to leave as one; ``None`` for a number and for ``None``."""
+    if value is None or isinstance(value, int | float):
+        return None
+    if not isinstance(value, Fraction | Decimal):
+        return _shown(value)
+    try:
+        endless = float(value) in (float("inf"), float("-inf"))
+    except OverflowError:
+        endless = True
+    except ValueError:  # a signaling NaN
+        return _shown(value)
+    if endless and (isinstance(value, Fraction) or value.is_finite()):
+        return f"{type(value).__name__} too large for a float (at most 1.8e308)"
+    return None
 
 
 def _number(value: Any) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward, as_reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
@@ -54,12 +55,17 @@ def resolve(reference: RewardLike) -> Composable:
             name of an entry point. Without ``:name`` a file must hold exactly one reward.
 
     Raises:
+        RewardDefinitionError: It is none of these.
         RewardLoadError: The reference leads nowhere, or to several rewards.
     """
+    return _resolved(reference, "")
+
+
+def _resolved(reference: Any, where: str) -> Composable:
     if isinstance(reference, Composable):
         return reference
     if not isinstance(reference, str):
-        return as_reward(reference)
+        return as_reward(reference, where)
     found = resolve_all(reference)
     if len(found) != 1:
         raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
@@ -174,19 +180,21 @@ def resolve_set(rewards: Any) -> RewardSet:
             ``resolve()`` that gives a :class:`RewardSet`, as :class:`~rewardkit.config.RewardFunctionsConfig`.
 
     Raises:
-        RewardDefinitionError: There is none, or two have one name.
+        RewardDefinitionError: There is none, one is no reward, or two have one name.
         RewardLoadError: A reference leads nowhere.
     """
     if hasattr(rewards, "resolve"):
         resolved: RewardSet = rewards.resolve()
         return resolved
     if isinstance(rewards, Mapping):
-        return RewardSet({name: _as_named(resolve(like), name) for name, like in _some(rewards).items()})
+        return RewardSet(
+            {name: _as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _some(rewards).items()}
+        )
     if isinstance(rewards, Composable | str) or callable(rewards):
         rewards = [rewards]
     named: dict[str, Composable] = {}
-    for like in _some(rewards):
-        for reward in resolve_all(like) if isinstance(like, str) else [resolve(like)]:
+    for place, like in enumerate(_some(rewards)):
+        for reward in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
             if reward.name in named:
                 raise RewardDefinitionError(
                     f"two rewards are named {reward.name!r}; give one another name: @reward(name=...) where it is "
@@ -209,7 +217,7 @@ def _as_named(reward: Composable, name: str) -> Composable:
 
 def _some(rewards: Any) -> Any:
     if not isinstance(rewards, Sequence | Mapping):
-        raise RewardDefinitionError(f"expected a list of rewards, got {rewards!r}")
+        raise RewardDefinitionError(f"expected a list of rewards, got {shorten(rewards)}")
     if not rewards:
         raise RewardDefinitionError("no rewards given; a runtime needs at least one")
     return rewards

@@ -221,6 +221,7 @@ def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
 
 def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]]:
     """Gives a function's signature and its annotations, without running any of it."""
+    _refuse_generator(tree)
     arguments, hints, parameters = tree.args, {}, []
     kinds = inspect.Parameter
     defaults = [None] * (len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults))
@@ -243,6 +244,17 @@ def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]
         given = kinds.empty if default is None else _default(tree, one, default)
         parameters.append(inspect.Parameter(one.arg, kind, default=given, annotation=hints.get(one.arg, kinds.empty)))
     return inspect.Signature(parameters), hints
+
+
+def _refuse_generator(tree: ast.FunctionDef) -> None:
+    """Refuse a function with ``yield`` of its own, not that of a function inside it."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            _refuse(tree, node, "'yield' makes it a generator function, and a generator is not a score; use 'return'")
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _refuse(tree: ast.FunctionDef, node: ast.expr | ast.arg, words: str) -> NoReturn:

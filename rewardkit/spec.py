@@ -11,15 +11,17 @@ import json
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
+from rewardkit.callables import is_async, set_by_partials, written
 from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
-from rewardkit.fingerprint import fingerprint
+from rewardkit.fingerprint import Fingerprint, known
+from rewardkit.forms import Taken
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
-from rewardkit.text import completion_text, conversation, prompt_text
+from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
 from sandbox.workers.clock import stopped
 
@@ -66,7 +68,7 @@ class Parameter:
         required: Whether it has no default of its own.
         coercer: What turns the column's value into the annotated type; ``None`` for reserved names.
         fill: Gives the value from the call's rollouts, its context and the rollouts' places in the batch.
-        text: Whether it takes the text of a conversational prompt or completion.
+        taken: In which form it takes a prompt, a completion or a group's completions; ``None`` for others.
         supplied: Whether it is filled even where the reward is called as a plain function.
     """
 
@@ -75,7 +77,7 @@ class Parameter:
     required: bool
     coercer: Coercer | None
     fill: Filler
-    text: bool = False
+    taken: Taken | None = None
     supplied: bool = False
 
 
@@ -89,10 +91,10 @@ class RewardSpec:
         options: What the author asked of the runtime.
         parameters: The plan, in the order of the signature.
         rest: Fills ``**columns``; ``None`` where the function takes none.
-        version: Fingerprint of code, settings and options, 12 hexadecimal digits; see
-            :func:`~rewardkit.fingerprint.fingerprint`.
+        fingerprint: That of source, settings and options.
         is_async: Whether the function is an ``async def``.
         hints: The parameters' annotations, resolved.
+        bound: Names of the function's parameters that are set already, by a partial or as ``self``: no column's.
         always: Names and fillers of the parameters that every call fills.
         any_finite_score: Whether every finite number is a score of one rollout.
     """
@@ -102,9 +104,10 @@ class RewardSpec:
     options: RewardOptions
     parameters: tuple[Parameter, ...]
     rest: Coercer | None
-    version: str
+    fingerprint: Fingerprint
     is_async: bool
     hints: Mapping[str, Any]
+    bound: frozenset[str] = frozenset()
     always: tuple[tuple[str, Filler], ...] = ()
     any_finite_score: bool = False
 
@@ -119,6 +122,11 @@ class RewardSpec:
     def name(self) -> str:
         """The reward's name."""
         return self.options.name
+
+    @property
+    def version(self) -> str:
+        """The fingerprint, 12 hexadecimal digits; see :class:`~rewardkit.fingerprint.Fingerprint`."""
+        return self.fingerprint.digits
 
     @property
     def concurrency(self) -> int:
@@ -172,7 +180,7 @@ class RewardSpec:
         if self.rest is not None:
             example = rollouts[0].example
             reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
-            named = {p.name for p in self.parameters} | reserved
+            named = {p.name for p in self.parameters} | reserved | self.bound
             for column, value in example.items():
                 if column not in named:
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
@@ -188,7 +196,11 @@ def coerce_column(coercer: Coercer, column: str, value: object, place: int | Non
 
 
 def build_spec(
-    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any] | None = None
+    function: Callable[..., Any],
+    kind: Kind,
+    options: RewardOptions,
+    hints: Mapping[str, Any] | None = None,
+    version: str | None = None,
 ) -> RewardSpec:
     """Reads a function's signature and makes the plan that fills its parameters.
 
@@ -198,6 +210,7 @@ def build_spec(
         options: What the author asked of the runtime.
         hints: The parameters' annotations, if they are resolved already: a function that travelled to a
             worker by value has not taken along the names that its annotations mention.
+        version: The version, if it is known already: such a function has not taken its source along either.
 
     Raises:
         RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
@@ -208,13 +221,14 @@ def build_spec(
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
     hints = _hints(function, name) if hints is None else hints
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an instance whose __call__ is async
-    )
+    awaited = is_async(function)
+    bound = set_by_partials(function)
     parameters: list[Parameter] = []
     rest: Coercer | None = None
     for parameter in signature.parameters.values():
         annotation = hints.get(parameter.name, Any)
+        if parameter.name in bound:
+            continue
         if parameter.kind is parameter.VAR_KEYWORD:
             rest = _coercer(annotation, name, parameter.name)
         elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
@@ -222,11 +236,27 @@ def build_spec(
                 f"reward {name!r}: parameter '{parameter}' takes its value by position; rewards are filled by name"
             )
         elif _is_sandbox(annotation):
-            fill = _sandbox_filler(_concurrency(options, is_async))
+            fill = _sandbox_filler(_concurrency(options, awaited))
             parameters.append(Parameter(parameter.name, False, True, None, fill, supplied=True))
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
-    return RewardSpec(function, kind, options, tuple(parameters), rest, fingerprint(function, options), is_async, hints)
+    bound |= _own_names(function) - {parameter.name for parameter in parameters}
+    made = Fingerprint(function, _deciding(options)) if version is None else known(version)
+    return RewardSpec(function, kind, options, tuple(parameters), rest, made, awaited, hints, bound)
+
+
+def _own_names(function: Callable[..., Any]) -> frozenset[str]:
+    """Gives the names of the parameters of the function that the author wrote, those that are set included."""
+    try:
+        parameters = inspect.signature(written(function)).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    return frozenset(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
+
+
+def _deciding(options: RewardOptions) -> RewardOptions:
+    """Gives the options without those that decide no score, only what it costs."""
+    return replace(options, cache=False, concurrency=None)
 
 
 def _concurrency(options: RewardOptions, is_async: bool) -> int:
@@ -259,10 +289,12 @@ def sandbox_of_process(width: int) -> RewardSandbox:
 def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward: str) -> Parameter:
     name = parameter.name
     required = parameter.default is inspect.Parameter.empty
+    if name in ("prompt", "completions" if kind is Kind.GROUP else "completion"):
+        taken = Taken.of(name, annotation, reward)
+        return Parameter(name, False, required, None, _text_filler(taken), taken)
     fillers = _group_fillers(annotation) if kind is Kind.GROUP else _single_fillers(annotation)
     if name in fillers:
-        text = kind is Kind.SINGLE and name in ("prompt", "completion") and _wants_text(annotation)
-        return Parameter(name, False, required, None, fillers[name], text)
+        return Parameter(name, False, required, None, fillers[name])
     _refuse_mixed_up(kind, name, reward)
     coercer = _coercer(annotation, reward, name)
     return Parameter(name, True, required, coercer, _column_filler(name, coercer))
@@ -287,11 +319,16 @@ def _column_filler(name: str, coercer: Coercer) -> Filler:
     return lambda rollouts, context, places: coerce_column(coercer, name, rollouts[0].example[name], places[0])
 
 
+def _text_filler(taken: Taken) -> Filler:
+    if taken.name == "completions":
+        return lambda r, c, p: [taken.given(one.completion, place) for one, place in zip(r, p, strict=True)]
+    if taken.name == "prompt":
+        return lambda r, c, p: taken.given(r[0].prompt, p[0])
+    return lambda r, c, p: taken.given(r[0].completion, p[0])
+
+
 def _single_fillers(annotation: Any) -> dict[str, Filler]:
-    text = _wants_text(annotation)
     return {
-        "prompt": (lambda r, c, p: prompt_text(r[0].prompt)) if text else (lambda r, c, p: r[0].prompt),
-        "completion": (lambda r, c, p: completion_text(r[0].completion)) if text else (lambda r, c, p: r[0].completion),
         "messages": lambda r, c, p: conversation(r[0].prompt, r[0].completion),
         "completion_ids": lambda r, c, p: None if r[0].completion_ids is None else list(r[0].completion_ids),
         **_shared_fillers(annotation),
@@ -299,14 +336,7 @@ def _single_fillers(annotation: Any) -> dict[str, Filler]:
 
 
 def _group_fillers(annotation: Any) -> dict[str, Filler]:
-    inner = get_args(annotation)[0] if get_args(annotation) else Any
     return {
-        "prompt": (lambda r, c, p: prompt_text(r[0].prompt))
-        if _wants_text(annotation)
-        else (lambda r, c, p: r[0].prompt),
-        "completions": (lambda r, c, p: [completion_text(one.completion) for one in r])
-        if _wants_text(inner)
-        else (lambda r, c, p: [one.completion for one in r]),
         "messages": lambda r, c, p: [conversation(one.prompt, one.completion) for one in r],
         "completion_ids": lambda r, c, p: [
             None if one.completion_ids is None else list(one.completion_ids) for one in r
@@ -323,10 +353,6 @@ def _shared_fillers(annotation: Any) -> dict[str, Filler]:
         "step": lambda r, c, p: c.step,
         "epoch": lambda r, c, p: c.epoch,
     }
-
-
-def _wants_text(annotation: Any) -> bool:
-    return annotation is str or annotation is Any
 
 
 def _wants_raw_example(annotation: Any) -> bool:
@@ -351,8 +377,8 @@ def _fresh(value: Any) -> Any:
 
 def _hints(function: Callable[..., Any], reward: str) -> dict[str, Any]:
     """Resolve annotations, also those that `from __future__ import annotations` left as text."""
-    target = inspect.unwrap(function)
-    if not isinstance(target, types.FunctionType | types.MethodType | type):
+    target = written(function)
+    if not isinstance(target, types.FunctionType | types.MethodType):
         target = type(target).__call__
     try:
         hints = get_type_hints(target, include_extras=True, localns=_closure(target))

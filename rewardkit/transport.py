@@ -62,14 +62,14 @@ def importable(module_name: str) -> bool:
     parts = module_name.split(".")
     spec = None
     for depth in range(len(parts)):
-        spec = _spec_afresh(".".join(parts[: depth + 1]), path)
+        spec = spec_afresh(".".join(parts[: depth + 1]), path)
         if spec is None:
             return module_name in sys.builtin_module_names
         path = list(spec.submodule_search_locations or [])
     return spec is not None and spec.origin == getattr(module, "__file__", spec.origin)
 
 
-def _spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
+def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
     """Gives what a fresh process finds under a module's name: on its path, or by a package installed as editable.
 
     Such a package adds a finder of its own at the start of every process (``pip install -e``, PEP 660). Other finders
@@ -108,7 +108,7 @@ def dumps(thing: Any, reward: Any) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
-    """cloudpickle, which also sends functions under ``functools.cache`` by value where their module cannot travel.
+    """cloudpickle, which also sends functions under ``functools.cache`` by value where a worker does not find them.
 
     What a file defines that was loaded by its path is found by that path in the worker too.
     """
@@ -118,10 +118,15 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
             place = locate(obj, obj)
             if place is not None:
                 return find, place
-        if isinstance(obj, functools._lru_cache_wrapper) and not importable(getattr(obj, "__module__", "") or ""):
+        if isinstance(obj, functools._lru_cache_wrapper) and not _is_found(obj):
             settings = obj.cache_parameters()
             return _cached, (obj.__wrapped__, settings["maxsize"], settings["typed"])
         return super().reducer_override(obj)
+
+
+def _is_found(function: Any) -> bool:
+    """Whether a fresh process finds this very object under its module and name."""
+    return importable(getattr(function, "__module__", "") or "") and locate(function, function) is not None
 
 
 def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:

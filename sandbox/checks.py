@@ -266,7 +266,7 @@ def _called(
 def _ran(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tuple[CheckStatus, str]:
     if execution.status is not ExecutionStatus.OK:
         return _unfinished(execution, ended), execution.error
-    if _lines(execution.stdout) == _lines(check.stdout) and not execution.truncated:
+    if not execution.truncated and _same_lines(execution.stdout, check.stdout):
         return CheckStatus.PASSED, ""
     return CheckStatus.FAILED, f"wrote {_show(execution.stdout)}, not {_show(check.stdout)}"
 
@@ -289,11 +289,13 @@ def _judged(judgement: Judgement) -> tuple[CheckResult, ...]:
     plan: list[tuple[str, bool]] = []
     seen: dict[int, Mapping[str, Any]] = {}
     end: Mapping[str, Any] = {}
+    planned = False
     for line in judgement.lines:
-        if "fault" in line or "tests_fault" in line:
+        if "tests_fault" in line or ("fault" in line and not planned):
             raise CheckError(f"the tests are at fault, not the completion: {_fault(line)}")
         if "plan" in line:
             plan = [(text, again) for text, again in line["plan"]]
+            planned = True  # from here on the judge reads what the completion sends: what breaks it then is no fault
         elif "check" not in line:
             end = line
         elif not line["passed"] or line["check"] not in seen:
@@ -383,8 +385,13 @@ def _plain(number: int, expected: Any) -> Any:
         raise NotPlainError(f"check {number}: the expected value: {odd}") from None
 
 
-def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.rstrip().split("\n")]
+def _same_lines(text: str, expected: str) -> bool:
+    text, expected = text.rstrip(), expected.rstrip()
+    if text.count("\n") != expected.count("\n"):
+        return False
+    return all(
+        one.rstrip() == other.rstrip() for one, other in zip(text.split("\n"), expected.split("\n"), strict=True)
+    )
 
 
 def _call_text(entry_point: str, arguments: Any) -> str:
@@ -397,7 +404,7 @@ def _call_text(entry_point: str, arguments: Any) -> str:
 
 def _show(value: Any) -> str:
     try:
-        return _cut(repr(value))
+        return _cut(repr(value[: _MAX_SHOWN + 1] if isinstance(value, str | bytes | bytearray) else value))
     except (ValueError, RecursionError):  # an integer of very many digits
         return f"a very long {type(value).__name__}"
 

@@ -33,6 +33,8 @@ MAX_SOURCE_BYTES = 1 << 20
 """Size of a source; a larger one is not run, and its result says so."""
 MAX_CALLS = 100_000
 """Calls in one evaluation."""
+PROOF_S = 0.5
+"""Seconds beyond the time of an evaluation in which runs may show again that they end."""
 MAX_ATTEMPTS = 3
 """Times that an evaluation is begun whose zygote dies, before it is given up as infrastructure."""
 
@@ -130,8 +132,11 @@ class Sandbox:
     ) -> list[ExecutionResult]:
         """Run one program once for each input, in as few processes as it lets us, and give a result for each.
 
-        The runs share one process, each with names of its own, and the time of one evaluation; a run that
-        ends the process makes the next one start in a new one.
+        The runs share a process while they are quick, each with names of its own, and the time of one evaluation; a
+        run that ends the process makes the next one start in a new one. Where a signal ended a process, its wait
+        status says how its last run ended, and only the process itself that the earlier ones had ended: those are
+        run again without it, for half a second beyond the time if need be. Where that does not end well either,
+        all of them ended as the process did.
         """
         limits = self._limits(limits)
         refused = self._refused(source)
@@ -143,12 +148,41 @@ class Sandbox:
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
             left = limits if not results else self._rest_of(limits, deadline)
-            rest = inputs[len(results) :][: self._together(inputs[len(results) + 1 :], limits)]
-            some = self._evaluate(PROGRAM, {**request, "inputs": list(rest)}, left, len(rest))
+            some, itself = self._run_together(request, inputs[len(results) :], left)
+            if not itself and len(some) > 1:
+                some = self._proved(request, inputs[len(results) :][: len(some) - 1], some[-1], limits, deadline)
             results += some
             if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
                 results += [results[-1]] * (len(inputs) - len(results))
         return results
+
+    def _run_together(
+        self, request: Mapping[str, Any], inputs: Sequence[str], limits: Limits
+    ) -> tuple[list[ExecutionResult], bool]:
+        """Give the results of a process's runs, the first of some inputs, and whether it ended itself."""
+        together = list(inputs[: self._together(inputs[1:], limits)])
+        evaluation = self._attempt(PROGRAM, {**request, "inputs": together}, limits)
+        return evaluation.results(len(together), self.level), evaluation.ended_itself
+
+    def _proved(
+        self,
+        request: Mapping[str, Any],
+        inputs: Sequence[str],
+        last: ExecutionResult,
+        limits: Limits,
+        deadline: float,
+    ) -> list[ExecutionResult]:
+        """Give the results of a process that did not end itself: of its last run, and those before it run again."""
+        results: list[ExecutionResult] = []
+        deadline = max(deadline, time.monotonic() + PROOF_S)
+        while last.status is not ExecutionStatus.INFRASTRUCTURE and len(results) < len(inputs):
+            some, itself = self._run_together(request, inputs[len(results) :], self._rest_of(limits, deadline))
+            if not itself:
+                break
+            results += some
+        else:
+            return [*results, last]
+        return [last] * (len(inputs) + 1)
 
     def call(
         self, source: str, function: str, calls: Iterable[Any], *, limits: Limits | None = None

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import cmath
+import hashlib
 import math
+from collections import defaultdict
 from typing import Any
 
 from sandbox import plain
 
 _MAX_DEPTH = 3 * plain.MAX_DEPTH
-_SCALARS = (type(None), bool, int, str, bytes, bytearray)
+_SCALARS = frozenset({type(None), bool, int, str, bytes, bytearray})
 _NUMBERS = (int, float, complex)
+_MAX_NAME = 80
+
+
+class _ForeignError(Exception):
+    """A value is of a type that is not plain."""
 
 
 def same(value: Any, expected: Any, rel_tol: float = 0.0, abs_tol: float = 0.0) -> bool:
@@ -20,11 +27,16 @@ def same(value: Any, expected: Any, rel_tol: float = 0.0, abs_tol: float = 0.0) 
     tolerance, numbers of any kind (``int``, ``float``, ``complex``, never ``bool``) are the same if they are close,
     as :func:`math.isclose` means it; members of sets and keys of dicts are always compared exactly. The order of
     dicts and sets does not matter. ``nan`` is the same as ``nan``, on purpose: a function that must give it can
-    only so be checked. ``0.0`` is the same as ``-0.0``.
+    only so be checked. A set or dict that holds it more than once must hold it as often, with the same items, which
+    are then compared exactly too. ``0.0`` is the same as ``-0.0``.
 
-    Only plain values can be the same as anything; no method of another type is called.
+    Only plain values can be the same as anything; no method of another type is called. The work is in proportion to
+    the size of the smaller value, whatever the hashes in it: no set or dict is asked for what another holds.
     """
-    return _same(value, expected, float(rel_tol), float(abs_tol), 0)
+    try:
+        return _same(value, expected, float(rel_tol), float(abs_tol), 0)
+    except (_ForeignError, RecursionError):
+        return False
 
 
 def _same(value: Any, expected: Any, rel_tol: float, abs_tol: float, depth: int) -> bool:
@@ -35,23 +47,42 @@ def _same(value: Any, expected: Any, rel_tol: float, abs_tol: float, depth: int)
         return _close(value, expected, rel_tol, abs_tol)
     if kind is not type(expected):
         return False
+    if kind in _SCALARS:
+        return bool(value == expected)
     if kind is list or kind is tuple:
         return len(value) == len(expected) and all(
             _same(one, other, rel_tol, abs_tol, depth + 1) for one, other in zip(value, expected, strict=True)
         )
     if kind is dict:
-        ours = {_key(key): item for key, item in expected.items()}
-        return len(value) == len(expected) and all(
-            (key := _key(name)) in ours and _same(item, ours[key], rel_tol, abs_tol, depth + 1)
-            for name, item in value.items()
-        )
-    if kind is set or kind is frozenset or kind is float or kind is complex:
-        return bool(_key(value) == _key(expected))
-    return kind in _SCALARS and bool(value == expected)
+        return len(value) == len(expected) and _same_items(value, expected, rel_tol, abs_tol, depth + 1)
+    if kind is set or kind is frozenset:
+        return len(value) == len(expected) and sorted(map(_name, value)) == sorted(map(_name, expected))
+    return (kind is float or kind is complex) and _name(value) == _name(expected)
+
+
+def _same_items(value: dict[Any, Any], expected: dict[Any, Any], rel_tol: float, abs_tol: float, depth: int) -> bool:
+    ours, theirs = _by_name(expected), _by_name(value)
+    for name, items in theirs.items():
+        others = ours.get(name)
+        if others is None or len(items) != len(others):
+            return False
+        if len(items) == 1:
+            if not _same(items[0], others[0], rel_tol, abs_tol, depth):
+                return False
+        elif sorted(map(_name, items)) != sorted(map(_name, others)):  # keys with nan in them, each equal to no other
+            return False
+    return len(ours) == len(theirs)
+
+
+def _by_name(table: dict[Any, Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = defaultdict(list)
+    for key, item in table.items():
+        found[_name(key)].append(item)
+    return found
 
 
 def _close(value: Any, expected: Any, rel_tol: float, abs_tol: float) -> bool:
-    if _key(value)[1] == _key(expected)[1]:
+    if value == expected or (value != value and expected != expected and _name(value)[1:] == _name(expected)[1:]):
         return True
     close = cmath.isclose if complex in (type(value), type(expected)) else math.isclose
     try:
@@ -60,15 +91,43 @@ def _close(value: Any, expected: Any, rel_tol: float, abs_tol: float) -> bool:
         return False
 
 
-def _key(value: Any) -> Any:
-    """Gives what a plain value that can be hashed, or a set, is known by: equal for two if they are the same."""
+def _name(value: Any) -> str:
+    """Gives a text that two plain values share if they are the same, however their hashes were chosen.
+
+    Raises:
+        _ForeignError: The value, or something in it, is not plain.
+    """
     kind = type(value)
-    if kind is tuple:
-        return kind, tuple(map(_key, value))
-    if kind is set or kind is frozenset:
-        return kind, len(value), frozenset(map(_key, value))
+    if kind is int:
+        return f"i{value:x}" if -_SHORT < value < _SHORT else _shortened(f"i{value:x}")
+    if kind is str:
+        return _shortened(f"s{value}")
     if kind is float:
-        return kind, "nan" if math.isnan(value) else value
+        return f"f{value + 0.0!r}"  # for -0.0 + 0.0 is 0.0
+    if kind is tuple or kind is list:
+        return _joined("t" if kind is tuple else "l", map(_name, value))
+    if kind is set or kind is frozenset:
+        return _joined("u" if kind is set else "v", sorted(map(_name, value)))
+    if kind is dict:
+        return _joined("d", sorted(_joined("", (_name(key), _name(item))) for key, item in value.items()))
     if kind is complex:
-        return kind, (_key(value.real), _key(value.imag)) if cmath.isnan(value) else value
-    return kind, value
+        return f"c{value.real + 0.0!r} {value.imag + 0.0!r}"
+    if kind is bytes or kind is bytearray:
+        return _shortened(f"{'b' if kind is bytes else 'y'}{value.hex()}")
+    if value is None or kind is bool:
+        return repr(value)
+    raise _ForeignError
+
+
+_SHORT = 1 << 63
+
+
+def _joined(mark: str, names: Any) -> str:
+    return _shortened(mark + "".join([f"{len(name)}:{name}" for name in names]))
+
+
+def _shortened(name: str) -> str:
+    """Gives a name that is long as a digest, so that names of what is nested do not grow with each level."""
+    if len(name) <= _MAX_NAME:
+        return name
+    return "h" + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()

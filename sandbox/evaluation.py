@@ -1,25 +1,35 @@
 """What a zygote reported of an evaluation and its children left, read as results.
 
 The children's part was written by untrusted code, or by a process that it shared: nothing in it is believed
-further than it harms its own completion.
+further than it harms its own completion. How a process ended is told by its wait status and by nothing that it
+wrote. What reading it may cost is bounded (:mod:`sandbox.effort`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sandbox import plain
+from sandbox.effort import MAX_STEPS, STEPS_A_CALL, Effort
 from sandbox.errors import NotPlainError
 from sandbox.inside import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, printable
-from sandbox.zygote import PAIR, REASONS
+from sandbox.zygote import MAX_THREADS, PAIR, REASONS
+
+MAX_VERDICT_LINES = 1 << 20
+"""Lines that are read of a judge, who writes two for each assert at most."""
+_LINES_A_RUN, _LINES_BESIDE = 2, 8
+_MAX_LINE = 1 << 32
+_CALL = re.compile(rb'\{"call": ?([0-9]{1,6}),')
 
 
 class Evaluation:
@@ -32,17 +42,24 @@ class Evaluation:
         report: tuple[Any, ...] | None,
         words: str,
         outputs: Mapping[str, bytes] | None = None,
-        lines: Sequence[Mapping[str, Any]] = (),
-        verdict: list[Mapping[str, Any]] | None = None,
+        results: bytes = b"",
+        verdict: bytes = b"",
     ) -> None:
         self._kind = kind
         self._limits = limits
         self._report = report
         self._words = words
         self._outputs = outputs or {"stdout": b"", "stderr": b""}
-        self._lines = lines
-        self.verdict = verdict or []
+        self._written = results
+        self._effort = Effort()
+        self._lines: Sequence[Mapping[str, Any]] = ()
+        self.verdict = json_lines(verdict, MAX_VERDICT_LINES, Effort(math.inf))
         self.judged: int = -1 if report is None else report[6]
+
+    @property
+    def ended_itself(self) -> bool:
+        """Whether the completion's process came to an end that nobody else made, whatever it said of itself."""
+        return self._report is not None and os.WIFEXITED(self._report[0])
 
     def results(self, count: int, level: Level) -> list[ExecutionResult]:
         """Gives the results of a program's runs, up to the one that ended the process; otherwise just one."""
@@ -50,6 +67,8 @@ class Evaluation:
             lost = unrun(ExecutionStatus.INFRASTRUCTURE, self._words, level)
             values = [CallValue(ok=False, error=lost.error)] * count if self._kind == CALLS else None
             return [dataclasses.replace(lost, value=values)]
+        self._effort = Effort(MAX_STEPS + STEPS_A_CALL * count)
+        self._lines = json_lines(self._written, _LINES_A_RUN * count + _LINES_BESIDE, self._effort)
         if self._kind == PROGRAM:
             return self._runs(count, level)
         raised = next((line["load"] for line in self._lines if isinstance(line.get("load"), dict)), None)
@@ -61,20 +80,23 @@ class Evaluation:
         return [result]
 
     def _runs(self, count: int, level: Level) -> list[ExecutionResult]:
-        starts = {line["run"]: line for line in self._lines if isinstance(line.get("run"), int)}
-        ends = {line["ran"]: line for line in self._lines if isinstance(line.get("ran"), int)}
+        """Gives the results of runs that shared a process: the last is told by its wait status, the others by it.
+
+        What they wrote follows one another: none is shown what another wrote.
+        """
+        starts = {line["run"]: line for line in self._lines if type(line.get("run")) is int}
+        ends = {line["ran"]: line for line in self._lines if type(line.get("ran")) is int}
         results = []
+        out = err = 0
         for number in range(count):
-            start, end = starts.get(number), ends.get(number)
-            if start is None and number:
+            begun, end = starts.get(number, {}), ends.get(number)
+            out, err = max(out, _place(begun, "out")), max(err, _place(begun, "err"))
+            if end is None or number + 1 == count or number + 1 not in starts:
+                results.append(self._ended(end and end.get("raised"), level, (out, None), (err, None)))
                 break
-            begun = start or {}
-            spans = [(_place(begun, name), _place(end, name) if end else None) for name in ("out", "err")]
-            last = number + 1 not in starts
-            if end is None or (last and self._reason):
-                results.append(self._ended(end and end.get("raised"), level, spans[0], spans[1]))
-                break
-            results.append(self._ran(end, level, spans[0], spans[1]))
+            out_end, err_end = max(out, _place(end, "out")), max(err, _place(end, "err"))
+            results.append(self._ran(end, level, (out, out_end), (err, err_end)))
+            out, err = out_end, err_end
         return results
 
     @property
@@ -132,7 +154,7 @@ class Evaluation:
             full,
             None,
             error,
-            raised.get("line") if isinstance(raised, dict) and isinstance(raised.get("line"), int) else None,
+            _line(raised),
             took,
             user_s + system_s,
             peak * 1024,
@@ -146,6 +168,8 @@ class Evaluation:
             return ExecutionStatus.TIMEOUT, f"not done within {limits.timeout_s:.3g} s"
         if self._reason == "scratch" and ended_by is not None:
             return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.file_bytes:,} bytes of files"
+        if self._reason == "threads" and ended_by is not None:
+            return ExecutionStatus.FORBIDDEN, f"more than {MAX_THREADS} threads"
         if ended_by == signal.SIGXCPU or (ended_by == signal.SIGKILL and self._cpu_s >= self._limits.whole_cpu_s):
             return ExecutionStatus.TIMEOUT, "its processor time is used up"
         if full or code == TOO_LARGE:
@@ -170,19 +194,18 @@ class Evaluation:
         values: dict[int, CallValue] = {}
         for line in self._lines:
             number = line.get("call")
-            if isinstance(number, int) and number not in values:
-                values[number] = _value(line)
+            if type(number) is int and 0 <= number < count and number not in values:
+                values[number] = _value(line, self._effort)
         missing = CallValue(ok=False, error=result.error or "the process ended before this call was answered")
         return [values.get(number, missing) for number in range(count)]
 
 
-def _value(line: Mapping[str, Any]) -> CallValue:
+def _value(line: Mapping[str, Any], effort: Effort) -> CallValue:
     if "raised" in line:
         _, words = _raised(line["raised"])
-        found = line["raised"].get("line") if isinstance(line["raised"], dict) else None
-        return CallValue(ok=False, error=words, line=found if isinstance(found, int) else None)
+        return CallValue(ok=False, error=words, line=_line(line["raised"]))
     try:
-        return CallValue(ok=True, value=plain.decode(line.get("value")))
+        return CallValue(ok=True, value=plain.decode(line.get("value"), effort))
     except (NotPlainError, RecursionError) as odd:
         return CallValue(ok=False, error=f"what it gave cannot be read: {odd}")
 
@@ -193,16 +216,36 @@ def _raised(raised: Any) -> tuple[Sequence[str], str]:
         return (), ""
     kinds = raised.get("kinds")
     kinds = [kind for kind in kinds if isinstance(kind, str)] if isinstance(kinds, list) else []
-    kind, message = str(raised.get("type"))[:200], str(raised.get("message", ""))[:2000]
-    return kinds, printable(f"{kind}: {message}" if message else kind)
+    kind, message = (_words(raised.get(name)) for name in ("type", "message"))
+    return kinds, printable(f"{kind[:200]}: {message[:2000]}" if message else kind[:200])
 
 
-def json_lines(data: bytes) -> list[Mapping[str, Any]]:
-    """Gives the JSON objects, one a line; what is none was not written by us and is left out."""
+def _words(said: Any) -> str:
+    return said if isinstance(said, str) else ""
+
+
+def _line(raised: Any) -> int | None:
+    """Gives the line at which an exception that a child described was raised."""
+    line = raised.get("line") if isinstance(raised, dict) else None
+    return line if type(line) is int and 0 <= line < _MAX_LINE else None
+
+
+def json_lines(data: bytes, most: int, effort: Effort) -> list[Mapping[str, Any]]:
+    """Gives the JSON objects, one a line; what is none was not written by us and is left out.
+
+    Nothing is read of more lines than may be there, nor when the effort is spent; a line too long to be read still
+    says which call it answers.
+    """
     found: list[Mapping[str, Any]] = []
-    for line in data.split(b"\n"):
+    for line in data.split(b"\n", most)[:most]:
         try:
+            if line:
+                effort.spend_on_json(line)
             message = json.loads(line) if line else None
+        except NotPlainError as odd:
+            call = _CALL.match(line)
+            words = f"what it gave cannot be read: {odd}"
+            message = {"call": int(call[1]), "raised": {"type": words}} if call else None
         except (ValueError, RecursionError):
             continue
         if isinstance(message, dict):
@@ -216,7 +259,7 @@ def _text(data: bytes, start: int, end: int | None) -> str:
 
 def _place(line: Mapping[str, Any], name: str) -> int:
     value = line.get(name)
-    return value if isinstance(value, int) and value >= 0 else 0
+    return value if type(value) is int and value >= 0 else 0
 
 
 def _signal_name(number: int) -> str:

@@ -12,9 +12,9 @@ import functools
 import importlib
 import string
 import sys
-from collections import deque
+from collections import UserString, deque
 from collections.abc import Callable, Mapping
-from types import CodeType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType
 from typing import Any
 
 FILE_NAME = "<text>"
@@ -61,6 +61,8 @@ INNER_NAMES = frozenset(
 """Attributes that lead from an object to the interpreter's insides, without an underscore to tell them by."""
 
 _HIDDEN = {"string": {"Formatter"}}
+_IMPORTED_BY_C = frozenset({"_pylong", "_strptime", "json.decoder", "time", "warnings"})
+"""Modules that Python's own C code imports when one of its functions is first called, in the caller's name."""
 _MAX_MESSAGE_CHARS = 2_000
 _MAX_FRAMES = 8
 
@@ -85,22 +87,46 @@ def safe_module(name: str) -> ModuleType:
     if name == "collections":
         module.__dict__["abc"] = safe_module("collections.abc")
     if name == "functools":
-        vars(module).update(update_wrapper=_update_wrapper, wraps=_wraps)
+        vars(module).update(update_wrapper=_update_wrapper, wraps=_wraps, total_ordering=_total_ordering)
     return module
 
 
 def _update_wrapper(wrapper: Any, wrapped: Any) -> Any:
-    """Stands in for ``functools.update_wrapper``, which writes any attributes that it is given the names of."""
-    return functools.update_wrapper(wrapper, wrapped)
+    """Stands in for ``functools.update_wrapper``, which writes what it finds to any object.
+
+    This one writes to what is the text's own, and only what a name and a docstring are: with ``__module__``, another
+    class could be made to pass for one of the text's.
+    """
+    if type(wrapper) is FunctionType:
+        if wrapper.__code__.co_filename != FILE_NAME:
+            raise TypeError("a function that is not of this text cannot be changed here")
+    elif type(wrapper) is not functools.partial:
+        safe_write(wrapper)
+    for name in ("__name__", "__qualname__", "__doc__"):
+        value = getattr(wrapped, name, None)
+        if type(value) is str:
+            setattr(wrapper, name, value)
+    return wrapper
 
 
 def _wraps(wrapped: Any) -> Callable[[Any], Any]:
     """Stands in for ``functools.wraps``, as :func:`_update_wrapper` does."""
-    return functools.wraps(wrapped)
+    return lambda wrapper: _update_wrapper(wrapper, wrapped)
+
+
+def _total_ordering(of: Any) -> Any:
+    """Stands in for ``functools.total_ordering``, which writes methods to any class."""
+    return functools.total_ordering(safe_write(of))
 
 
 def safe_import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> ModuleType:
-    """Stands in for ``__import__``."""
+    """Stands in for ``__import__``.
+
+    What C code imports on its own account it takes from ``sys.modules``; a text that came here gets nothing by it.
+    """
+    if name in _IMPORTED_BY_C and not level:
+        importlib.import_module(name)
+        return ModuleType(name)
     if level or name not in MODULES:
         raise ImportError(f"the module {name!r} is not available here")
     return safe_module(name if fromlist else name.partition(".")[0])
@@ -115,12 +141,46 @@ def safe_getattr(of: Any, name: str, default: Any = _NONE, /) -> Any:
         raise TypeError("an attribute's name must be a str")
     if name.startswith("_") or name in INNER_NAMES:
         raise AttributeError(f"the attribute {name!r} is not available here")
-    if name in ("format", "format_map"):
-        if isinstance(of, str):
-            return functools.partial(_FORMATS[name], of)
-        if isinstance(of, type) and issubclass(of, str):
-            return _FORMATS[name]
-    return getattr(of, name) if default is _NONE else getattr(of, name, default)
+    found = getattr(of, name) if default is _NONE else getattr(of, name, default)
+    return _WATCHED[name](of, name, found) if name in _WATCHED else found
+
+
+def _watched_format(of: Any, name: str, found: Any) -> Any:
+    """Gives ``format`` or ``format_map``; that of a text, by whatever way it was found, as ours."""
+    own = getattr(found, "__self__", None) if type(found) in (BuiltinMethodType, MethodType) else None
+    if own is not None and isinstance(own, str) and type(found) is BuiltinMethodType:
+        return functools.partial(_FORMATS[name], own)
+    if found is getattr(str, name):
+        return _FORMATS[name]
+    written = getattr(UserString, name)
+    if own is not None and getattr(found, "__func__", None) is written:
+        return functools.partial(_FORMATS[name], str(own))
+    return _FORMATS[name] if found is written else found
+
+
+def _watched_obj(of: Any, name: str, found: Any) -> Any:
+    """Refuses the object in which an attribute was not found: it may be one that no text is to see."""
+    while isinstance(of, GenericAlias | MethodType):  # both pass on the attributes of what they hold
+        of = of.__origin__ if isinstance(of, GenericAlias) else of.__func__
+    if isinstance(of, AttributeError) or (isinstance(of, type) and issubclass(of, AttributeError)):
+        raise AttributeError(f"the attribute {name!r} of an AttributeError is not available here")
+    return found
+
+
+def _watched_mro(of: Any, name: str, found: Any) -> Any:
+    """Refuses the bases of a class, which may be of modules that a text may not import."""
+    if type(found) is BuiltinMethodType or found is getattr(type, name):
+        raise AttributeError(f"the attribute {name!r} is not available here")
+    return found
+
+
+_WATCHED: dict[str, Callable[[Any, str, Any], Any]] = {
+    "format": _watched_format,
+    "format_map": _watched_format,
+    "mro": _watched_mro,
+    "obj": _watched_obj,
+}
+"""Attributes that are looked at when they have been found, for they are everyday names of other things too."""
 
 
 def safe_hasattr(of: Any, name: str, /) -> bool:
@@ -146,9 +206,22 @@ class _Formatter(string.Formatter):
 
 
 _FORMATS: dict[str, Callable[..., str]] = {
-    "format": lambda text, *values, **named: _Formatter().vformat(text, values, named),
-    "format_map": lambda text, named: _Formatter().vformat(text, (), named),
+    "format": lambda text, /, *values, **named: _Formatter().vformat(_as_text(text), values, named),
+    "format_map": lambda text, named, /: _Formatter().vformat(_as_text(text), (), named),
 }
+
+
+def _as_text(text: Any) -> str:
+    """Gives the text itself of one, however its class was derived.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if isinstance(text, UserString):
+        text = text.data
+    if not isinstance(text, str):
+        raise TypeError(f"expected a str, not a {type(text).__name__}")
+    return str.__str__(text)
 
 
 def safe_write(of: Any) -> Any:
@@ -161,7 +234,9 @@ def safe_write(of: Any) -> Any:
 
 
 def safe_type(of: Any, /) -> type:
-    """Gives an object's type; makes none, as ``type`` with three arguments would."""
+    """Gives an object's type; makes none, as ``type`` with three arguments would, nor gives what makes some."""
+    if isinstance(of, type):
+        raise TypeError("the type of a class is not available here")
     return type(of)
 
 

@@ -20,6 +20,7 @@ import json
 import marshal
 import os
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,7 +38,9 @@ NO_MEMORY = 80
 _MAX_WORDS = 2_000
 _ANY_LENGTH = 1 << 32
 _FRAME_BYTES = 4
+_YOUNG_S = 0.05  # about twenty times what a fork takes: runs that take longer gain little by sharing a process
 _write, _read, _exit = os.write, os.read, os._exit  # as they are before the completion can rebind them
+_now = time.monotonic
 _dumps, _loads = json.dumps, json.loads
 
 PROGRAM, CALLS, SERVE = 0, 1, 2
@@ -130,7 +133,8 @@ def _run_programs(request: Any) -> int:
     """Run a source once for each input, each time with fresh names, and say what each run came to.
 
     Nothing is said of the first run's beginning, nor of a last run that ended as a program should. A run that leaves
-    other standard streams than it found is the last one; the client starts the next in a new process.
+    other standard streams than it found, or ends when the process is no longer young, is the last one; the client
+    starts the next in a new process. So how a run ended that took its time is told by a process's end.
     """
     for name, content in request["files"].items():
         _write_file(name, content)
@@ -139,6 +143,7 @@ def _run_programs(request: Any) -> int:
     status = 1
     last = len(request["inputs"]) - 1
     streams = _streams() if last else None
+    began = _now()
     for number, text in enumerate(request["inputs"]):
         if number:
             emit({"run": number, "out": _position(1), "err": _position(2)})
@@ -158,7 +163,8 @@ def _run_programs(request: Any) -> int:
             status, raised = 1, describe(error)
             _print_traceback(error, request["source"])
         _tear_down(names)
-        more = number < last and _streams() == streams  # a program may have closed one, as open(0) does
+        more = number < last and _now() - began < _YOUNG_S
+        more = more and _streams() == streams  # a program may have closed one, as open(0) does
         if raised or more:
             ends = {"out": _position(1), "err": _position(2)} if more else {"out": _ANY_LENGTH, "err": _ANY_LENGTH}
             emit({"ran": number, **ends, "code": status, "raised": raised})
@@ -370,13 +376,13 @@ def send(message: Any) -> None:
     _write_all(PEER, len(body).to_bytes(_FRAME_BYTES, "little") + body)
 
 
-def _length(buffer: bytes) -> int:
+def _length(buffer: bytearray) -> int:
     return int.from_bytes(buffer[:_FRAME_BYTES], "little")
 
 
 def frames(limit: int) -> Iterator[Any]:
     """Gives the other side's messages until it is gone, or says more than it may."""
-    buffer = b""
+    buffer = bytearray()
     while True:
         while len(buffer) < _FRAME_BYTES or len(buffer) < _FRAME_BYTES + int.from_bytes(
             buffer[:_FRAME_BYTES], "little"
@@ -389,5 +395,6 @@ def frames(limit: int) -> Iterator[Any]:
             if not piece or _length(buffer) > limit:
                 return
         end = _FRAME_BYTES + _length(buffer)
-        message, buffer = buffer[_FRAME_BYTES:end], buffer[end:]
+        message = bytes(buffer[_FRAME_BYTES:end])
+        del buffer[:end]
         yield _loads(message)

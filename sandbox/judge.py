@@ -28,9 +28,9 @@ def perform() -> None:
         request = read_request()
         gc.enable()
         code = judge(request)
-    except BaseException as fault:
-        emit({"fault": describe(fault)["message"]})
+    except BaseException as fault:  # told as the tests' fault, if nothing of the completion's was read yet
         code = NO_MEMORY if isinstance(fault, MemoryError) else 1
+        emit({"fault": describe(fault)["message"] or type(fault).__name__})
     finally:
         os._exit(code)
 
@@ -177,7 +177,6 @@ def judge(request: Any) -> int:
             sys.modules[name].seed()
     peer = _Peer(request["room"])
     names = fresh_module("tests")
-    entry = request["entry_point"]
     try:
         exec(compile(request["setup"], "setup.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
         tree: Any = compile(request["tests"], TESTS_NAME, "exec", 0x400, dont_inherit=True)  # to a syntax tree
@@ -187,6 +186,23 @@ def judge(request: Any) -> int:
         emit({"tests_fault": describe(error)})
         return 0
     emit({"plan": [[check.text, check.again] for check in checks]})
+    try:
+        return _run(peer, names, tree, code, checks, request["entry_point"])
+    except BaseException as error:  # the judge now reads what the completion sends, and that broke it
+        words = describe(error.with_traceback(None))  # so that the memory in its frames is there to say so
+        emit({"stopped": words, "last": peer.last[:_MAX_LAST]})
+        return NO_MEMORY if isinstance(error, MemoryError) else 1
+
+
+def _run(
+    peer: _Peer,
+    names: dict[str, Any],
+    tree: Any,
+    code: types.CodeType,
+    checks: list[_Check],
+    entry: str | None,
+) -> int:
+    """Run the tests against the completion, once that is loaded."""
     hello = peer.hear()
     if hello.get("loaded") is not True:
         emit({"load": hello.get("raised")})

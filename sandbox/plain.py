@@ -8,11 +8,13 @@ the sender's ever runs at the receiver's.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from sandbox.effort import Effort
 from sandbox.errors import NotPlainError
 
 MAX_DEPTH = 100
@@ -35,10 +37,12 @@ def loads(text: str | bytes) -> Any:
     """Gives the value that JSON text of :func:`dumps` stands for.
 
     Raises:
-        NotPlainError: The text is none of ours.
+        NotPlainError: The text is none of ours, or takes more work than is done for one value.
     """
+    effort = Effort()
     try:
-        return decode(json.loads(text))
+        effort.spend_on_json(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+        return decode(json.loads(text), effort)
     except (ValueError, RecursionError) as fault:
         raise NotPlainError(f"not a plain value: {fault}") from None
 
@@ -121,13 +125,21 @@ _WRITERS: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
 )
 
 
-def decode(tree: Any, depth: int = 0) -> Any:
-    """Gives the value that a tree stands for; see :func:`loads`."""
+def decode(tree: Any, effort: Effort | None = None, depth: int = 0) -> Any:
+    """Gives the value that a tree stands for; see :func:`loads`.
+
+    Args:
+        tree: What JSON text held.
+        effort: What may still be done for it; without bounds where there is none, for trees of our own.
+        depth: Containers that it is in.
+    """
+    if effort is None:
+        effort = Effort(math.inf, math.inf)
     if depth > 2 * MAX_DEPTH:
         raise NotPlainError(f"nested more than {MAX_DEPTH} deep")
-    if isinstance(tree, list):
-        return [decode(item, depth + 1) for item in tree]
-    if not isinstance(tree, dict):
+    if type(tree) is list:
+        return _items(tree, effort, depth)
+    if type(tree) is not dict:
         return tree
     if len(tree) != 1:
         raise NotPlainError("an object without a type")
@@ -136,11 +148,18 @@ def decode(tree: Any, depth: int = 0) -> Any:
     if read is None:
         raise NotPlainError(f"a value of unknown type {name[:40]!r}")
     try:
-        return read(held, depth + 1)
+        return read(held, effort, depth + 1)
     except NotPlainError:
         raise
     except (TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise NotPlainError(f"no {name}: {fault}") from None
+
+
+def _items(held: Any, effort: Effort, depth: int) -> list[Any]:
+    if type(held) is not list:
+        raise NotPlainError("no items")
+    effort.spend(1 + len(held))
+    return [item if type(item) in _AS_IT_IS else decode(item, effort, depth + 1) for item in held]
 
 
 def _number(text: Any) -> float:
@@ -149,50 +168,82 @@ def _number(text: Any) -> float:
     return float(text)
 
 
-def _pairs(held: Any, depth: int) -> dict[Any, Any]:
-    pairs = [(decode(key, depth), decode(item, depth)) for key, item in held]
-    _check_hashes([key for key, _ in pairs])
-    return dict(pairs)
+def _pairs(held: Any, effort: Effort, depth: int) -> dict[Any, Any]:
+    effort.spend(_STEPS_A_TABLE + 2 * len(held))
+    pairs = [(decode(key, effort, depth), decode(item, effort, depth)) for key, item in held]
+    _pay_for_alike([key for key, _ in pairs], effort)
+    table: dict[Any, Any] = {}
+    effort.fill(table, pairs)
+    return table
 
 
-def _members(held: Any, depth: int) -> list[Any]:
-    members = _items(held, depth)
-    _check_hashes(members)
-    return members
+def _members(held: Any, effort: Effort, depth: int) -> set[Any]:
+    effort.spend(_STEPS_A_TABLE)
+    members = _items(held, effort, depth)
+    _pay_for_alike(members, effort)
+    table: set[Any] = set()
+    effort.fill(table, members)
+    return table
 
 
-def _check_hashes(members: list[Any]) -> None:
-    """Refuse members chosen to have the same hash, as whole numbers and tuples can be."""
-    if len(members) <= MAX_ALIKE:
-        return
-    alike: dict[int, int] = {}
-    for member in members:
-        number = hash(member)
-        alike[number] = alike.get(number, 0) + 1
-        if alike[number] > MAX_ALIKE:
+def _pay_for_alike(members: list[Any], effort: Effort) -> None:
+    """Pay for the comparison of members with the same hash, as whole numbers and containers can be chosen to have.
+
+    Raises:
+        NotPlainError: They are more than :data:`MAX_ALIKE`, or take more work than may be done.
+    """
+    for alike in _alike(members):
+        if len(alike) > MAX_ALIKE:
             raise NotPlainError(f"more than {MAX_ALIKE} members with the same hash")
+        effort.spend(_weight_together(alike, effort) // _COMPARED_A_STEP)
 
 
-def _items(held: Any, depth: int) -> list[Any]:
-    if not isinstance(held, list):
-        raise NotPlainError("no items")
-    return [decode(item, depth) for item in held]
+def _alike(members: Iterable[Any]) -> Iterator[list[Any]]:
+    """Gives the members that share their hash with another, those of one hash together. No hash table is made."""
+    hashes = sorted(map(hash, members))
+    if not any(map(int.__eq__, hashes, itertools.islice(hashes, 1, None))):
+        return
+    for _, group in itertools.groupby(sorted(members, key=hash), key=hash):
+        alike = list(group)
+        if len(alike) > 1:
+            yield alike
 
 
-def _complex(held: Any, depth: int) -> complex:
-    real, imaginary = _items(held, depth)
+def _weight_together(alike: list[Any], effort: Effort) -> int:
+    """Gives how many things are compared where each of some is compared with every other."""
+    return len(alike) * sum(_weight(one, effort) for one in alike)
+
+
+def _weight(value: Any, effort: Effort) -> int:
+    """Gives how many things are compared where a value is compared with one that may be equal."""
+    effort.spend(1)
+    if type(value) is tuple:
+        return 1 + sum(_weight(item, effort) for item in value)
+    if type(value) is frozenset:
+        once = sum(_weight(one, effort) for one in value)
+        return 1 + once + sum(_weight_together(alike, effort) for alike in _alike(value))
+    if type(value) is int:
+        return 1 + value.bit_length() // 1024
+    return 1 + len(value) // 128 if isinstance(value, str | bytes) else 1
+
+
+def _complex(held: Any, effort: Effort, depth: int) -> complex:
+    real, imaginary = _items(held, effort, depth)
     return complex(float(real), float(imaginary))
 
 
-_READERS: dict[str, Callable[[Any, int], Any]] = {
-    "int": lambda held, depth: int(held, 16),
-    "float": lambda held, depth: _number(held),
-    "tuple": lambda held, depth: tuple(_items(held, depth)),
-    "set": lambda held, depth: set(_members(held, depth)),
-    "frozenset": lambda held, depth: frozenset(_members(held, depth)),
+_AS_IT_IS = frozenset({str, int, float, bool, type(None)})
+_COMPARED_A_STEP = 16
+_STEPS_A_TABLE = 6
+_READERS: dict[str, Callable[[Any, Effort, int], Any]] = {
+    "int": lambda held, effort, depth: int(held, 16),
+    "float": lambda held, effort, depth: _number(held),
+    "tuple": lambda held, effort, depth: tuple(_items(held, effort, depth)),
+    "set": _members,
+    "frozenset": lambda held, effort, depth: frozenset(_members(held, effort, depth)),
     "dict": _pairs,
-    "str": lambda held, depth: bytes.fromhex(held).decode("utf-8", "surrogatepass"),
-    "bytes": lambda held, depth: bytes.fromhex(held),
-    "bytearray": lambda held, depth: bytearray.fromhex(held),
+    "str": lambda held, effort, depth: bytes.fromhex(held).decode("utf-8", "surrogatepass"),
+    "bytes": lambda held, effort, depth: bytes.fromhex(held),
+    "bytearray": lambda held, effort, depth: bytearray.fromhex(held),
     "complex": _complex,
 }

@@ -4,44 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import glob
 import importlib.util
 import json
 import os
+import select
 import signal
 import socket
+import struct
 import sys
-import tempfile
+import termios
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sandbox import folders
 from sandbox.errors import SandboxUnavailableError
-from sandbox.evaluation import Evaluation, json_lines
+from sandbox.evaluation import Evaluation
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
 from sandbox.workers.wire import anonymous_file
-from sandbox.zygote import CONTROL, FILES, ORDER, REASONS, REPORT, STARTS, empty
+from sandbox.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, REASONS, REPORT, STARTS
 
-GRACE_S = 5.0
-"""Seconds after an evaluation's time within which a zygote must have reported."""
+GRACE_S = 0.6
+"""Seconds after an evaluation's time within which a zygote must have reported; it is then ended with the evaluation."""
 START_S = 30.0
 """Seconds that a zygote may take to start."""
 _STANDARD_MODULES = (  # every library makes a fork and its end slower; random and threading act in each child
     "abc", "bisect", "collections", "contextlib", "copy", "enum", "functools", "heapq", "io", "itertools", "json",
     "math", "operator", "re", "string", "struct", "time", "types", "typing",
 )  # fmt: skip
-_BOOT = (
-    "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main({settings!r})"
-)
+_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main()"
+_SHARED = ("stdin", "stdout", "stderr", "results")  # what code has of the files
+_LATE = (int(signal.SIGKILL), REASONS.index("timeout"))
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/", "LD_BIND_NOW": "1", "MALLOC_ARENA_MAX": "1",
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
 }  # fmt: skip
-_FOLDER_PREFIX = "rewardkit-jail-"
+_FOLDERS = "rewardkit-jail-"
+_END_S = 1.0  # seconds for a zygote to end what it has under way, and for what is killed to be gone
 
 
 class Profile(NamedTuple):
@@ -75,7 +78,7 @@ class ZygoteProcess:
         self._lock = threading.Lock()  # protects the process's descriptor
         self._in_use = threading.RLock()  # protects the files: closed while an evaluation uses them, they are others'
         self._owner = os.getpid()
-        self._folder = tempfile.mkdtemp(prefix=f"{_folder_prefix()}{os.getpid()}-")
+        self._folder = folders.make(_FOLDERS)
         self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its place
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in STARTS]
@@ -84,6 +87,7 @@ class ZygoteProcess:
         self._untidy = False  # whether the zygote is cleaning up after an evaluation
         self.scratch_bytes = scratch_bytes
         self._limited: tuple[int, ...] = ()
+        self._patience_s = _END_S  # in which it may end by itself
         self.process = 0
         self._ended = -1
         try:
@@ -108,7 +112,7 @@ class ZygoteProcess:
             "level": level, "preload": profile.modules, "path": path, "readable": readable,
             "mount_point": self._folder, "scratch_bytes": scratch_bytes,
         }  # fmt: skip
-        boot = _BOOT.format(root=root, settings=json.dumps(settings))
+        os.pwrite(self._files["request"], json.dumps(settings).encode(), 0)
         passed = {**dict(enumerate(self._files.values())), **theirs}
         aside = max(*passed, *passed.values()) + 1  # first above all, then down, so that none is overwritten on the way
         actions: list[tuple[Any, ...]] = [
@@ -117,8 +121,9 @@ class ZygoteProcess:
         actions += [(os.POSIX_SPAWN_DUP2, aside + place, place) for place in passed]
         actions += [(os.POSIX_SPAWN_CLOSE, aside + place) for place in passed]
         environment = {**_ENVIRONMENT, **{k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}}
-        command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", boot]
-        self.process = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
+        command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT.format(root=root)]
+        # a group of its own: Ctrl-C at a terminal is not meant for it, and all that it starts can be told by that
+        self.process = os.posix_spawn(sys.executable, command, environment, file_actions=actions, setpgroup=0)
         self._ended = os.pidfd_open(self.process)
         try:
             said = json.loads(self._hear(START_S))
@@ -129,6 +134,7 @@ class ZygoteProcess:
             raise SandboxUnavailableError(said["error"])
         for name in self._files:
             self._take(name, 0)
+        self._forget_times()
 
     def _hear(self, timeout_s: float) -> bytes:
         self._control.settimeout(timeout_s)
@@ -154,7 +160,7 @@ class ZygoteProcess:
                 raise EOFError("the zygote was ended")
             if self._untidy:
                 with stopped():
-                    self._hear(GRACE_S)
+                    self._hear(2 * CLEAN_S)
                 self._untidy = False
             for name, content in (("request", request), ("tests", tests), ("stdin", stdin)):
                 if content:
@@ -172,7 +178,14 @@ class ZygoteProcess:
                     kind, waiting, began, limits.timeout_s, *limited, limits.file_bytes, min(limits.processes, 255)
                 )
             )
-            *report, tidy = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
+            try:
+                *report, tidy = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
+            except TimeoutError:
+                if not self._has_begun(waiting):
+                    raise
+                self._patience_s = 0.0  # code that began and does not come to an end is late, whoever should say so
+                self.close()
+                return Evaluation(kind, limits, (*_LATE, time.monotonic() - began, 0.0, 0.0, 0, -1), "")
             self._untidy = not tidy
             if REASONS[report[1]] == "no process":
                 raise OSError("the zygote could not start a process")
@@ -183,13 +196,20 @@ class ZygoteProcess:
         finally:
             self._in_use.release()
 
-    def _read(self, limits: Limits) -> tuple[dict[str, bytes], list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    def _has_begun(self, waiting: bool) -> bool:
+        """Whether the last evaluation's order has been read: by the child that waited for it, or by the zygote."""
+        one = self._starts[(self._number - 1) % 2] if waiting else self._control
+        unread = fcntl.ioctl(one, termios.TIOCOUTQ, struct.pack("i", 0))
+        return struct.unpack("i", unread) == (0,)
+
+    def _read(self, limits: Limits) -> tuple[dict[str, bytes], bytes, bytes]:
         """Take what the children left, at most one byte more than each may be."""
         most = limits.output_bytes
         outputs = {name: self._take(name, most + 1) for name in ("stdout", "stderr")}
-        results, verdict = (json_lines(self._take(name, 2 * most + (1 << 20))) for name in ("results", "verdict"))
+        results, verdict = (self._take(name, 2 * most + (1 << 20)) for name in ("results", "verdict"))
         for name in ("stdin", "request", "tests"):
             self._take(name, 0)
+        self._forget_times()
         return outputs, results, verdict
 
     def _take(self, name: str, most: int) -> bytes:
@@ -197,6 +217,7 @@ class ZygoteProcess:
         descriptor = self._files[name]
         os.lseek(descriptor, 0, os.SEEK_SET)  # the children share this place, and O_APPEND and its like
         fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         size = os.fstat(descriptor).st_size
         if not size:
             return b""
@@ -204,28 +225,46 @@ class ZygoteProcess:
         os.ftruncate(descriptor, 0)
         return content
 
+    def _forget_times(self) -> None:
+        """Take back when the files were read and written: code would tell by it what others have done."""
+        for name in _SHARED:
+            os.utime(self._files[name], ns=(0, 0))
+
     def close(self) -> None:
         """End the zygote and all that runs in it, and wait for that; in a fork of its owner, do nothing."""
         if os.getpid() != self._owner:
             return
-        with self._lock, contextlib.suppress(ProcessLookupError):
-            if self._ended >= 0:
-                signal.pidfd_send_signal(self._ended, signal.SIGKILL)
+        with self._lock, contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)  # at which it ends what is under way, tidies up and ends
         with self._in_use:  # an evaluation under way sees the zygote's end, and ends too
             process, self.process = self.process, 0
-            with self._lock:
+            try:
+                if process:
+                    self._end(process)
+            finally:
                 if self._ended >= 0:
                     os.close(self._ended)
                 self._ended = -1
-            if process:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(process, 0)
-            for one in (self._control, *self._starts):
-                one.close()
-            for descriptor in self._files.values():
-                os.close(descriptor)
-            self._files = {}
-            _remove(self._folder)
+                for one in (self._control, *self._starts):
+                    one.close()
+                for descriptor in self._files.values():
+                    os.close(descriptor)
+                self._files = {}
+                folders.remove(self._folder, FOLDER)
+
+    def _end(self, process: int) -> None:
+        """Wait until the zygote has ended, and kill it where it takes too long; then nothing of the jail is left."""
+        poll = select.poll()
+        poll.register(self._ended, select.POLLIN)
+        if not poll.poll(self._patience_s * 1000):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process, signal.SIGKILL)
+            poll.poll(_END_S * 1000)
+        with contextlib.suppress(ChildProcessError):
+            how = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if how is None or how.si_code != os.CLD_EXITED or how.si_status != 0:  # what it started may still run
+                _await_end_of_group(process)
+            os.waitpid(process, os.WNOHANG)
 
     def __del__(self) -> None:
         if self.process or self._files:
@@ -245,24 +284,37 @@ def _packages(profile: Profile) -> tuple[list[str], list[str]]:
 
 
 def remove_stale_folders() -> None:
-    """Remove the directories of clients that were killed. Those of other process namespaces are not judged."""
-    prefix = _folder_prefix()
-    for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{prefix}*")):
-        number = os.path.basename(folder)[len(prefix) :].split("-")[0]
-        if number.isdigit() and not os.path.exists(f"/proc/{number}"):
-            _remove(folder)
+    """Remove the directories of clients that were killed."""
+    folders.sweep(_FOLDERS)
 
 
-def _remove(folder: str) -> None:
-    """Remove a scratch directory if that can be done, however deep code has made it."""
-    with contextlib.suppress(OSError):
-        empty(folder)
-        os.rmdir(folder)
-
-
-def _folder_prefix() -> str:
-    """Gives how the directories of this process namespace begin: containers may share one, not their process ids."""
+def _is_alive(process: str) -> bool:
+    """Whether any thread of a process can still do something."""
     try:
-        return f"{_FOLDER_PREFIX}{os.stat('/proc/self/ns/pid').st_ino}-"
-    except OSError:
-        return f"{_FOLDER_PREFIX}0-"
+        for thread in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{thread}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] not in "ZX":
+                    return True
+    except (OSError, IndexError):  # it is gone
+        return False
+    return False
+
+
+def _await_end_of_group(group: int) -> None:
+    """Kill all processes of a group and wait, for a bounded time, until none of them can do anything."""
+    until = time.monotonic() + _END_S
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    try:
+        members = [process for process in os.listdir("/proc") if process.isdigit() and _group(process) == group]
+    except FileNotFoundError:
+        return
+    while (members := [process for process in members if _is_alive(process)]) and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _group(process: str) -> int:
+    try:
+        return os.getpgid(int(process))
+    except ProcessLookupError:
+        return 0

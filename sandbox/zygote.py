@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sandbox import inside
-from sandbox.jail import kernel, rlimits, seccomp
+from sandbox.jail import kernel, rlimits, scratch, seccomp
 from sandbox.jail.levels import Level, enter
 from sandbox.judge import perform as perform_judge
 
@@ -38,7 +38,7 @@ REPORT = struct.Struct("=iBdddqi?")
 """What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the judge's;
 whether nothing is left to clean up. Otherwise :data:`CLEANED` follows, and no order may be given before."""
 CLEANED = b"cleaned"
-REASONS = ("", "timeout", "scratch", "no process")
+REASONS = ("", "timeout", "scratch", "threads", "no process")
 _NO_PROCESS = (-1, REASONS.index("no process"), 0, 0, 0, 0, -1)
 FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "verdict")
 """The files that client and children share, each under its place as descriptor: a child has the first five so."""
@@ -50,40 +50,52 @@ STARTS = (len(FILES) + 1, len(FILES) + 2)
 Evaluations use them in turn, so that the next one's child, forked beside this one's, cannot take its start."""
 PAIR = inside.SERVE
 """Kind of an order for two children: the completion, and its judge in a process of its own."""
+MAX_THREADS = 128
+"""Threads of an evaluation at once. With stacks of the usual size its memory holds fewer."""
+FOLDER = "work"
+"""The directory of evaluations, in one that they may not change."""
+CLEAN_S = 2.0
+"""Seconds that emptying the scratch directory may take; then the zygote ends, and it is emptied in its stead."""
 
 _START = 6  # descriptor of a child: the socket on which it is told to start
 _PAUSE_S = 0.0005  # after a report and before the next fork, in which the client gets the processor
 _STREAM_S = 0.002  # orders that follow a report so soon are a stream
 _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next one beside it
-_PEEK_S = 0.05  # seconds between two looks at the scratch directory
-_MOST_FILES = 4096
-_DEEPEST = 64  # directories in each other
+_PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
+_CHECK_S = 0.05  # seconds between two looks at what the scratch directory holds
+_DEATH_S = 0.3  # seconds that a process may take to die of a kill
+_NICE = 1  # how far behind the zygote, and whoever else is there, what it supervises gets the processor: a little
+_TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a judge, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
-_MOVED = ".moved-"
+_KILLED = (int(signal.SIGKILL), resource.struct_rusage([0] * 16))
+_O_NOATIME = getattr(os, "O_NOATIME", 0)
 
 
 class _ClientGone(Exception):
     """Nobody is there to serve any more."""
 
 
-def main(settings: str) -> None:
+def main() -> None:
     """Serve until the client is gone.
 
-    Args:
-        settings: JSON: ``parent`` (the client's process id), ``level``, ``preload`` (modules), ``path``
-            (directories to import from besides the standard library), ``readable`` (directories),
-            ``mount_point``, ``scratch_bytes``.
+    The file of requests holds settings as JSON, where code cannot read them as it can a command line: ``parent``
+    (the client's process id), ``level``, ``preload`` (modules), ``path`` (directories to import from besides the
+    standard library), ``readable`` (directories), ``mount_point``, ``scratch_bytes``.
     """
+    settings = os.pread(FILES.index("request"), 1 << 16, 0)
     os.closerange(STARTS[-1] + 1, 1 << 16)  # what the client left inheritable is none of ours
     try:
         zygote = Zygote(json.loads(settings))
     except BaseException as fault:
         os.write(CONTROL, json.dumps({"error": f"{type(fault).__name__}: {fault}"}).encode())
         os._exit(1)
+    code = 3
     try:
         zygote.serve()
     except (_ClientGone, ConnectionError):
-        os._exit(0)
+        code = zygote.finish()
+    finally:
+        os._exit(code)
 
 
 class Zygote:
@@ -94,6 +106,7 @@ class Zygote:
         self._client = os.pidfd_open(asked["parent"])
         if os.getppid() != asked["parent"]:
             raise _ClientGone
+        sys.orig_argv.clear()
         standard = [path for path in sys.path if os.path.isdir(path)]
         sys.path.extend(asked["path"])
         for module in asked["preload"]:
@@ -103,14 +116,23 @@ class Zygote:
         sys.path[:] = standard  # a package knows its own folder; its neighbours there are not to be read
         with contextlib.suppress(OSError):  # it only saves time
             kernel.merge_mappings()
+        self._nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
         self._level = Level(asked["level"])
+        if self._level is not Level.NONE:
+            _hide_the_hosts_name()
         self._scratch = enter(
             self._level, [*standard, *asked["readable"]], asked["mount_point"], asked["scratch_bytes"]
         )
-        self._first = os.getpid() == 1
-        self._folder = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._self = os.getpid()
+        self._first = self._self == 1
+        self._above = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._folder = -1
+        self._made: tuple[int, ...] = ()
         self._names = ctypes.create_string_buffer(512)
-        self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
+        self._make_folder()
+        self._running: list[int] = []  # an evaluation's processes that are not reaped yet
+        self._checker: tuple[int, int] | None = None
+        self._checked = 0.0  # when the last look at the scratch directory began
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, int] | None = None
         self._worn = False  # whether something of an evaluation stayed in memory here
@@ -144,7 +166,7 @@ class Zygote:
             if not order:
                 raise _ClientGone
             report = self._evaluate(order, in_stream=time.monotonic() - reported < _STREAM_S)
-            tidy = not self._worn and self._scratch_is_empty()
+            tidy = not self._worn and self._scratch_is_as_made()
             os.write(CONTROL, REPORT.pack(*report, tidy))
             if not tidy:  # which may take long: it is not to the charge of what was evaluated
                 self._clean_scratch()
@@ -163,6 +185,7 @@ class Zygote:
         judge = 0
         start = STARTS[self._number % 2]
         self._number += 1
+        self._running = []
         try:
             if started:
                 completion, channel = self._spare or self._fork(limits, start)
@@ -173,28 +196,74 @@ class Zygote:
                 completion, channel = self._fork(
                     limits, start, processes + (kind == PAIR) if processes > 1 else 1, kind
                 )
-            if kind == PAIR:
-                judge = self._fork_judge(channel, limits)
-            os.close(channel)  # so that of the two each sees the other's end
+            self._running = [completion]
+            try:
+                if kind == PAIR:
+                    judge = self._fork_judge(channel, limits)
+            finally:
+                os.close(channel)  # so that of the two each sees the other's end
         except OSError:
+            for process in self._running:
+                os.kill(process, signal.SIGKILL)
+                self._reaped(process)
             return _NO_PROCESS
+        self._running = [completion, judge] if judge else [completion]
         if processes == 1 and in_stream:
             self._fork_spare(limits)
         reason = self._wait(completion, judge, began + timeout_s, scratch_bytes, prepare=processes == 1)
-        judged = -1
-        if judge:
-            judged = _end(judge)[0]
-            status, usage = _end(completion)
-        else:
-            if reason:
-                self._kill(processes, completion)
-            _, status, usage = os.wait4(completion, 0)
-        if processes > 1:
-            self._kill(processes, 0)
+        took = time.monotonic() - began
+        status, usage, judged = self._end(completion, judge, processes, reason)
         if status and started and select.select([start], [], [], 0)[0]:  # it had ended before it was told
             return _NO_PROCESS
-        took = time.monotonic() - began
         return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged
+
+    def _end(self, completion: int, judge: int, processes: int, reason: str) -> tuple[int, resource.struct_rusage, int]:
+        """End an evaluation, the completion first; gives its wait status, what it used, and its judge's status."""
+        if reason or judge:
+            self._kill(processes, completion)
+        if judge:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(judge, signal.SIGKILL)
+        status, usage = self._reaped(completion)
+        judged = self._reaped(judge)[0] if judge else -1
+        self._end_checker()
+        if processes > 1:
+            self._kill(processes, 0)
+            self._reap_all()
+        self._running = []
+        return status, usage, judged
+
+    def _reaped(self, process: int) -> tuple[int, resource.struct_rusage]:
+        """Reap a process that has ended or is dying, and give its wait status and what it used.
+
+        One that does not die in time counts as killed; this zygote is then used no more.
+        """
+        until = 0.0
+        while True:
+            ended, status, usage = os.wait4(process, os.WNOHANG)
+            if ended:
+                return status, usage
+            if not until:
+                until = time.monotonic() + _DEATH_S
+                watched = os.pidfd_open(process)
+                try:
+                    _wait_readable(watched, _DEATH_S)
+                finally:
+                    os.close(watched)
+            elif time.monotonic() >= until:
+                self._worn = True
+                return _KILLED
+
+    def _reap_all(self) -> None:
+        """Reap all that an evaluation has started besides its first process; all of it is killed."""
+        until = time.monotonic() + _DEATH_S
+        while time.monotonic() < until:
+            try:
+                if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                    time.sleep(0.0005)
+            except ChildProcessError:
+                return
+        self._worn = True
 
     def _end_spare(self) -> None:
         """End the waiting child: it is limited otherwise than the next evaluation."""
@@ -202,7 +271,8 @@ class Zygote:
             child, channel = self._spare
             self._spare = None
             os.close(channel)
-            _end(child)
+            os.kill(child, signal.SIGKILL)
+            self._reaped(child)
 
     def _fork_spare(self, limits: Bounds) -> None:
         """Fork the next evaluation's child, limited as the last one is, so that this time is not the evaluation's."""
@@ -257,11 +327,15 @@ class Zygote:
     def _become(self, peer: int, limits: Bounds, processes: int, last: int = _START) -> None:
         """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
         self._die_with_us()
+        if os.getppid() not in (self._self, 0):  # the zygote has ended before that was said
+            os._exit(83)
         os.dup2(peer, inside.PEER)
         os.closerange(last + 1, 1 << 16)
         cpu_s, memory_bytes, file_bytes, open_files = limits
         # the zygote is counted too, and where its user is still root, what process 1 came from
-        tasks = processes + 1 + (os.getuid() == 0) if processes > 1 else 0
+        tasks = processes + 1 + (os.getuid() == 0) if processes > 1 else MAX_THREADS + _TASKS if self._first else 0
+        if last == _START:  # a judge may come before what it judges
+            os.setpriority(os.PRIO_PROCESS, 0, self._nice)
         rlimits.restrict(int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), tasks)
         if self._level is not Level.NONE:
             self._filters[processes > 1].enter(prepared=True)
@@ -288,46 +362,144 @@ class Zygote:
                 if awaited in ready:
                     return ""
                 if ready:
-                    self._kill(2, completion)
                     raise _ClientGone
                 if unprepared:
                     self._fork_spare(self._spare_limits)
-                elif not self._scratch_is_empty() and not self._is_within(scratch_bytes):
+                elif self._threads(completion) > MAX_THREADS:
+                    return "threads"
+                elif not self._is_within(scratch_bytes):
                     return "scratch"
         finally:
             os.close(awaited)
 
+    @staticmethod
+    def _threads(process: int) -> int:
+        """Gives how many threads a process has, where that is to be seen: in a jail of namespaces the kernel counts."""
+        try:
+            return os.stat(f"/proc/{process}/task").st_nlink - 2
+        except OSError:  # where others' processes are hidden, too
+            return 0
+
     def _kill(self, processes: int, child: int) -> None:
         """Kill a child; all processes of the jail where it may have started some."""
-        if processes > 1 and self._first:
-            try:
+        with contextlib.suppress(ProcessLookupError):
+            if processes > 1 and self._first:
                 os.kill(-1, signal.SIGKILL)
-            except ProcessLookupError:
-                return
-            while processes and not child:
-                try:
-                    os.waitpid(-1, 0)
-                except ChildProcessError:
-                    return
-        elif child:
-            os.kill(child, signal.SIGKILL)
+            elif child:
+                os.kill(child, signal.SIGKILL)
 
     def _is_within(self, scratch_bytes: int) -> bool:
-        """Whether the scratch directory holds no more than it may."""
+        """Whether the scratch directory holds no more than it may, as far as the look that goes on beside has come."""
+        if self._checker is not None:
+            process, watched = self._checker
+            if not _wait_readable(watched, 0):
+                return True
+            self._checker = None
+            os.close(watched)
+            return self._reaped(process)[0] == 0
+        # by its marks: to list a directory is to wait for all the threads that change it
+        if time.monotonic() - self._checked >= _CHECK_S and self._marks() != self._made:
+            self._checked = time.monotonic()
+            try:
+                self._checker = self._fork_to(lambda: scratch.check_used(self._folder, scratch_bytes))
+            except OSError:  # there cannot be another process: the names it finds stay in this one
+                self._worn = True
+                return self._is_seen_within(scratch_bytes)
+        return True
+
+    def _is_seen_within(self, scratch_bytes: int) -> bool:
         try:
-            return _in_a_child(lambda: _check_used(self._scratch, scratch_bytes))
-        except OSError:  # code has started so many threads that there cannot be another process
-            self._worn = True
-        try:
-            _check_used(self._scratch, scratch_bytes)
+            scratch.check_used(self._folder, scratch_bytes)
         except OSError:
             return False
         return True
 
+    def _end_checker(self) -> None:
+        if self._checker is not None:
+            process, watched = self._checker
+            self._checker = None
+            os.close(watched)
+            os.kill(process, signal.SIGKILL)
+            self._reaped(process)
+
+    def _fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
+        """Do something with files in a child; gives it, and a descriptor that tells its end.
+
+        What is read of their names here, all later evaluations would have in their memory.
+        """
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                self._die_with_us()
+                act()
+                code = 0
+            finally:
+                os._exit(code)
+        return child, os.pidfd_open(child)
+
+    def finish(self) -> int:
+        """End whatever is under way and empty the scratch directory; gives 0 if nothing at all is left."""
+        self._kill(2, 0)  # all, where this is process 1
+        for process in self._running:
+            self._kill(1, process)
+        for process in self._running:
+            with contextlib.suppress(ChildProcessError):
+                self._reaped(process)
+        with contextlib.suppress(ChildProcessError, ProcessLookupError):
+            self._end_checker()
+            self._end_spare()
+        if self._worn or not self._empty_folder():
+            return 3
+        os.fchmod(self._above, 0o700)
+        os.rmdir(FOLDER, dir_fd=self._above)
+        return 0
+
     def _clean_scratch(self) -> None:
-        """Empty the scratch directory; where that cannot be done, end: the next evaluation must not see it."""
-        if self._worn or not _in_a_child(lambda: empty(self._scratch)):
+        """Make the scratch directory anew; where that cannot be done, end: the next evaluation must not see it."""
+        if self._worn or not self._empty_folder():
             os._exit(3)
+        self._end_spare()  # it is in the old one
+        os.fchmod(self._above, 0o700)
+        os.rmdir(FOLDER, dir_fd=self._above)
+        self._make_folder()
+
+    def _empty_folder(self) -> bool:
+        """Empty the scratch directory; whether that was done in time."""
+        if self._scratch_is_empty():
+            return True
+        process, watched = self._fork_to(lambda: scratch.empty(self._folder))
+        try:
+            if not _wait_readable(watched, CLEAN_S):
+                os.kill(process, signal.SIGKILL)
+        finally:
+            os.close(watched)
+        return self._reaped(process)[0] == 0
+
+    def _make_folder(self) -> None:
+        """Make the directory of the next evaluations, and let them change nothing of the one above.
+
+        Its times, size and number tell nothing of evaluations that were in another.
+        """
+        os.fchmod(self._above, 0o700)
+        os.mkdir(FOLDER, 0o700, dir_fd=self._above)
+        os.fchmod(self._above, 0o500)
+        if self._folder >= 0:
+            os.close(self._folder)
+        options = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW | _O_NOATIME
+        self._folder = os.open(FOLDER, options, dir_fd=self._above)
+        os.fchdir(self._folder)
+        self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
+        os.utime(self._folder, ns=(0, 0))  # any change sets another time, however soon it comes
+        self._made = self._marks()
+
+    def _marks(self) -> tuple[int, ...]:
+        """Gives what of the scratch directory itself an evaluation can change for a later one to see."""
+        about = os.fstat(self._folder)
+        return about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_nlink
+
+    def _scratch_is_as_made(self) -> bool:
+        return self._marks() == self._made and self._scratch_is_empty()
 
     def _scratch_is_empty(self) -> bool:
         """Whether the scratch directory is, without a name of its files staying in memory."""
@@ -340,71 +512,18 @@ class Zygote:
             ctypes.memset(self._names, 0, len(self._names))
 
 
-def _in_a_child(act: Callable[[], object]) -> bool:
-    """Do something with files in a child: whether that came to its end.
-
-    What is read of their names here, all later evaluations would have in their memory.
-    """
-    child = os.fork()
-    if child == 0:
-        try:
-            act()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
+def _hide_the_hosts_name() -> None:
+    """Give programs the system's kind and version without its name; the call that would is refused in the jail."""
+    known = os.uname()
+    told = os.uname_result((known.sysname, "jail", known.release, known.version, known.machine))
+    named = sys.modules.get("platform")
+    if named is not None:
+        named._uname_cache = None  # what it has seen before; it asks again
+    sys.modules["posix"].uname = os.uname = lambda: told  # type: ignore[attr-defined]
 
 
-def _end(process: int) -> tuple[int, resource.struct_rusage]:
-    """Kill a child that may have ended, and give its wait status and what it used."""
-    os.kill(process, signal.SIGKILL)
-    _, status, usage = os.wait4(process, 0)
-    return status, usage
-
-
-def _check_used(folder: str, most_bytes: int) -> None:
-    """Look at all files below a directory.
-
-    Raises:
-        OSError: They are more bytes than may be, very many, deeply nested, or cannot be looked at.
-    """
-    total, folders, seen = 0, [(folder, 0)], 0
-    while folders:
-        path, depth = folders.pop()
-        try:
-            entries = list(os.scandir(path))
-        except FileNotFoundError:  # gone again
-            continue
-        seen += len(entries)
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                folders.append((entry.path, depth + 1))
-                continue
-            with contextlib.suppress(FileNotFoundError):
-                total += entry.stat(follow_symlinks=False).st_size
-        if total > most_bytes or seen > _MOST_FILES or depth > _DEEPEST:
-            raise OSError("the scratch directory is full")
-
-
-def empty(folder: str) -> None:
-    """Remove all that a directory holds. Directories in it are emptied by moving theirs up, however deep they go."""
-    number = 0
-    while names := os.listdir(folder):
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.islink(path) or not os.path.isdir(path):
-                os.unlink(path)
-                continue
-            os.chmod(path, 0o700)
-            for inner in os.scandir(path):
-                if inner.is_dir(follow_symlinks=False):
-                    with contextlib.suppress(OSError):
-                        os.rmdir(inner.path)
-                        continue
-                    os.chmod(inner.path, 0o700)  # what cannot be written cannot be moved
-                    while os.path.lexists(moved := os.path.join(folder, f"{_MOVED}{number}")):
-                        number += 1
-                    os.rename(inner.path, moved)
-                else:
-                    os.unlink(inner.path)
-            os.rmdir(path)
+def _wait_readable(descriptor: int, patience_s: float) -> bool:
+    """Wait for a descriptor; whether it became readable in time."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(patience_s * 1000))

@@ -58,7 +58,8 @@ def train_command(
 ) -> None:
     """Train a model with GRPO on the rewards that CONFIG.yaml names. Needs the extra: rewardkit\\[train].
 
-    Ctrl-C leaves a checkpoint of the last whole step; the same command goes on from there.
+    Ctrl-C leaves a checkpoint of the last whole step; the same command goes on from there. A run goes on with the
+    rewards, settings and rows that it began with; with others the command names what differs, and runs nothing.
 
     Example: [bold]rewardkit train grpo.yaml --output runs/first[/], where grpo.yaml begins
 
@@ -142,10 +143,15 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
             "trained": str(result.trained),
             "steps": result.steps,
             "seconds": result.seconds,
+            "already_finished": result.already_finished,
             "metrics": metrics,
         }
         typer.echo(json.dumps(told, indent=2))
         return
     last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+    if result.already_finished:
+        typer.echo(f"already finished, nothing run: {result.steps:,} steps are in {result.output_dir}")
+        typer.echo(f"trained: {result.trained}")
+        return
     typer.echo(f"{result.steps:,} steps in {result.seconds:,.0f} s; at the end {last or 'no metrics were logged'}")
     typer.echo(f"wrote {result.trained}")

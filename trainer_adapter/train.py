@@ -8,7 +8,6 @@ besides, :mod:`trainer_adapter.dataset` and :mod:`trainer_adapter.models` get; s
 from __future__ import annotations
 
 import difflib
-import json
 import logging
 import os
 import time
@@ -22,6 +21,8 @@ from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, is_conversational, read_dataset
 from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
+from trainer_adapter.resuming import STATE, Start, choose_start, state_of
+from trainer_adapter.run_record import FILE, RunRecord, record_of, write_record
 from trainer_adapter.timing import BatchTiming, leaves_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from trainer_adapter.dataset import Dataset
 
+_FALLING = ("linear", "cosine")
+"""Schedules by which the learning rate depends on how many steps there will be."""
 _log = logging.getLogger("trainer_adapter")
 
 
@@ -44,6 +47,7 @@ class TrainResult:
         log_history: TRL's metrics, a dictionary each log entry, in order.
         timings: Where the time of each scored batch of this run went, as far as the adapter keeps them.
         seconds: Wall-clock seconds of this run's training, loading aside.
+        already_finished: Whether the run had all its steps before, and nothing was run.
     """
 
     output_dir: Path
@@ -52,6 +56,7 @@ class TrainResult:
     log_history: Sequence[dict[str, Any]]
     timings: Sequence[BatchTiming]
     seconds: float
+    already_finished: bool = False
 
 
 def train(
@@ -66,7 +71,8 @@ def train(
     """Trains a model with GRPO on the configured rewards.
 
     Prints nothing: give a callback, such as transformers' ``ProgressCallback``, to watch a run. Ctrl-C
-    leaves a checkpoint of the last whole step, from which the next call goes on.
+    leaves a checkpoint of the last whole step, from which the next call goes on. What a run was started with is
+    noted in its output folder, and a call with other rewards, settings or rows is refused there.
 
     Args:
         config: Model, hyperparameters and rewards.
@@ -75,21 +81,19 @@ def train(
         output_dir: Where checkpoints and the trained adapter go.
         eval_dataset: Rows to evaluate on, in the same forms.
         callbacks: Further transformers callbacks.
-        resume: ``True`` goes on from the last whole checkpoint in ``output_dir``, if there is one;
+        resume: ``True`` goes on from the last whole checkpoint of the run in ``output_dir``, if there is one;
             ``False`` starts anew; a path goes on from that checkpoint. A run that has all its steps is
             not run again.
 
     Raises:
-        ConfigError: The model or the checkpoint cannot be loaded, or the batch cannot be shared out.
+        ConfigError: The model or the checkpoint cannot be loaded, the batch cannot be shared out, or the run in
+            ``output_dir`` was started with other rewards, settings or rows, each of which is named.
         DataError: The dataset is wrong; names file and line, or row.
         MissingColumnError: A reward needs a column that the dataset lacks.
         ModuleNotFoundError: The extra ``train`` is not installed.
         RewardError: A reward cannot be loaded, or rewards failed as the configuration forbids.
     """
     output_dir = Path(output_dir)
-    checkpoint = _checkpoint(output_dir, resume)
-    if checkpoint is not None and _state(checkpoint)["global_step"] >= config.train_steps:
-        return _finished(config, checkpoint, output_dir)
     check_model(config.base_model)
     with needing_extra():
         rows = read_dataset(dataset)
@@ -100,29 +104,57 @@ def train(
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:
         _check_columns(adapter, eval_rows, "evaluation set")
+    trained = _trained(config, output_dir)
+    now = record_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
+    start = choose_start(output_dir, trained, now, resume)
+    if start.finished:
+        return _finished(start, trained, output_dir)
+    _tell_changes(start, config)
     with adapter:
         trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
+        trainer.add_callback(_recorder(start.record))
+        write_record(output_dir, start.record)
         began = time.monotonic()
         try:
-            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+            trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
         except KeyboardInterrupt:
-            _save_interrupted(trainer, output_dir)
+            _save_interrupted(trainer, output_dir, start.record)
             raise
         seconds = time.monotonic() - began
-        trained = _trained(config, output_dir)
         trainer.save_model(str(trained))
         state = trainer.state
+        write_record(output_dir, start.record.model_copy(update={"finished_steps": state.global_step}))
         return TrainResult(
             output_dir, trained, state.global_step, list(state.log_history), list(adapter.timings), seconds
         )
 
 
-def _finished(config: GRPOConfig, checkpoint: Path, output_dir: Path) -> TrainResult:
+def _finished(start: Start, trained: Path, output_dir: Path) -> TrainResult:
     """Gives the result of a run that has all its steps; TRL would take one more."""
-    trained, state = _trained(config, output_dir), _state(checkpoint)
-    return TrainResult(
-        output_dir, trained if trained.is_dir() else checkpoint, state["global_step"], state["log_history"], [], 0.0
-    )
+    log = [] if start.checkpoint is None else state_of(start.checkpoint)["log_history"]
+    place = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
+    return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True)
+
+
+def _tell_changes(start: Start, config: GRPOConfig) -> None:
+    """Log which settings a run goes on with that it did not have before."""
+    if not start.changed:
+        return
+    words = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
+    if any(line.startswith("train_steps") for line in start.changed) and config.lr_scheduler_type in _FALLING:
+        words += f"\nfrom here on the learning rate is that of a run of {config.train_steps:,} steps"
+    _log.warning(words)
+
+
+def _recorder(record: RunRecord) -> TrainerCallback:
+    """Gives the callback that says in every checkpoint whose it is."""
+    from transformers import TrainerCallback
+
+    class Recorder(TrainerCallback):
+        def on_save(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            write_record(Path(args.output_dir) / f"checkpoint-{state.global_step}", record)
+
+    return Recorder()
 
 
 def _trained(config: GRPOConfig, output_dir: Path) -> Path:
@@ -206,37 +238,16 @@ def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
             raise ConfigError(f"target_modules: {config.base_model!r} has no layer {target!r}; {hint}")
 
 
-def _checkpoint(output_dir: Path, resume: bool | str | Path) -> Path | None:
-    """Gives the checkpoint to go on from. One without its state, which is written last, was never finished."""
-    if isinstance(resume, bool):
-        whole = [place.parent for place in output_dir.glob("checkpoint-*/trainer_state.json")] if resume else []
-        return max((place for place in whole if _step_of(place) >= 0), key=_step_of, default=None)
-    if not (Path(resume) / "trainer_state.json").is_file():
-        raise ConfigError(f"resume={str(resume)!r}: there is no checkpoint in it (no trainer_state.json)")
-    return Path(resume)
-
-
-def _state(checkpoint: Path) -> dict[str, Any]:
-    try:
-        state: dict[str, Any] = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as reason:
-        raise ConfigError(f"{checkpoint}: its trainer_state.json cannot be read: {reason}") from reason
-    return state
-
-
-def _step_of(checkpoint: Path) -> int:
-    step = checkpoint.name.removeprefix("checkpoint-")
-    return int(step) if step.isdecimal() else -1
-
-
-def _save_interrupted(trainer: GRPOTrainer, output_dir: Path) -> None:
+def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord) -> None:
     """Leave a checkpoint of the last whole step, unless there is one."""
     step = trainer.state.global_step
-    if step == 0 or (output_dir / f"checkpoint-{step}" / "trainer_state.json").is_file():
+    checkpoint = output_dir / f"checkpoint-{step}"
+    if step == 0 or ((checkpoint / STATE).is_file() and (checkpoint / FILE).is_file()):
         return
     try:
         # Not public, but what the public ways to save leave out (optimizer, scheduler, random states) is
         # what resuming needs, and a callback's request to save is only heard at the end of the next step.
         trainer._save_checkpoint(trainer.model, trial=None)  # type: ignore[no-untyped-call]
+        write_record(checkpoint, record)
     except Exception:  # the interrupt is what the caller must see
         _log.exception("interrupted after step %d, and its checkpoint could not be saved", step)

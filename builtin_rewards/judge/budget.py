@@ -23,7 +23,6 @@ import logging
 import math
 import os
 import shutil
-import tempfile
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,6 +35,8 @@ from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
 from builtin_rewards.judge.prices import Price, PriceTable
+from rewardkit.shown import one_line
+from sandbox import folders
 
 _log = logging.getLogger("rewardkit")
 
@@ -242,7 +243,7 @@ class Ticket:
             self._ledger.leave(self._number, self._judge, self._most, spent)
         except JudgeUnavailableError as error:
             # The reply is had and stays good. The request goes on to count at its most, which is never too little.
-            _log.warning('what judge "%s" spent counts at its most: %s', self._judge, error)
+            _log.warning('what judge "%s" spent counts at its most: %s', self._judge, one_line(str(error)))
 
     def __enter__(self) -> Ticket:
         return self
@@ -298,8 +299,12 @@ def _check_caps(budget: Budget) -> None:
             raise JudgeSetupError(f"Budget({name}={cap!r}): expected {kind} above 0, or None for no cap")
 
 
+_FOLDERS = "rewardkit-budget-"
+
+
 def _private_ledger() -> Path:
-    folder = tempfile.mkdtemp(prefix="rewardkit-budget-")
+    folders.sweep(_FOLDERS)
+    folder = folders.make(_FOLDERS)
     atexit.register(_remove, folder, os.getpid())
     return Path(folder, "ledger.db")
 

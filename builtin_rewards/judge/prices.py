@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from builtin_rewards.judge.endpoint.values import Usage
 from builtin_rewards.judge.errors import JudgeSetupError
+from rewardkit.shown import one_line
 
 _log = logging.getLogger("rewardkit")
 
@@ -87,8 +88,8 @@ class PriceTable:
             _log.warning(
                 'no price is known for model "%s": its tokens are counted, its cost is not; '
                 'set prices={"%s": Price(prompt, completion)}',
-                model,
-                model,
+                one_line(model),
+                one_line(model),
             )
         return price
 

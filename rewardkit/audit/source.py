@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rewardkit.callables import written
 from rewardkit.decorator import Reward
 
 
@@ -50,12 +51,10 @@ class Piece:
 
 def pieces_of(reward: Reward[..., Any]) -> list[Piece]:
     """Gives the source of a reward and of what it calls in its module; nothing where there is no source."""
-    function = inspect.unwrap(reward.spec.function)
-    if not inspect.isfunction(function):
-        text = getattr(function, "source_text", None)
-        if isinstance(text, str):
-            return [_piece(reward, reward.name, "<text>", 1, text, {})]
-        function = type(function).__call__
+    text = getattr(reward.spec.function, "source_text", None)
+    if isinstance(text, str):
+        return [_piece(reward, reward.name, "<text>", 1, text, {})]
+    function = written(reward.spec.function)
     first = _of_function(function, reward)
     if first is None:
         return []

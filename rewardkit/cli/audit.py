@@ -133,11 +133,12 @@ def _progress(name: str) -> Iterator[Tick]:
     if not sys.stderr.isatty():
         yield lambda done, known: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from rewardkit.cli.screen import PlainConsole
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, known: bar.update(task, completed=done, total=known)
 

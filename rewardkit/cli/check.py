@@ -220,7 +220,8 @@ def _print(checked: Sequence[Checked]) -> None:
 
     from rewardkit.cli.report import duration, number
     from rewardkit.cli.screen import screen, table
-    from rewardkit.cli.text import plain, shortened
+    from rewardkit.cli.text import shortened
+    from rewardkit.shown import plain
 
     console = screen()
     shown = table("reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rewardkit.callables import doc_of
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 
@@ -58,7 +59,7 @@ def describe(reward: Composable) -> dict[str, Any]:
         assert isinstance(reward, Reward)
         leaves = (reward,)
         kind = f"async {reward.spec.kind}" if reward.spec.is_async else str(reward.spec.kind)
-        text = inspect.getdoc(reward.spec.function) or ""
+        text = doc_of(reward.spec.function) or ""
         score_range = reward.options.score_range
     required = dict.fromkeys(column for leaf in leaves for column in leaf.spec.required_columns)
     types = {p.name: p.coercer.expected for leaf in leaves for p in leaf.spec.parameters if p.coercer is not None}
@@ -164,7 +165,8 @@ def _print_whole(one: dict[str, Any], console: Console) -> None:
     """Print all that is known of a reward: kind, range, columns with types, settings, the whole docstring."""
     from rich.text import Text
 
-    from rewardkit.cli.text import plain, unmarked
+    from rewardkit.cli.text import unmarked
+    from rewardkit.shown import plain
 
     def say(label: str, words: str) -> None:
         console.print(Text.assemble((f"{label:10}", "dim"), plain(words)), soft_wrap=True)
@@ -193,7 +195,8 @@ def _columns(one: dict[str, Any]) -> str:
 def _print_settings(one: dict[str, Any], console: Console) -> None:
     from rich.text import Text
 
-    from rewardkit.cli.text import plain, unmarked
+    from rewardkit.cli.text import unmarked
+    from rewardkit.shown import plain
 
     name, value = next(iter(one["settings"].items()))
     console.print()

@@ -20,8 +20,8 @@ from rewardkit.cli.listing import list_command
 from rewardkit.cli.new import new_command
 from rewardkit.cli.score import score_command
 from rewardkit.cli.testing import cases_command
-from rewardkit.cli.text import plain
 from rewardkit.errors import InfrastructureError, RewardError
+from rewardkit.shown import plain
 
 COMMANDS = "rewardkit.commands"
 """The entry-point group under which packages add commands: functions that typer reads as its own."""
@@ -61,7 +61,7 @@ class Program(typer.core.TyperGroup):
             _say(f"error: {fault}")
             sys.exit(INFRASTRUCTURE)
         except Exception:
-            traceback.print_exc()
+            _say(traceback.format_exc())
             _say("error: this is a fault of rewardkit's own; please report it with the lines above")
             sys.exit(INFRASTRUCTURE)
 

@@ -11,7 +11,8 @@ from rich.text import Text
 from rewardkit.cli.beside import Cost, Link
 from rewardkit.cli.screen import table
 from rewardkit.cli.summary import Failure, RewardSummary, Spread, Summary
-from rewardkit.cli.text import last_lines, plain, shortened
+from rewardkit.cli.text import last_lines, shortened
+from rewardkit.shown import plain
 
 SHOWN_FAILURES = 5
 """Kinds of failure that are shown."""

@@ -5,22 +5,34 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
+
+from rewardkit.shown import plain
 
 PIPED_WIDTH = 100
 """Columns where the output goes to a file or a pipe."""
 _REFRESH_S = 0.1
 
 
+class PlainConsole(Console):
+    """A console that writes out control characters in whatever it is given to show; its own colours stay."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As the console's own: all that is shown passes through here."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+
 def screen() -> Console:
     """Gives the console for results, on stdout."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPED_WIDTH)
+    console = PlainConsole(highlight=False)
+    return console if console.is_terminal else PlainConsole(highlight=False, width=PIPED_WIDTH)
 
 
 def table(*columns: str) -> Table:
@@ -59,7 +71,7 @@ def progress(total: int) -> Iterator[Ticker]:
         TextColumn("{task.fields[failed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=PlainConsole(stderr=True),
         transient=True,
     )
     with bar:

@@ -176,7 +176,7 @@ def _print(results: Sequence[_Result]) -> None:
     from rich.text import Text
 
     from rewardkit.cli.screen import screen
-    from rewardkit.cli.text import plain
+    from rewardkit.shown import plain
 
     console = screen()
     shown = [(result, verdict) for result in results for verdict in result.wrong if not result.accepted(verdict)]

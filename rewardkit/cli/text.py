@@ -1,18 +1,12 @@
-"""Text that others wrote, made safe and short for a terminal."""
+"""Text that others wrote, made short for a terminal."""
 
 from __future__ import annotations
 
 import re
 
+from rewardkit.shown import plain
+
 _ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
-
-
-def plain(text: str) -> str:
-    """Gives the text with control characters written out, so that a completion cannot steer the terminal.
-
-    Line breaks and tabs stay.
-    """
-    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
 
 
 def unmarked(text: str) -> str:

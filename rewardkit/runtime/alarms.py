@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewardkit.decorator import Reward
+from rewardkit.shown import one_line
 from rewardkit.types import Cause, Outcome
 
 BROKEN_AFTER = 32
@@ -62,4 +63,4 @@ class Alarms:
     def _say(self, level: int, name: str, what: str, words: str) -> None:
         if (name, what) not in self._said:
             self._said.add((name, what))
-            _log.log(level, "reward %r: %s", name, words)
+            _log.log(level, "reward %r: %s", name, one_line(words))  # an error may be words of the completion

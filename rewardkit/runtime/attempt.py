@@ -18,10 +18,11 @@ import resource
 import traceback
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any
 
 from rewardkit.errors import CoercionError, InfrastructureError, RewardTextError
+from rewardkit.forms import hint_of
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score
@@ -45,7 +46,7 @@ def attempt(
     try:
         value = spec.function(**spec.bind(rollouts, context, places))
     except BaseException as error:
-        return _raised(error)
+        return _hinting(spec, _raised(error))
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
         return [SCORED, value]  # the usual case; inf - inf and nan - nan are not 0
     return judge(spec, value, len(rollouts))
@@ -66,7 +67,7 @@ async def attempt_async(
     except CancelledError:
         raise
     except BaseException as error:
-        return _raised(error)
+        return _hinting(spec, _raised(error))
     return judge(spec, value, len(rollouts))
 
 
@@ -148,7 +149,7 @@ def _one(options: RewardOptions, value: Any) -> Finding:
     if number is None:
         return _bad(f"returned {_shown(value)}; expected a finite number, a Score or None{_hint(value)}")
     if not math.isfinite(number):
-        return _bad(f"returned {number!r}; expected a finite number, a Score or None")
+        return _bad(f"returned {_endless(value, number)}; expected a finite number, a Score or None")
     if options.score_range is not None and not options.score_range[0] <= number <= options.score_range[1]:
         return _bad(f"returned {number!r}, outside score_range={options.score_range}")
     return [SCORED, number]
@@ -166,7 +167,8 @@ def _said_more(options: RewardOptions, score: Score) -> Finding:
     for name, value in score.metrics.items():
         number = _number(value)
         if number is None or not math.isfinite(number):
-            return _bad(f"returned metric {name!r}={_shown(value)}; expected a finite number")
+            shown = _shown(value) if number is None or isinstance(value, float) else _endless(value, number)
+            return _bad(f"returned metric {name!r}={shown}; expected a finite number")
         metrics[str(name)] = number
     reason = None if score.reason is None else _clean(str(score.reason), _MAX_REASON_CHARS)
     return [*finding, reason, metrics]
@@ -183,6 +185,7 @@ def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:
 
 
 def _number(value: Any) -> float | None:
+    """Gives a number as a float, infinite where it is too large for one; ``None`` for what is no number."""
     if not isinstance(value, Real | Decimal) and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     if not isinstance(value, Real | Decimal):
@@ -191,6 +194,25 @@ def _number(value: Any) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf  # the sign does not matter: neither is a score
+    except ValueError:
+        return math.nan  # a Decimal's signaling NaN
+
+
+def _endless(value: Any, number: float) -> str:
+    """Gives words for a number that is no finite float, telling one that is too large from one without end."""
+    if isinstance(value, Decimal) and not value.is_finite():
+        return _shown(value)
+    if not isinstance(value, Decimal | Rational):  # a float, or one of numpy's
+        return repr(number) if value == number or value != value else f"{_shown(value)}, too large for a float"
+    return f"{type(value).__name__} of {_digits(value)}, too large for a float (at most 1.8e308)"
+
+
+def _digits(value: Decimal | Rational) -> str:
+    """Gives words for a large number's size; an int of more than 4,300 digits cannot be written out."""
+    if isinstance(value, Decimal):
+        return f"{value.adjusted() + 1:,} digits"
+    whole = abs(int(value.numerator) // int(value.denominator))
+    return f"about {int(whole.bit_length() * math.log10(2)) + 1:,} digits"
 
 
 def _hint(value: Any) -> str:
@@ -220,6 +242,13 @@ def _raised(error: BaseException, ours: int = 1) -> Finding:
     except BaseException as worse:  # an error whose own __str__ raises
         words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None
     return [FAILED, Cause.EXCEPTION.value, _clean(words, _MAX_ERROR_CHARS), trace and _clean(trace, _MAX_TRACE_CHARS)]
+
+
+def _hinting(spec: RewardSpec, finding: Finding) -> Finding:
+    """Add a hint at the annotation to an error that comes of text taken for messages, or the other way round."""
+    if finding[1] == Cause.EXCEPTION:
+        finding[2] += hint_of(finding[2], [p.taken for p in spec.parameters if p.taken is not None])
+    return finding
 
 
 def _memory_limit() -> str:

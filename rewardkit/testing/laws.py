@@ -14,11 +14,12 @@ import io
 import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, get_args
+from typing import Any
 
 from rewardkit.compose import Composable
 from rewardkit.decorator import Reward
 from rewardkit.errors import CoercionError, ConfigError, DataError, RewardLoadError, RewardTransportError
+from rewardkit.forms import Form
 from rewardkit.registry import RewardLike, resolve
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.spec import CallContext, Kind
@@ -433,10 +434,8 @@ def _both(one: str, first: Outcome, other: str, second: Outcome) -> str:
 
 def _wants_messages(leaf: Reward[..., Any]) -> bool:
     """Whether a reward takes completions as lists of messages and not as text."""
-    if leaf.spec.kind is Kind.SINGLE:
-        return any(one.name == "completion" and not one.text for one in leaf.spec.parameters)
-    inner = get_args(leaf.spec.hints.get("completions", Any))
-    return bool(inner) and inner[0] not in (str, Any)
+    taken = (one.taken for one in leaf.spec.parameters if one.name in ("completion", "completions"))
+    return any(one is not None and one.form is not Form.TEXT for one in taken)
 
 
 def _call(leaf: Reward[..., Any], given: dict[str, Any]) -> None:

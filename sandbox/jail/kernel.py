@@ -22,7 +22,7 @@ X86_64 = {
     "fork": 57, "vfork": 58, "execve": 59, "exit": 60, "wait4": 61, "kill": 62, "uname": 63, "semget": 64,
     "msgget": 68, "fcntl": 72, "flock": 73, "fsync": 74, "fdatasync": 75, "truncate": 76, "ftruncate": 77,
     "getdents": 78, "getcwd": 79, "chdir": 80, "fchdir": 81, "rename": 82, "mkdir": 83, "rmdir": 84,
-    "creat": 85, "link": 86, "unlink": 87, "symlink": 88, "readlink": 89, "chmod": 90, "umask": 95,
+    "creat": 85, "link": 86, "unlink": 87, "symlink": 88, "readlink": 89, "chmod": 90, "fchmod": 91, "umask": 95,
     "gettimeofday": 96, "getrlimit": 97, "getrusage": 98, "sysinfo": 99, "times": 100, "ptrace": 101,
     "getuid": 102, "syslog": 103, "getgid": 104, "geteuid": 107, "getegid": 108, "setpgid": 109,
     "getppid": 110, "getpgrp": 111, "setsid": 112, "getgroups": 115, "getresuid": 118, "getresgid": 120,
@@ -44,7 +44,7 @@ X86_64 = {
     "userfaultfd": 323, "membarrier": 324, "copy_file_range": 326, "preadv2": 327, "pwritev2": 328,
     "statx": 332, "rseq": 334, "pidfd_send_signal": 424, "io_uring_setup": 425, "pidfd_open": 434,
     "clone3": 435, "close_range": 436, "openat2": 437, "pidfd_getfd": 438, "faccessat2": 439,
-    "epoll_pwait2": 441, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
+    "epoll_pwait2": 441, "fchmodat2": 452, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
     "landlock_restrict_self": 446,
 }  # fmt: skip
 
@@ -53,10 +53,10 @@ AARCH64 = {
     "dup3": 24, "fcntl": 25, "ioctl": 29, "flock": 32, "mkdirat": 34, "unlinkat": 35, "symlinkat": 36,
     "linkat": 37, "renameat": 38, "umount2": 39, "mount": 40, "pivot_root": 41, "statfs": 43, "fstatfs": 44,
     "truncate": 45, "ftruncate": 46, "fallocate": 47, "faccessat": 48, "chdir": 49, "fchdir": 50,
-    "chroot": 51, "fchmodat": 53, "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61, "lseek": 62, "read": 63,
-    "write": 64, "readv": 65, "writev": 66, "pread64": 67, "pwrite64": 68, "preadv": 69, "pwritev": 70,
-    "sendfile": 71, "pselect6": 72, "ppoll": 73, "readlinkat": 78, "newfstatat": 79, "fstat": 80,
-    "fsync": 82, "fdatasync": 83, "utimensat": 88, "capset": 91, "personality": 92, "exit": 93,
+    "chroot": 51, "fchmod": 52, "fchmodat": 53, "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61,
+    "lseek": 62, "read": 63, "write": 64, "readv": 65, "writev": 66, "pread64": 67, "pwrite64": 68,
+    "preadv": 69, "pwritev": 70, "sendfile": 71, "pselect6": 72, "ppoll": 73, "readlinkat": 78, "newfstatat": 79,
+    "fstat": 80, "fsync": 82, "fdatasync": 83, "utimensat": 88, "capset": 91, "personality": 92, "exit": 93,
     "exit_group": 94, "waitid": 95, "set_tid_address": 96, "unshare": 97, "futex": 98,
     "set_robust_list": 99, "get_robust_list": 100, "nanosleep": 101, "getitimer": 102, "setitimer": 103,
     "clock_gettime": 113, "clock_getres": 114, "clock_nanosleep": 115, "syslog": 116, "ptrace": 117,
@@ -79,7 +79,7 @@ AARCH64 = {
     "userfaultfd": 282, "membarrier": 283, "copy_file_range": 285, "preadv2": 286, "pwritev2": 287,
     "statx": 291, "rseq": 293, "pidfd_send_signal": 424, "io_uring_setup": 425, "pidfd_open": 434,
     "clone3": 435, "close_range": 436, "openat2": 437, "pidfd_getfd": 438, "faccessat2": 439,
-    "epoll_pwait2": 441, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
+    "epoll_pwait2": 441, "fchmodat2": 452, "landlock_create_ruleset": 444, "landlock_add_rule": 445,
     "landlock_restrict_self": 446,
 }  # fmt: skip
 
@@ -95,6 +95,10 @@ CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x4000000, 0x8
 CLONE_NEWPID, CLONE_NEWNET, CLONE_THREAD = 0x20000000, 0x40000000, 0x10000
 CLONE_NEW_ANY = 0x7E020000
 """The bits of ``clone`` that ask for a namespace."""
+CLONE_OF_A_THREAD = 0x3D0F00
+"""The bits by which glibc and musl make a thread: all that one shares with the others, its descriptors among it."""
+CLONE_DETACHED = 0x400000
+"""A bit that musl sets besides, and that the kernel ignores."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -28,12 +28,13 @@ def abi() -> int:
         return 0
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str] = (), devices: Iterable[str] = ()) -> None:
+def restrict(readable: Iterable[str], writable: Iterable[str | int] = (), devices: Iterable[str] = ()) -> None:
     """Put this process under Landlock, for ever.
 
     Args:
         readable: Files and directories that may be read; those that do not exist are left out.
-        writable: Directories in which everything may be done but execute and make special files.
+        writable: Directories, or descriptors of them, in which everything may be done but execute and make special
+            files.
         devices: Files such as ``/dev/null`` that may be read and written.
 
     Raises:
@@ -54,11 +55,12 @@ def restrict(readable: Iterable[str], writable: Iterable[str] = (), devices: Ite
     ruleset = kernel.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
     try:
         special = _EXECUTE | _MAKE_CHAR | _MAKE_BLOCK | _MAKE_SOCK | _MAKE_FIFO
-        for paths, rights in (
+        sets: tuple[tuple[Iterable[str | int], int], ...] = (
             (readable, _READ_FILE | _READ_DIR),
             (writable, handled & ~special),
             (devices, _READ_FILE | _WRITE_FILE),
-        ):
+        )
+        for paths, rights in sets:
             for path in paths:
                 _add(ruleset, path, rights & handled)
         kernel.no_new_privileges()
@@ -67,9 +69,9 @@ def restrict(readable: Iterable[str], writable: Iterable[str] = (), devices: Ite
         os.close(ruleset)
 
 
-def _add(ruleset: int, path: str, rights: int) -> None:
+def _add(ruleset: int, path: str | int, rights: int) -> None:
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.dup(path) if isinstance(path, int) else os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:

@@ -47,7 +47,7 @@ def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes
     if level is Level.STRICT:
         to_nobody = namespaces.unshare()
         _become_first()
-        namespaces.new_root(mount_point, visible, DEVICES, scratch_bytes)
+        namespaces.new_root(mount_point, visible, DEVICES, scratch_bytes, namespaces.NOBODY if to_nobody else 0)
         namespaces.step_down(to_nobody)
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # becoming another user has cleared it
         scratch = namespaces.SCRATCH

@@ -13,6 +13,8 @@ _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _NOBODY = 65534
+NOBODY = 1
+"""That user, as it is called in the new namespace."""
 _CAPABILITIES = 64
 SCRATCH = "/scratch"
 """The evaluation's directory in the new file system."""
@@ -66,8 +68,8 @@ def step_down(to_nobody: bool) -> None:
     """Become nobody where that user is mapped, and give up every capability."""
     if to_nobody:
         os.setgroups([])
-        os.setresgid(1, 1, 1)
-        os.setresuid(1, 1, 1)
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
     drop_capabilities()
 
 
@@ -82,7 +84,7 @@ def drop_capabilities() -> None:
     kernel.syscall("capset", head, bytes(24))
 
 
-def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], scratch_bytes: int) -> None:
+def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], scratch_bytes: int, owner: int) -> None:
     """Exchange the file system for one that holds only some paths, read-only, and :data:`SCRATCH`.
 
     Args:
@@ -90,6 +92,7 @@ def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], 
         readable: Files and directories to show; those that do not exist are left out.
         devices: Device files to show.
         scratch_bytes: Size of the scratch directory.
+        owner: Its user and group, in the new namespace.
 
     Raises:
         OSError: A mount is refused.
@@ -101,9 +104,10 @@ def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], 
     for path in devices:
         _show(mount_point, path, 0)
     scratch = mount_point + SCRATCH
-    os.mkdir(scratch, 0o777)
-    size = f"size={scratch_bytes},nr_inodes={_SCRATCH_INODES},mode=777"
+    os.mkdir(scratch, 0o755)
+    size = f"size={scratch_bytes},nr_inodes={_SCRATCH_INODES},mode=700"
     _mount("tmpfs", scratch, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, size)
+    os.chown(scratch, owner, owner)
     os.chdir(mount_point)
     kernel.syscall("pivot_root", b".", b".")
     kernel.syscall("umount2", b".", _MNT_DETACH)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
+import tempfile
 from collections.abc import Callable
 
 from sandbox.jail import kernel
@@ -15,7 +18,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "read a file outside": (FILES, "open('/etc/passwd').read()"),
     "read another process": (FILES, "open(f'/proc/{os.getppid()}/environ', 'rb').read()"),
     "write its own memory by /proc": (FILES, "open('/proc/self/mem', 'r+b')"),
-    "write outside its directory": (FILES, "os.close(os.open('/tmp/rewardkit-probe', os.O_CREAT | os.O_WRONLY))"),
+    "write outside its directory": (FILES, "write(outside)"),
     "list home directories": (FILES, "os.listdir('/home')"),
     "open a TCP socket": (SYSTEM, "socket.socket(socket.AF_INET, socket.SOCK_STREAM)"),
     "open a UDP socket": (SYSTEM, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"),
@@ -43,6 +46,13 @@ def call(name, *arguments):
     passed = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a or 0) for a in arguments]
     if libc.syscall(ctypes.c_long(numbers[name]), *passed) < 0:
         raise OSError(ctypes.get_errno(), name)
+outside = {outside!r}
+def write(path):
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 def exec_denied():
     try:
         os.execv("/nonexistent", ["x"])
@@ -78,5 +88,8 @@ def succeeded(run: Callable[[str], str], level: Level) -> list[str]:
     attacks = attacks_on(level)
     if not attacks:
         return []
-    found: list[str] = json.loads(run(_PROBE.format(numbers=kernel.NUMBERS, attacks=attacks)))
+    outside = os.path.join(
+        tempfile.gettempdir(), f"rewardkit-probe-{secrets.token_hex(8)}"
+    )  # nobody can be there first
+    found: list[str] = json.loads(run(_PROBE.format(numbers=kernel.NUMBERS, attacks=attacks, outside=outside)))
     return found

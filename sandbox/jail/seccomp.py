@@ -26,10 +26,10 @@ _PLAIN = """
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
     rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend pread64 pwrite64 readv writev access pipe select
     sched_yield mremap msync mincore madvise dup dup2 dup3 pause nanosleep getitimer alarm setitimer getpid
-    sendfile sendto recvfrom shutdown getsockname getpeername getsockopt exit uname
+    sendfile shutdown getsockname getpeername exit
     flock fsync fdatasync ftruncate getdents getdents64 getcwd chdir fchdir rename renameat renameat2
     mkdir mkdirat rmdir creat link linkat unlink unlinkat symlink symlinkat readlink readlinkat umask
-    gettimeofday getrlimit getrusage sysinfo times getuid getgid geteuid getegid getppid getpgrp getpgid getsid
+    gettimeofday getrlimit getrusage times getuid getgid geteuid getegid getppid getpgrp getpgid getsid
     getgroups getresuid getresgid sigaltstack statfs fstatfs sched_getparam sched_getscheduler
     sched_get_priority_max sched_get_priority_min arch_prctl gettid time futex sched_getaffinity epoll_create
     epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 set_tid_address restart_syscall fadvise64
@@ -41,12 +41,13 @@ PLAIN = frozenset(_PLAIN.split())
 """Calls that are free: they act on the process itself, on descriptors it has, or on files, which Landlock guards.
 
 Not among them: ``truncate``, which Landlock guards from its third version on only; ``fallocate``, whose room
-no limit counts; ``sendmsg`` and ``setsockopt``, which open much of the kernel and which one process does not need.
+no limit counts; ``sendmsg`` and ``setsockopt``, which open much of the kernel and which one process does not need;
+``uname`` and ``sysinfo``, which tell of the host.
 """
 
 ZYGOTE_ONLY = (
-    *("kill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "seccomp", "prctl", "chmod", "fchmodat"),
-    *("fork", "vfork"),
+    *("kill", "wait4", "waitid", "pidfd_open", "pidfd_send_signal", "seccomp", "prctl", "setpriority"),
+    *("fchmod", "fchmodat2", "utimensat", "fork", "vfork"),
 )
 """Calls that the zygote needs to supervise; an evaluation gets EPERM."""
 
@@ -54,6 +55,12 @@ FCNTL_COMMANDS = (*range(8), 1030, 1032, 1034)
 """Duplicate, flags, locks, pipe size and seals; not F_SETOWN or F_SETSIG, by which a signal could be sent."""
 IOCTL_REQUESTS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """Is it a terminal, its size, bytes to read, non-blocking, close-on-exec."""
+_MESSAGE_FLAGS = 0x2 | 0x20 | 0x40 | 0x80 | 0x100 | 0x4000 | 0x8000
+"""MSG_PEEK, MSG_TRUNC, MSG_DONTWAIT, MSG_EOR, MSG_WAITALL, MSG_NOSIGNAL, MSG_MORE; not MSG_OOB."""
+_SOL_SOCKET, SOCKET_OPTIONS = 1, (3, 4, 7, 8, 30, 38, 39)
+"""Of sockets may be read: type, error, sizes of both buffers, whether it listens, protocol, domain.
+
+Not who the other end is, SO_PEERPIDFD among it, nor the kernel's counters."""
 _TRUNCATE_BITS, _TRUNCATE_UNWRITTEN = 0o1003, (0o1000, 0o1003)
 """O_TRUNC without writing: before its third version Landlock takes that for reading, or for nothing."""
 _AF_UNIX, _SOCK_STREAM, _TYPE_BITS = 1, 1, 0xF
@@ -71,7 +78,25 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
         if name in numbers:
             flags = [_load(place), (_AND, 0, 0, _TRUNCATE_BITS)]
             actions[numbers[name]] = [*flags, *_one_of(_TRUNCATE_UNWRITTEN), *allow, *refuse]
-    actions[numbers["clone"]] = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_NEW_ANY), *allow, *refuse]
+    actions[numbers["clone"]] = [
+        _load(0),
+        (_ANY_BIT, 4, 0, kernel.CLONE_NEW_ANY),
+        (_ANY_BIT, 0, 2, kernel.CLONE_THREAD),
+        (_AND, 0, 0, ~kernel.CLONE_DETACHED & 0xFFFFFFFF),
+        (_EQUAL, 0, 1, kernel.CLONE_OF_A_THREAD),
+        *allow,
+        *refuse,
+    ]
+    for name in ("sendto", "recvfrom"):
+        actions[numbers[name]] = [_load(3), (_ANY_BIT, 1, 0, ~_MESSAGE_FLAGS & 0xFFFFFFFF), *allow, *refuse]
+    actions[numbers["getsockopt"]] = [
+        _load(1),
+        (_EQUAL, 0, len(SOCKET_OPTIONS) + 1, _SOL_SOCKET),
+        _load(2),
+        *_one_of(SOCKET_OPTIONS),
+        *refuse,
+        *allow,
+    ]
     actions[numbers["fcntl"]] = [_load(1), *_one_of(FCNTL_COMMANDS), *refuse, *allow]
     actions[numbers["ioctl"]] = [_load(1), *_one_of(IOCTL_REQUESTS), *refuse, *allow]
     # a datagram socket could be made to send to any path; a stream pair knows only its other end
@@ -101,7 +126,8 @@ def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> by
     refuse = [_ret(ERRNO | errno.EPERM)]
     actions: dict[int, Sequence[Instruction]] = {numbers[name]: refuse for name in denied if name in numbers}
     if not may_fork:
-        actions[numbers["clone"]] = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_THREAD), *refuse, _ret(ALLOW)]
+        thread = [_load(0), (_ANY_BIT, 1, 0, kernel.CLONE_THREAD)]  # what else makes one, the other filter says
+        actions[numbers["clone"]] = [*thread, *refuse, _ret(ALLOW)]
     return _program(machine, _tree(actions, [_ret(ALLOW)]))
 
 

@@ -6,11 +6,15 @@ Output below Python (a C extension writing to descriptor 1, a child process) goe
 from __future__ import annotations
 
 import contextvars
+import faulthandler
+import functools
 import io
 import logging
 import os
+import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 LOG_CHARS = 16_384
@@ -132,6 +136,8 @@ def install() -> None:
     root.setLevel(logging.INFO)
     threading.Thread.start = _start_with_context  # type: ignore[method-assign, assignment]
     os.close, os.closerange = _close, _closerange
+    for module, name in ((signal, "alarm"), (signal, "setitimer"), (faulthandler, "dump_traceback_later")):
+        setattr(module, name, _noted(getattr(module, name)))
 
 
 _plain_start = threading.Thread.start
@@ -154,6 +160,32 @@ def _closerange(fd_low: int, fd_high: int, /) -> None:
     global descriptors_closed
     descriptors_closed = True
     _plain_closerange(fd_low, fd_high)
+
+
+planned = False
+"""Whether an end of this process may have been planned, by an alarm or by faulthandler, since this was last unset."""
+
+
+def _noted(plan: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plan)
+    def noted(*arguments: Any, **options: Any) -> Any:
+        global planned
+        planned = True
+        return plan(*arguments, **options)
+
+    return noted
+
+
+def cancel_plans() -> None:
+    """Call off what a call planned for later: the next one is not to be hit by it."""
+    global planned
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        _plain_setitimer(timer, 0.0)
+    _plain_cancel()
+    planned = False
+
+
+_plain_setitimer, _plain_cancel = signal.setitimer, faulthandler.cancel_dump_traceback_later
 
 
 def _start_with_context(thread: threading.Thread) -> None:

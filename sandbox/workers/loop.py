@@ -22,7 +22,7 @@ from typing import Any
 from sandbox.workers import capture, clock
 from sandbox.workers.steady import Steady
 from sandbox.workers.wire import AGAIN
-from sandbox.workers.worker import Desk, Order
+from sandbox.workers.worker import BROKEN, Desk, Order
 
 BEAT_S = 0.25
 """Seconds between two signs of life of the loop."""
@@ -99,11 +99,21 @@ class _Marked(Coroutine[Any, Any, Any]):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop whose clock is the worker's own, and no attribute that a call may set."""
+    """An event loop whose clock is the worker's own, and whose methods no call can replace."""
 
     @property
     def time(self) -> Callable[[], float]:
         return Steady.monotonic
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if callable(getattr(_Loop, name, None)):
+            raise AttributeError(f"{name!r} of the event loop cannot be replaced: other calls run on it")
+        super().__setattr__(name, value)
+
+    def set_task_factory(self, factory: Any) -> None:
+        """Set it, where the lane asks; a call's own would run for the others too."""
+        if _call.get() is None:
+            super().set_task_factory(factory)
 
 
 class _Task(asyncio.Task[Any]):
@@ -155,6 +165,8 @@ class LoopLane:
         except EOFError:
             self._gone = True
             self.loop.stop()
+        except BaseException:
+            Steady.end(BROKEN)  # calls would be lost: the loop only logs what a reader raises
 
     def _beat(self) -> None:
         self.desk.page.beat(Steady.monotonic())
@@ -209,6 +221,8 @@ class LoopLane:
         self.desk.keeper.check()
         call.over = True
         call.end()
+        if capture.planned:
+            capture.cancel_plans()
         took = Steady.monotonic() - call.began - call.stopped_s()
         self.desk.record(call.order.ticket, took, call.log.finish(), answer)
         if not self._wake_due:

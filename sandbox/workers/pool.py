@@ -50,7 +50,7 @@ from sandbox.workers.slot import (
 )
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import AGAIN, Channel, MalformedError, channel_pair, decoded
-from sandbox.workers.worker import BROKEN, INSIDE
+from sandbox.workers.worker import BROKEN, CHANNEL_LOST, INSIDE
 
 MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
@@ -633,7 +633,7 @@ class WorkerPool:
                 self._deliver_results(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
         if not slot.retiring:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
-            cut_off = (ours and code == -signal.SIGKILL) or code == BROKEN or bool(slot.malformed)
+            cut_off = (ours and code == -signal.SIGKILL) or code in (BROKEN, CHANNEL_LOST) or bool(slot.malformed)
             self._blame(slot, unfinished, code, words, cut_off=cut_off)
         self._send_again(slot, list(slot.sent))
         self._spawn(slot)
@@ -674,7 +674,7 @@ class WorkerPool:
             cut_off: Whether its descriptors were closed or what it shares was written to, perhaps by an earlier call.
         """
         if cut_off:
-            message = f"the call {slot.malformed or _CLOSED}" if code != BROKEN else describe_end(code)
+            message = describe_end(code) if code == BROKEN else f"the call {slot.malformed or _CLOSED}"
             suspects = suspects or dict.fromkeys(slot.sent, False)
         elif not killed_from_outside(code):
             message = describe_end(code)

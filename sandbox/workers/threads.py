@@ -63,6 +63,8 @@ class ThreadLane:
             desk.page.begin(cell, order.ticket, began, False)
             answer = desk.targets[order.target](*desk.arguments(order))
             desk.keeper.check()
+            if capture.planned:
+                capture.cancel_plans()
             timer.end()
             desk.record(order.ticket, Steady.monotonic() - began - timer.stopped_s(), log.finish(), answer)
             desk.page.end(cell)

@@ -169,6 +169,7 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
         if Steady.process() != process:  # a module of the reward's forked, and its copy came here as well
             Steady.end(0)
     capture.threads_started = 0
+    capture.cancel_plans()
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, shared, writer, targets)
     desk.page.beat(Steady.monotonic())  # the lane takes a moment to beat by itself
@@ -271,6 +272,8 @@ class SerialLane:
                 timer = self._new_clock()
             if capture.descriptors_closed:
                 desk.check_descriptors()
+            if capture.planned:
+                capture.cancel_plans()
             if log.pristine and not capture.threads_started:
                 if type(answer) is float:
                     page.answer(half, numbers, ended - began, answer, ticket + done)

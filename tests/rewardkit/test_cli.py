@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -14,11 +15,14 @@ from typing import Any
 import psutil
 import pytest
 from patience import LONG_S, alive, wait_for
+from rich.text import Text
 from typer.testing import CliRunner
 
 from rewardkit.cli.program import app
 from rewardkit.cli.report import duration, number
-from rewardkit.cli.text import plain, shortened
+from rewardkit.cli.screen import PlainConsole, table
+from rewardkit.cli.text import shortened
+from rewardkit.shown import MAX_LINE_CHARS, one_line, plain
 
 ROOT = Path(__file__).parents[2]
 
@@ -592,7 +596,28 @@ def test_durations_have_the_unit_that_suits(seconds: float | None, shown: str) -
 def test_foreign_text_is_safe_and_short() -> None:
     """Control characters are written out, lines are joined, and the rest is cut with an ellipsis."""
     assert plain("a\x1b[31mb\r\nc") == "a\\x1b[31mb\\r\nc"
+    assert plain("\x9b2J \u202eab\u2066 \ud800 \u200b") == "\\x9b2J \\u202eab\\u2066 \\ud800 \\u200b"
     assert shortened("a\n\n b c d", 4) == "a b…"
+    assert one_line("a\nERROR b\r\t\x1b]0;c\x07") == "a\\nERROR b\\r \\x1b]0;c\\x07"
+    assert len(one_line("x" * 5_000)) == MAX_LINE_CHARS
+
+
+def test_whatever_is_shown_on_the_screen_is_plain() -> None:
+    """Text, markup, tables and bare strings lose their control characters; the console's own colours stay."""
+    hostile = "\x1b[2J\x1b]0;title\x07\x9b31m\u202ecba\r!"
+    for terminal in (False, True):
+        file = io.StringIO()
+        colours = "standard" if terminal else None
+        console = PlainConsole(file=file, force_terminal=terminal, width=200, color_system=colours, highlight=False)
+        shown = table("name", hostile)
+        shown.add_row(hostile, Text(hostile, style="red"))
+        console.print(shown)
+        console.print(Text(hostile, style="red"), hostile, Text.assemble((hostile, "bold")))
+        out = file.getvalue()
+        assert 6 <= out.count("\\x1b[2J")
+        assert terminal == ("\x1b[31m" in out)
+        own = re.sub("\x1b\\[[0-9;]*m", "", out)
+        assert [] == [one for one in own if not (one.isprintable() or one == "\n")]
 
 
 def test_out_never_replaces_a_device_or_a_file_that_is_read(work: Path) -> None:

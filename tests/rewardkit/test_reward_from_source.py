@@ -166,7 +166,23 @@ BAD_RETURNS = {
     "a list": ("return [1] * 500", "returned list [1, 1, 1"),
     "nan": ("return float('nan')", "returned nan; expected a finite number"),
     "infinity": ("return 10 ** 400 * 1.5 if False else 1e308 * 10", "returned inf; expected a finite number"),
-    "a huge int": ("return 10 ** 400", "returned inf; expected a finite number"),
+    "a huge int": ("return 10 ** 400", "returned int of about 401 digits, too large for a float"),
+    "a huge Fraction": (
+        "from fractions import Fraction\nreturn Fraction(10 ** 400)",
+        "returned Fraction too large for",
+    ),
+    "a huge Decimal": (
+        "from decimal import Decimal\nreturn Decimal('1e400')",
+        "returned Decimal too large for a float",
+    ),
+    "a huge Decimal in a Score": (
+        "from decimal import Decimal\nreturn Score(Decimal('1e400'))",
+        "returned Score with the value Decimal too large for a float",
+    ),
+    "a Decimal that signals": (
+        "from decimal import Decimal\nreturn Decimal('sNaN')",
+        "returned Decimal Decimal('sNaN')",
+    ),
     "an object": ("class Odd:\n    pass\nreturn Odd()", "returned Odd <"),
     "itself": ("return Score", "returned type <class"),
     "a Score inside a Score": ("return Score(Score(1))", "returned Score with the value Score Score(1,"),
@@ -383,6 +399,7 @@ REFUSED = {
     "a list of two": ("def f(x: list[int, str]): pass", r"annotation list\[int, str\]: expected"),
     "a Literal of a list": ("def f(x: Literal[[1]]): pass", "expected str, int"),
     "a deep annotation": (f"def f(x: '{'(' * 500}'): pass", "expected str, int"),
+    "a generator function": ("def f(x):\n    if x:\n        yield 1", "line 3, column 9: 'yield' makes it a"),
     "a default that is no literal": ("def f(x=print): pass", "the default of parameter 'x' is no literal: print"),
     "no text": (3, "a reward's source is text, not 3"),
 }  # fmt: skip

@@ -12,7 +12,6 @@ import dataclasses
 import json
 import os
 import platform
-import re
 import socket
 import subprocess
 import sys
@@ -1098,13 +1097,12 @@ class World:
             path.rmdir() if path.is_dir() else path.unlink()
 
 
-def jailed() -> set[int]:
-    """Gives the processes that belong to this one's zygotes, daemons that left their parent among them."""
-    mark = re.compile(rf"rewardkit-jail-\d+-{os.getpid()}-")
+def jailed(zygotes: list[int]) -> set[int]:
+    """Gives the processes that belong to zygotes, daemons that left their parent among them."""
     found = set()
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE and any(mark.search(word) for word in process.cmdline()):
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            if process.status() != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) in zygotes:
                 found.add(process.pid)
     return found
 
@@ -1165,7 +1163,7 @@ def test_attack_fails(sandbox: Sandbox, world: World, name: str) -> None:
 def assert_no_process_left(sandbox: Sandbox) -> None:
     """Look that of the jail only the zygote, what it came from and the child that waits are there."""
     expected = {"strict": 3, "standard": 2}[str(sandbox.level)]
-    assert wait_for(lambda: len(jailed()) == expected), jailed()
+    assert wait_for(lambda: len(jailed(sandbox.processes)) == expected), jailed(sandbox.processes)
 
 
 def test_enough_attacks_are_tried() -> None:

@@ -295,6 +295,26 @@ def test_an_argument_that_cannot_enter_a_jail_is_the_tests_fault(sandbox: Sandbo
         check_asserts(sandbox, "def f(x): return x", "assert f(lambda: 1) == 1")
 
 
+def test_a_judge_that_the_completion_overwhelms_is_the_completions_failure(sandbox: Sandbox) -> None:
+    """Names for which the judge has no memory fail the completion; they do not put the tests at fault."""
+    source = """
+import os, time
+COUNT = 2_000_000
+def write(data):
+    while data:
+        data = data[os.write(5, data):]
+write((25 + COUNT * 9 + 5).to_bytes(4, "little") + b'{"loaded":true,"names":[ ')
+for start in range(0, COUNT, 10_000):
+    write(b"".join(b'"%06x",' % number for number in range(start, start + 10_000)))
+write(b'"f"]}')
+time.sleep(1)
+"""
+    for memory_bytes in (200 << 20, 220 << 20, 240 << 20):
+        limits = Limits(timeout_s=LONG_S, memory_bytes=memory_bytes, output_bytes=32 << 20)
+        report = check_asserts(sandbox, source, "assert f(1) == 1", limits=limits)
+        assert [ERROR] == _statuses(report), report
+
+
 def test_large_integers_and_special_floats_travel(sandbox: Sandbox) -> None:
     """Numbers of any size compare, also those that Python does not print."""
     source = "import math\ndef f(n):\n    return math.factorial(n)\ndef g():\n    return [math.inf, -math.inf]\n"
@@ -579,6 +599,53 @@ def test_what_differs_is_not_the_same(value: Any, expected: Any) -> None:
     """Other values, and equal ones of other types, are not the same; a tolerance does not make them so."""
     assert not same(value, expected)
     assert not same(value, expected, rel_tol=1e-9, abs_tol=1e-9)
+
+
+NAN, NAN_TOO = math.nan, float("nan")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "equal"),
+    [
+        ({NAN: 1, NAN_TOO: 2}, {NAN: 2, NAN_TOO: 1}, True),
+        ({NAN: 2, NAN_TOO: 2}, {NAN: 1, NAN_TOO: 2}, False),
+        ({NAN: 1, NAN_TOO: 1}, {NAN: 1, 3: 1}, False),
+        ({NAN: [2], NAN_TOO: {2}}, {NAN: [2], NAN_TOO: [2]}, False),
+        ({NAN: [2], NAN_TOO: {2: NAN}}, {NAN_TOO: [2], NAN: {2: NAN_TOO}}, True),
+        ({(NAN, 1): 1, (NAN_TOO, 1): 2}, {(NAN, 1): 1, (NAN_TOO, 1): 1}, False),
+        ({complex(NAN, 0): 1, complex(NAN_TOO, 0): 2}, {complex(NAN, 0): 1, complex(NAN_TOO, 0): 1}, False),
+        ({(NAN, 1), (NAN_TOO, 1), (NAN, 2)}, {(NAN, 1), (NAN, 2), (NAN_TOO, 2)}, False),
+        ({(NAN, 1), (NAN_TOO, 1), (NAN, 2)}, {(NAN, 1), (NAN_TOO, 2), (NAN_TOO, 1)}, True),
+        ({NAN, NAN_TOO}, {NAN, 0.0}, False),
+        ({0.0: 1}, {-0.0: 1}, True),
+        ({(0.0,)}, {(-0.0,)}, True),
+        ({0.0: 1}, {0: 1}, False),
+        ({0.0: 1}, {False: 1}, False),
+        ({complex(0.0, -0.0)}, {complex(-0.0, 0.0)}, True),
+        ({"i1"}, {1}, False),
+        ({("a", "b")}, {("a1:sb",)}, False),
+        ({frozenset({1, 2}), frozenset({3})}, {frozenset({1}), frozenset({2, 3})}, False),
+        ({"\ud800"}, {"\ud800"}, True),
+        ({"x" * 500: 1}, {"x" * 499 + "y": 1}, False),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_members_and_keys_are_counted_one_by_one(value: Any, expected: Any, equal: bool) -> None:
+    """A set or dict with several nans holds as many as the other, with the same items; types stay apart in it."""
+    assert equal == same(value, expected)
+    assert equal == same(value, expected, rel_tol=1e-9)
+
+
+def test_sets_made_to_be_slow_to_compare_are_compared() -> None:
+    """No set is asked for what another holds, so what has one hash costs no more than anything else."""
+    prime = (1 << 61) - 1
+
+    def nested(start: int) -> Any:
+        inner = [frozenset({start + number * prime for number in range(100)} | {place}) for place in range(100)]
+        return [frozenset((one, number * prime) for number in range(20)) for one in inner]
+
+    assert same(nested(8), nested(8))
+    assert not same(nested(8), nested(9))
 
 
 def test_a_tolerance_lets_numbers_be_close() -> None:

@@ -110,7 +110,10 @@ def forking(machine: str) -> Filter:
     return Filter(machine, seccomp.child_filter(machine, may_fork=True))
 
 
-CHECKED = {"fcntl", "ioctl", "socketpair", "prlimit64", "clone", "clone3", "open", "openat"}
+CHECKED = {
+    *("fcntl", "ioctl", "socketpair", "prlimit64", "clone", "clone3", "open", "openat"),
+    *("sendto", "recvfrom", "getsockopt"),
+}
 """Calls whose answer hangs on their arguments; clone3 is as if it were not there."""
 
 
@@ -170,7 +173,7 @@ def test_every_allowed_name_is_known_on_some_machine() -> None:
 DANGEROUS = """
     socket connect bind listen accept sendmsg recvmsg setsockopt execve execveat ptrace mount umount2 unshare setns
     chroot pivot_root bpf perf_event_open userfaultfd keyctl add_key io_uring_setup process_vm_readv pidfd_getfd
-    memfd_create tgkill tkill personality setpriority sched_setaffinity setsid setpgid landlock_create_ruleset
+    memfd_create tgkill tkill personality sched_setaffinity setsid setpgid landlock_create_ruleset
     landlock_restrict_self capset utimensat truncate fallocate shmget semget msgget openat2 setrlimit syslog
     chown mknod
 """
@@ -204,12 +207,37 @@ def test_threads_but_no_processes(child: Filter, forking: Filter) -> None:
         assert ALLOW == forking("clone", flags), hex(flags)
 
 
+def test_a_thread_shares_all_that_threads_share(base: Filter) -> None:
+    """With a table of descriptors, a folder or a memory of its own a thread is none, and is refused."""
+    thread = 0x3D0F00
+    for flags in (thread, thread | 0x400000):  # as glibc and as musl ask for one
+        assert ALLOW == base("clone", flags), hex(flags)
+        for bit in range(32):
+            if 1 << bit not in (kernel.CLONE_THREAD, kernel.CLONE_DETACHED):
+                assert EPERM == base("clone", flags ^ 1 << bit), hex(flags ^ 1 << bit)
+
+
+def test_flags_of_messages(base: Filter) -> None:
+    """Those of plain sending and receiving; nothing out of band, no files, no zero copies."""
+    allowed = {0x2, 0x20, 0x40, 0x80, 0x100, 0x4000, 0x8000}
+    for name in ("sendto", "recvfrom"):
+        assert ALLOW == base(name, 3, 0, 0, 0)
+        assert allowed == {1 << bit for bit in range(32) if base(name, 3, 0, 0, 1 << bit) == ALLOW}
+        assert EPERM == base(name, 3, 0, 0, 0x41)
+
+
+def test_options_of_sockets(base: Filter) -> None:
+    """What a socket is, and not who is at its other end: neither SO_PEERCRED nor SO_PEERPIDFD."""
+    assert {3, 4, 7, 8, 30, 38, 39} == {option for option in range(300) if base("getsockopt", 3, 1, option) == ALLOW}
+    assert {1} == {level for level in range(300) if base("getsockopt", 3, level, 3) == ALLOW}
+
+
 def test_no_namespaces_by_clone(base: Filter) -> None:
     """Whatever else is asked for: with a namespace among it, clone is refused."""
     for bit in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
         for others in (0, 17, 0x3D0F00 & ~bit, 0x1200011):
             assert EPERM == base("clone", others | bit), hex(others | bit)
-    for flags in (17, 0x1200011, 0x3D0F00, 0x4111):
+    for flags in (17, 0x1200011, 0x3D0F00, 0x3D0F00 | kernel.CLONE_DETACHED, 0x4111):
         assert ALLOW == base("clone", flags), hex(flags)
 
 

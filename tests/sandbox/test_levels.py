@@ -6,12 +6,9 @@ import errno
 import json
 import os
 import runpy
-import shutil
 import struct
 import subprocess
 import sys
-import sysconfig
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_user import NOBODY, ask, readable_copy
 
 from sandbox import ExecutionStatus, Limits, Sandbox
 from sandbox.errors import SandboxUnavailableError
@@ -27,7 +25,6 @@ from sandbox.jail.levels import Level
 
 pytestmark = pytest.mark.slow  # a minute: the attacks are tried once more, as others
 
-NOBODY = 65534
 CORE = """
     read-etc-passwd read-etc-shadow list-homes read-a-file-open-to-all write-a-file-open-to-all create-files-outside
     symlink-then-read symlink-then-write hard-link-from-outside rename-across-the-border dot-dot path-descriptors
@@ -91,36 +88,15 @@ def attacks() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def readable(root: Path) -> Iterator[Path]:
     """A copy of the package that everyone may read, and a file beside it that everyone may write."""
-    folder = Path(tempfile.mkdtemp(prefix="levels-", dir="/tmp"))
-    folder.chmod(0o755)
-    shutil.copytree(root / "sandbox", folder / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
-    outside = folder / "outside"
-    outside.mkdir()
-    (outside / "secret").write_text("what lies outside\n")
-    (outside / "empty").mkdir()
-    for path in folder.rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    (outside / "secret").chmod(0o666)
-    outside.chmod(0o777)
-    yield folder
-    shutil.rmtree(folder)
-
-
-def interpreter(as_nobody: bool) -> str:
-    """Gives a Python for the client: for nobody one that nobody may execute."""
-    if not as_nobody:
-        return sys.executable
-    folder = sysconfig.get_config_var("BINDIR")
-    names = [f"{folder}/python3", sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"]
-    for name in names:
-        check = "import sys; sys.exit(sys.version_info < (3, 11))"
-        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
-        try:
-            if subprocess.run([name, "-I", "-c", check], **user, capture_output=True, cwd="/").returncode == 0:
-                return name
-        except OSError:
-            continue
-    pytest.skip("no Python of 3.11 or later that nobody may execute")
+    with readable_copy(root) as folder:
+        outside = folder / "outside"
+        outside.mkdir()
+        (outside / "secret").write_text("what lies outside\n")
+        (outside / "empty").mkdir()
+        (outside / "empty").chmod(0o755)
+        (outside / "secret").chmod(0o666)
+        outside.chmod(0o777)
+        yield folder
 
 
 def client(
@@ -128,8 +104,6 @@ def client(
     names: str = CORE,
 ) -> dict[str, Any]:  # fmt: skip
     """Try attacks in a client of its own; gives what it told."""
-    if as_nobody and os.getuid() not in (0, NOBODY):
-        pytest.skip("only root can become nobody")
     table = attacks["ATTACKS"]
     numbers = {**kernel.NUMBERS, **attacks["EXTRA_NUMBERS"][kernel.MACHINE], **attacks["NEW_NUMBERS"]}
     outside = readable / "outside"
@@ -145,18 +119,8 @@ def client(
             name: (attacks["program"](table[name]), asdict(table[name].limits)) for name in names.split()
         },
     }  # fmt: skip
-    python = interpreter(as_nobody)
-    command = [python, "-I", "-c", CLIENT]
-    if in_docker:
-        command = [python, "-I", "-c", DOCKER, str(readable), docker_filter().hex(), CLIENT]
-    user: dict[str, Any] = (
-        {"user": NOBODY, "group": NOBODY, "extra_groups": []} if as_nobody and os.getuid() == 0 else {}
-    )
-    done = subprocess.run(
-        command, input=json.dumps(asked), capture_output=True, text=True, cwd="/", env={"PATH": "/usr/bin:/bin"}, **user
-    )
-    assert 0 == done.returncode, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
+    command = [DOCKER, str(readable), docker_filter().hex(), CLIENT] if in_docker else [CLIENT]
+    told: dict[str, Any] = ask(command, asked, as_nobody=as_nobody)
     if as_nobody:
         assert NOBODY == told["user"]
     return told

@@ -209,6 +209,73 @@ ALLOWED: dict[str, tuple[str, Any]] = {
     ),
     "a name of ours": (_body("return UNIT"), 7),
     "a name that hides a builtin": ("def open(n):\n    return n\n" + _body("return open(4)"), 4),
+    "dates read and written": (
+        "import datetime\nfrom datetime import datetime as dt\n"
+        + _body("return dt.strptime('2024-02-03', '%Y-%m-%d').day, datetime.date(2024, 1, 2).strftime('%A')"),
+        (3, "Tuesday"),
+    ),
+    "text that is no JSON": (
+        "import json\n"
+        + _body("""
+            found = []
+            for text in ('["a', '{', '[1', '', '{"a" 1}'):
+                try:
+                    json.loads(text)
+                except json.JSONDecodeError as e:
+                    found.append(e.pos)
+            return found
+        """),
+        [1, 1, 2, 0, 5],
+    ),
+    "numbers of many digits": (_body("return len(str(10 ** 4000)), int('9' * 4000) > 1"), (4001, True)),
+    "decorators with wraps": (
+        _text("""
+            import functools
+
+            def plus_one(function):
+                @functools.wraps(function)
+                def inner(*values):
+                    "Stands in."
+                    return function(*values) + 1
+                return inner
+
+            @plus_one
+            def g(n):
+                return n
+
+            @functools.total_ordering
+            class A:
+                def __init__(self, n):
+                    self.n = n
+                def __lt__(self, other):
+                    return self.n < other.n
+
+            def f():
+                return g(1), A(2) >= A(1), functools.update_wrapper(functools.partial(g, 2), g)()
+        """),
+        (2, True, 3),
+    ),
+    "names of one's own that others watch": (
+        _text("""
+            class Node:
+                def __init__(self, obj):
+                    self.obj = obj
+                    self.mro = 2
+                def format(self, width):
+                    return width
+
+            def f():
+                try:
+                    Node(1).nothing
+                except AttributeError as error:
+                    return Node(1).obj, Node(1).mro, Node(1).format(3), error.name, hasattr(error, 'obj')
+        """),
+        (1, 2, 3, "nothing", False),
+    ),
+    "UserString": (
+        "from collections import UserString\n" + _body("return UserString('{a.real}').format(a=1)"),
+        "1",
+    ),
     "literal_eval": (
         "from ast import literal_eval\nimport ast\n" + _body("return literal_eval('[1]') + ast.literal_eval('[2]')"),
         [1, 2],
@@ -371,6 +438,85 @@ AT_RUN_TIME = {
     "changing a builtin type": (_body("int.real = 3"), "TypeError", 2),
     "changing a function": (_body("f.name = 3"), "TypeError", 2),
     "type of three arguments": (_body("return type('A', (), {})"), "TypeError", 2),
+    "type of a class": (_body("return type(int)"), "TypeError", 2),
+    "a class that type itself makes": (_body("return type(type(3))('A', (), {'__del__': f})"), "TypeError", 2),
+    "the type of an enumeration": ("import re\n" + _body("return type(type(re.I))"), "TypeError", 3),
+    "bases by mro": ("import re\n" + _body("return re.RegexFlag.mro()"), "AttributeError", 3),
+    "bases by mro of an alias": (_body("return list[int].mro()"), "AttributeError", 2),
+    "update_wrapper on another's class": (
+        "import functools, json\nclass A:\n    pass\n" + _body("functools.update_wrapper(json.JSONEncoder, A)"),
+        "TypeError",
+        5,
+    ),
+    "update_wrapper on another's function": (
+        "import functools, json\n" + _body("return functools.update_wrapper(json.dumps, f)"),
+        "TypeError",
+        3,
+    ),
+    "update_wrapper on print": ("import functools\n" + _body("functools.update_wrapper(print, f)"), "TypeError", 3),
+    "wraps on another's function": (
+        "import functools, re\n" + _body("return functools.wraps(f)(re.sub)"),
+        "TypeError",
+        3,
+    ),
+    "total_ordering of another's class": (
+        "import functools, fractions\n" + _body("return functools.total_ordering(fractions.Fraction)"),
+        "TypeError",
+        3,
+    ),
+    "what had no such attribute": (
+        _body("""
+            try:
+                x.nothing
+            except AttributeError as e:
+                return e.obj
+        """),
+        "AttributeError",
+        5,
+    ),
+    "what had no such attribute, by getattr": (
+        _body("""
+            try:
+                getattr(f, 'nothing')
+            except AttributeError as e:
+                return getattr(e, 'o' + 'bj', 3)
+        """),
+        "AttributeError",
+        5,
+    ),
+    "what had no such attribute, by an alias": (
+        _body("""
+            try:
+                x.nothing
+            except AttributeError as e:
+                return type(list[int])(e, ()).obj
+        """),
+        "AttributeError",
+        5,
+    ),
+    "format by an alias": (_body("return type(list[int])('{0.__class__}', ()).format(1)"), "AttributeError", 2),
+    "format by a method": (
+        "class S(str):\n    def __call__(self):\n        pass\n    def m(self):\n        pass\n"
+        + _body("return type(S().m)(S('{0.__class__}'), 1).format(1)"),
+        "AttributeError",
+        7,
+    ),
+    "format of a UserString": (
+        "import collections\n" + _body("return collections.UserString('{0.__class__}').format(1)"),
+        "AttributeError",
+        3,
+    ),
+    "format of a derived UserString": (
+        "import collections\nclass S(collections.UserString):\n    pass\n"
+        + _body("return S('{a.__class__}').format_map({'a': 1})"),
+        "AttributeError",
+        5,
+    ),
+    "format of UserString as a function": (
+        "from collections import UserString as U\n" + _body("return U.format(U('{0.__class__}'), 1)"),
+        "AttributeError",
+        3,
+    ),
     "print to a file": (_body("print(1, file=x)"), "TypeError", 2),
     "a name that nobody defines": (_body("return nothing"), "NameError", 2),
 }  # fmt: skip

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -220,6 +219,65 @@ print(text * 2)
     assert [OK, NONZERO, OK, KILLED, NONZERO, NONZERO, OK] == statuses
     assert ["aa\n", "", "bb\n", "", "", "", "cc\n"] == [result.stdout for result in results]
     assert [5, 1, 6] == [results[place].exit_code for place in (1, 4, 5)]
+
+
+FORGED_RUNS = """
+import json, os, sys
+print(input(), flush=True)
+for number in range(9):
+    ran = {{"ran": number, "out": 2, "err": 0, "code": 0, "raised": None}}
+    for told in (ran, {{"run": number + 1, "out": 2, "err": 0}}):
+        os.write(4, json.dumps(told).encode() + b"\\n")
+{}
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [
+        ("import ctypes; ctypes.string_at(0)", KILLED),
+        ("while True: pass", TIMEOUT),
+        ("import time; time.sleep(999)", TIMEOUT),
+        ("import signal; signal.setitimer(signal.ITIMER_REAL, 0.01); time = __import__('time'); time.sleep(9)", KILLED),
+    ],
+    ids=["crash", "loop", "sleep", "alarm"],
+)
+def test_how_a_program_ended_is_not_its_own_to_tell(
+    sandbox: Sandbox, act: str, status: ExecutionStatus, count: int
+) -> None:
+    """A program that writes its own runs' ends is told as its process ended, all of them."""
+    results = sandbox.run_inputs(FORGED_RUNS.format(act), ["a", "b", "c"][:count], limits=Limits(timeout_s=1.0))
+    assert [status] * count == [result.status for result in results]
+    assert [None] * count == [result.exit_code for result in results]
+
+
+@pytest.mark.parametrize(
+    ("act", "status"),
+    [("import ctypes; ctypes.string_at(0)", KILLED), ("while True: pass", TIMEOUT)],
+    ids=["crash", "loop"],
+)
+def test_honest_runs_keep_their_results_beside_one_that_does_not_end(
+    sandbox: Sandbox, act: str, status: ExecutionStatus
+) -> None:
+    """What ran before a run that ends by a signal did end, also where that took all the time."""
+    source = f"n = int(input())\nprint(n, flush=True)\nif n == 3: raise ValueError\nif n == 5:\n    {act}\n"
+
+    def ran(time_s: float) -> list[ExecutionResult]:
+        return sandbox.run_inputs(source, list(map(str, range(6))), limits=Limits(timeout_s=time_s))
+
+    results = in_time(ran, lambda results: results[0].status is OK, 2.0)
+    assert [OK, OK, OK, NONZERO, OK, status] == [result.status for result in results]
+    assert [f"{n}\n" for n in range(6)] == [result.stdout for result in results]
+    assert "ValueError" in results[3].error
+
+
+def test_runs_that_take_their_time_have_processes_of_their_own(sandbox: Sandbox) -> None:
+    """Only quick runs share a process, so that how a slow one ended is told by its process."""
+    source = "import os, time\ntime.sleep(float(input()))\nprint(os.path.exists('mark'))\nopen('mark', 'w').close()\n"
+    results = sandbox.run_inputs(source, ["0.06", "0.06", "0", "0"])
+    assert [OK] * 4 == [result.status for result in results]
+    assert ["False\n", "False\n", "False\n"] == [result.stdout for result in results[:3]]
 
 
 # Calls.
@@ -630,7 +688,7 @@ def test_a_directory_that_cannot_be_emptied_is_left_with_its_zygote(own: Sandbox
         thread = threading.Thread(target=lambda results=results: results.append(own.run(source)))
         before = own.processes
         thread.start()
-        (folder,) = Path(tempfile.gettempdir()).glob(f"rewardkit-jail-*-{os.getpid()}-{own_folder(own)}")
+        folder = own_folder(own)
         assert wait_for((folder / "ready").exists)
         (folder / "theirs" / "file").mkdir(parents=True)
         os.chown(folder / "theirs", 1, 1)
@@ -643,13 +701,10 @@ def test_a_directory_that_cannot_be_emptied_is_left_with_its_zygote(own: Sandbox
         assert not folder.exists()
 
 
-def own_folder(sandbox: Sandbox) -> str:
-    """Gives the last part of the name of the scratch directory of the only zygote."""
+def own_folder(sandbox: Sandbox) -> Path:
+    """Gives the scratch directory of the only zygote."""
     (process,) = sandbox.processes
-    command = Path(f"/proc/{process}/cmdline").read_text()
-    found = re.search(r"rewardkit-jail-\d+-\d+-(\w+)", command)
-    assert found is not None
-    return found[1]
+    return Path(f"/proc/{process}/cwd").readlink()
 
 
 def test_no_more_processes_are_to_be_had(own: Sandbox) -> None:
@@ -683,7 +738,7 @@ def test_folders_of_dead_clients_are_removed_however_deep(tmp_path: Path, monkey
     with subprocess.Popen(["true"]) as dead:
         pass
     left = tmp_path / f"rewardkit-jail-{os.stat('/proc/self/ns/pid').st_ino}-{dead.pid}-x"
-    left.mkdir()
+    left.mkdir(mode=0o700)
     inner = os.open(left, os.O_RDONLY)
     for _ in range(1500):
         os.mkdir("d", dir_fd=inner)

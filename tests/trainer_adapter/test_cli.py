@@ -40,7 +40,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         seen.append({"config": config, "dataset": dataset, "output_dir": output_dir, **options})
         log = [{"reward": 0.25, "loss": 0.5}, {"reward": 0.75, "entropy": 1.0}, {"train_runtime": 3.0}]
         return SimpleNamespace(
-            output_dir=output_dir, trained=output_dir / "adapter", steps=60, seconds=12.3, log_history=log
+            output_dir=output_dir,
+            trained=output_dir / "adapter",
+            steps=60,
+            seconds=12.3,
+            log_history=log,
+            already_finished=output_dir.name == "finished",
         )
 
     module = ModuleType("trainer_adapter.train")
@@ -80,8 +85,17 @@ def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dic
         "trained": "out/adapter",
         "steps": 60,
         "seconds": 12.3,
+        "already_finished": False,
         "metrics": {"reward": 0.75, "loss": 0.5},
     }
+
+
+def test_a_finished_run_is_told_as_such(config: Path, calls: list[dict[str, Any]]) -> None:
+    """Where nothing was run, the command says so, and that is no failure."""
+    done = _run(str(config), "--output", "finished")
+    expected = "already finished, nothing run: 60 steps are in finished\ntrained: finished/adapter\n"
+    assert (0, expected) == (done.exit_code, done.stdout)
+    assert json.loads(_run(str(config), "--output", "finished", "--json").stdout)["already_finished"]
 
 
 def test_a_missing_extra_is_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,6 +139,42 @@ def test_resume_is_asked_for(tiny: str, tmp_path: Path) -> None:
     assert (again.steps, len(again.timings)) == (2, 1)
 
 
+@pytest.mark.slow
+def test_a_run_goes_on_with_its_own_rewards_alone(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Stopped and called with other rewards, it is refused; with its own and more steps, it goes on and says so."""
+    with pytest.raises(KeyboardInterrupt):
+        train(config(tiny, train_steps=3), ROWS, tmp_path, callbacks=[_stop_after(2)])
+    before = sorted((str(file), file.stat().st_mtime_ns) for file in tmp_path.rglob("*"))
+    with pytest.raises(ConfigError, match=r"reward 'digits': version \w{12} -> \w{12}"):
+        train(config(tiny, train_steps=3, reward_fns=[digits.with_options(default=0.5)]), ROWS, tmp_path)
+    assert before == sorted((str(file), file.stat().st_mtime_ns) for file in tmp_path.rglob("*"))
+    assert 3 == train(config(tiny, train_steps=3), ROWS, tmp_path).steps
+    longer = config(tiny, train_steps=4, per_device_batch_size=4, save_steps=1)
+    more = train(longer, ROWS, tmp_path)
+    assert (4, 1, False) == (more.steps, len(more.timings), more.already_finished)
+    assert "train_steps: 3 -> 4" in caplog.text
+    assert "the learning rate is that of a run of 4 steps" in caplog.text
+    again = train(longer, ROWS, tmp_path)
+    assert (4, [], True) == (again.steps, again.timings, again.already_finished)
+
+
+@pytest.mark.slow
+def test_a_run_started_anew_passes_over_what_was_there(tiny: str, tmp_path: Path) -> None:
+    """Later checkpoints of the run before it are not gone on from."""
+    train(config(tiny, train_steps=3, save_steps=1), ROWS, tmp_path)
+    other = digits.with_options(default=0.5)
+    train(config(tiny, train_steps=1, reward_fns=[other]), ROWS, tmp_path, resume=False)
+    longer = train(config(tiny, train_steps=2, reward_fns=[other]), ROWS, tmp_path)
+    assert (2, 1) == (longer.steps, len(longer.timings))
+
+
+@pytest.mark.slow
+def test_a_finished_run_without_checkpoints_is_not_run_again(tiny: str, tmp_path: Path) -> None:
+    """Its record says that it ended."""
+    train(config(tiny, train_steps=1, save_steps=None), ROWS, tmp_path)
+    assert train(config(tiny, train_steps=1, save_steps=None), ROWS, tmp_path).already_finished
+
+
 def test_resume_from_nothing(tiny: str, tmp_path: Path) -> None:
     """A path without a checkpoint in it is a ConfigError."""
     with pytest.raises(ConfigError, match="there is no checkpoint in it"):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import faulthandler
 import gc
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -165,6 +167,16 @@ def _patches_what_writes() -> float:
     return 0.5
 
 
+def _sets_an_alarm() -> float:
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    return 0.5
+
+
+def _plans_a_crash() -> float:
+    faulthandler.dump_traceback_later(0.2, exit=True)
+    return 0.5
+
+
 HARMLESS: dict[str, tuple[Callable[[], Any], float]] = {
     "a log's number": (_writes_low, 0.5),
     "a fork whose child returns": (_forks_and_returns, 1.5),
@@ -175,6 +187,24 @@ HARMLESS: dict[str, tuple[Callable[[], Any], float]] = {
     "a frozen clock": (_freezes_time, 0.5),
     "patched functions": (_patches_what_writes, 0.5),
 }
+PLANS = (_sets_an_alarm, _plans_a_crash)
+
+
+@pytest.mark.parametrize("lane", ["serial", "threads"])
+@pytest.mark.parametrize("act", PLANS)
+def test_what_a_call_plans_for_later_hits_no_other_call(act: Callable[[], Any], lane: str) -> None:
+    """An alarm, or an end by faulthandler, is called off when the call is over."""
+
+    def plans(completion: str, row: int) -> float:
+        if completion == "bad":
+            return float(act())
+        time.sleep(0.02)
+        return float(row)
+
+    rollouts = [Rollout("p", "bad" if row in BAD else "fine", {"row": str(row)}) for row in range(ROWS)]
+    with Runtime([reward(timeout_s=LONG_S, **LANES[lane][1])(plans)], workers=1) as runtime:
+        scores = [outcome.score for outcome in runtime.score(rollouts)["plans"]]
+    assert [0.5 if row in BAD else float(row) for row in range(ROWS)] == scores
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -242,12 +272,21 @@ def _exits_in_a_task() -> float:
 _tasks: list[Any] = []
 
 
+def _patches_the_loop() -> float:
+    loop: Any = asyncio.get_running_loop()
+    for name in ("call_at", "call_later", "call_soon", "time", "stop", "create_task"):
+        with contextlib.suppress(AttributeError):
+            setattr(loop, name, lambda *_, **__: None)
+    loop.set_task_factory(lambda *_: None)
+    return 0.5
+
+
 def _takes_the_loop_away() -> float:
     asyncio._set_running_loop(None)
     return 0.5
 
 
-LOOP = (_stops_the_loop, _cancels_all, _exits_in_a_task, _clears_modules, _freezes_time)
+LOOP = (_stops_the_loop, _cancels_all, _exits_in_a_task, _patches_the_loop, _clears_modules, _freezes_time)
 
 
 @pytest.mark.parametrize("act", LOOP)

@@ -581,6 +581,29 @@ def test_a_reward_that_always_fails_alike_is_called_broken(caplog: pytest.LogCap
     assert "nmupy" in caplog.records[0].getMessage()
 
 
+def test_what_a_completion_wrote_cannot_steer_a_terminal_from_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The error of the warnings is one line without control characters, however a completion worded it."""
+    hostile = "\x1b[2J\x1b]0;title\x07\nERROR rewardkit: reward 'other' is broken\r\x9b31m\u202ecba" + "x" * 100_000
+
+    @reward
+    def repeats(completion: str) -> float:
+        raise ValueError(completion)
+
+    @reward
+    def mostly(completion: str, row: int) -> float:
+        raise ValueError(f"{completion}{row}")
+
+    rollouts = [Rollout("p", hostile, {"row": row}) for row in range(40)]
+    with Runtime([repeats, mostly], workers=1) as runtime:
+        runtime.score(rollouts)
+    messages = [record.getMessage() for record in caplog.records]
+    assert 2 == len(messages)
+    for message in messages:
+        assert message.isprintable()
+        assert "\\x1b[2J\\x1b]0;title\\x07\\nERROR" in message
+        assert len(message) < 2_000
+
+
 def test_a_part_of_a_composition_counts_through_it() -> None:
     """Unless weights say otherwise, a reward that stands beside its own composition is not counted twice."""
     chars = reward(name="chars")(length)

@@ -1,0 +1,99 @@
+"""What lies beneath a callable: partials, bound methods, objects that are called, wrappers.
+
+A ``functools.partial`` has neither annotations nor a docstring of its own; an object's are those of its ``__call__``.
+Decided here too: which callables are no rewards, whatever they return.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, get_origin
+
+_MOST_LAYERS = 100
+"""Layers that are looked through; a callable that wraps itself has no end."""
+
+
+def without_partials(function: Any) -> Any:
+    """Gives the callable whose arguments partials have set, or the callable itself."""
+    for _ in range(_MOST_LAYERS):
+        if not isinstance(function, functools.partial | functools.partialmethod):
+            break
+        function = function.func
+    return function
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """Gives a callable and what it calls, down to the function whose code runs, without looking through wrappers."""
+    for _ in range(_MOST_LAYERS):
+        yield function
+        inner = _beneath(function)
+        if inner is None:
+            return
+        function = inner
+
+
+def _beneath(function: Any) -> Any:
+    """Gives what a callable calls: a partial's function, a bound method's, an object's ``__call__``; else ``None``."""
+    if isinstance(function, functools.partial | functools.partialmethod):
+        return function.func
+    if isinstance(function, types.MethodType | staticmethod | classmethod):
+        return function.__func__
+    if isinstance(function, types.FunctionType):
+        # where a class is asked for a method made of a partial; Python 3.13 has renamed it
+        return getattr(function, "__partialmethod__", None) or getattr(function, "_partialmethod", None)
+    call = inspect.getattr_static(type(function), "__call__", None)
+    return call if isinstance(call, types.FunctionType | functools.partialmethod | staticmethod | classmethod) else None
+
+
+def set_by_partials(function: Any) -> frozenset[str]:
+    """Gives the names of the arguments that partials have set by keyword."""
+    partials = (one for one in _layers(function) if isinstance(one, functools.partial | functools.partialmethod))
+    return frozenset(name for one in partials for name in one.keywords)
+
+
+def code_of(function: Any) -> Any:
+    """Gives the function whose code runs when a callable is called, without looking through wrappers."""
+    *_, last = _layers(function)
+    return last
+
+
+def written(function: Any) -> Any:
+    """Gives the function whose ``def`` the author wrote, with its annotations: as :func:`code_of`, and unwrapped."""
+    for _ in range(_MOST_LAYERS):
+        beneath = without_partials(function)
+        if not hasattr(beneath, "__wrapped__"):
+            beneath = code_of(beneath)
+            if not hasattr(beneath, "__wrapped__"):
+                return beneath
+        function = beneath.__wrapped__
+    return function
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(code_of(function))
+
+
+def doc_of(function: Callable[..., Any]) -> str | None:
+    """Gives a callable's docstring; of a partial that of what it calls, for its own is that of its class."""
+    return inspect.getdoc(without_partials(function))
+
+
+def why_no_reward(function: Any, scores: str) -> str | None:
+    """Gives why a callable can be no reward, with the remedy; ``None`` where it may be one.
+
+    Args:
+        function: What was marked.
+        scores: What it is to return: ``"a score"``.
+    """
+    beneath = without_partials(function)
+    if isinstance(beneath, type) or isinstance(get_origin(beneath), type):
+        name = getattr(beneath, "__name__", repr(beneath))
+        return f"{name} is a class, and calling it makes an object, not {scores}; mark an instance: reward({name}(...))"
+    code = code_of(function)
+    if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
+        return f"it is a generator function, as it has 'yield', and gives a generator, not {scores}; use 'return'"
+    return None

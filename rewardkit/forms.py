@@ -1,0 +1,256 @@
+"""In which form a reward takes prompts and completions: as text, as a list of chat messages, or as they are.
+
+The annotation decides, in one way for ``prompt``, ``completion`` and each of ``completions``. What is a conversation
+becomes text where text is asked for; text is no conversation, and where messages are asked for it is refused.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from rewardkit.coercion.rule import shorten
+from rewardkit.errors import CoercionError, RewardDefinitionError
+from rewardkit.text import completion_text, prompt_text
+
+
+class Form(StrEnum):
+    """What a reward is handed of a prompt or completion."""
+
+    TEXT = "text"
+    """A string; of a conversation the last message that counts."""
+    MESSAGES = "messages"
+    """A list of chat messages; a string is refused."""
+    AS_IS = "as it is"
+    """What the rollout holds: a string or a list of messages."""
+
+
+_LISTS = (
+    list,
+    tuple,
+    collections.abc.Sequence,
+    collections.abc.MutableSequence,
+    collections.abc.Collection,
+    collections.abc.Iterable,
+    collections.abc.Reversible,
+)
+
+
+def form_of(annotation: Any) -> Form | None:
+    """Gives the form that the annotation of ``prompt`` or ``completion`` asks for; ``None`` where it is neither's.
+
+    ``str`` and no annotation are text, a list of mappings or a bare list is messages, ``object`` and a union of both
+    are whatever the rollout holds.
+    """
+    if annotation in (Any, inspect.Parameter.empty, str, typing.LiteralString):
+        return Form.TEXT
+    if annotation is object or isinstance(annotation, typing.TypeVar):
+        return Form.AS_IS
+    if isinstance(annotation, typing.NewType):
+        return form_of(annotation.__supertype__)
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return form_of(annotation.__origin__)
+    if origin is None and hasattr(annotation, "__value__"):  # type Alias = ...
+        return form_of(annotation.__value__)
+    if origin in (typing.Union, types.UnionType):
+        return _together([form_of(member) for member in typing.get_args(annotation) if member is not type(None)])
+    if (origin or annotation) in _LISTS:
+        elements = [one for one in typing.get_args(annotation) if one is not ...]
+        return Form.MESSAGES if all(map(_is_message, elements)) else None
+    return None
+
+
+def form_of_each(annotation: Any) -> Form | None:
+    """Gives the form of each of ``completions``; ``None`` where the annotation is no list of texts or conversations.
+
+    Its elements' annotation says it, as that of ``completion`` does; a bare list is one of conversations.
+    """
+    if annotation in (Any, inspect.Parameter.empty):
+        return Form.TEXT
+    if annotation is object or isinstance(annotation, typing.TypeVar):
+        return Form.AS_IS
+    if isinstance(annotation, typing.NewType):
+        return form_of_each(annotation.__supertype__)
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return form_of_each(annotation.__origin__)
+    if origin is None and hasattr(annotation, "__value__"):
+        return form_of_each(annotation.__value__)
+    if origin in (typing.Union, types.UnionType):
+        return _together([form_of_each(member) for member in typing.get_args(annotation) if member is not type(None)])
+    if (origin or annotation) in _LISTS:
+        elements = [one for one in typing.get_args(annotation) if one is not ...]
+        return _together([_form_of_element(one) for one in elements]) if elements else Form.MESSAGES
+    return None
+
+
+def _form_of_element(annotation: Any) -> Form | None:
+    """Gives the form of a group's completions by their elements' annotation; one of a message means conversations."""
+    form = form_of(annotation)
+    return Form.MESSAGES if form is None and _is_message(annotation) else form
+
+
+def _together(forms: Sequence[Form | None]) -> Form | None:
+    """Gives the form of a union: that of its members, as it is where they differ."""
+    if None in forms or not forms:
+        return None
+    return forms[0] if len(set(forms)) == 1 else Form.AS_IS
+
+
+def _is_message(annotation: Any) -> bool:
+    """Whether an annotation may be that of one chat message."""
+    if annotation in (Any, object) or isinstance(annotation, typing.TypeVar):
+        return True
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _is_message(annotation.__origin__)
+    if origin is None and hasattr(annotation, "__value__"):
+        return _is_message(annotation.__value__)
+    if origin in (typing.Union, types.UnionType):
+        return all(map(_is_message, typing.get_args(annotation)))
+    kind = origin or annotation
+    return isinstance(kind, type) and (typing.is_typeddict(kind) or issubclass(kind, Mapping))
+
+
+class Taken(NamedTuple):
+    """How a reward takes its prompt, completion or completions.
+
+    Attributes:
+        name: The parameter: ``prompt``, ``completion`` or ``completions``.
+        form: The form.
+        annotation: The annotation as it is written, ``""`` where there is none.
+    """
+
+    name: str
+    form: Form
+    annotation: str
+
+    @classmethod
+    def of(cls, name: str, annotation: Any, reward: str) -> Taken:
+        """Gives it from a parameter's annotation.
+
+        Raises:
+            RewardDefinitionError: The annotation is of something else; says what to write.
+        """
+        form = (form_of_each if name == "completions" else form_of)(annotation)
+        if form is None:
+            text, messages = _ANNOTATIONS[name == "completions"]
+            held = "the completions' texts, or {} for their" if name == "completions" else "its text, or {} for its"
+            raise RewardDefinitionError(
+                f"reward {reward!r}, parameter {name!r}: it is never {annotation_text(annotation)}; annotate it "
+                f"{text} for {held.format(messages)} chat messages"
+            )
+        return cls(name, form, "" if annotation is Any else annotation_text(annotation))
+
+    def given(self, value: Any, place: int | None = None) -> Any:
+        """Gives a prompt or completion in the form asked for.
+
+        Args:
+            value: A string, or a list of messages.
+            place: Its place in the batch, for the message.
+
+        Raises:
+            CoercionError: It is no such thing.
+        """
+        if self.form is Form.TEXT:
+            if type(value) is str:
+                return value
+            self._check(value, place)
+            return prompt_text(value) if self.name == "prompt" else completion_text(value)
+        if self.form is Form.MESSAGES:
+            if isinstance(value, str):
+                raise CoercionError(
+                    f"{self._one}{_of(place)}: expected a list of messages, as {self.name!r} is annotated "
+                    f"{self.annotation}, got text: {shorten(value)}; for text annotate it '{self.instead}'"
+                )
+            self._check(value, place)
+        return value
+
+    @property
+    def instead(self) -> str:
+        """The annotation of the other form, as it is to be written."""
+        text, messages = _ANNOTATIONS[self.name == "completions"]
+        return f"{self.name}: {messages if self.form is Form.TEXT else text}"
+
+    @property
+    def _one(self) -> str:
+        return "completion" if self.name == "completions" else self.name
+
+    def _check(self, value: Any, place: int | None) -> None:
+        wrong = why_no_text(value)
+        if wrong is not None:
+            raise CoercionError(f"{self._one}{_of(place)}: {wrong}")
+
+
+_TEXT_AS_MESSAGES = re.compile(
+    r"TypeError: string indices must be integers"
+    r"|AttributeError: 'str' object has no attribute '(?:get|items|keys|values)'"
+)
+_MESSAGES_AS_TEXT = re.compile(
+    r"AttributeError: '(?:list|tuple|dict)' object has no attribute '(?P<name>\w+)'"
+    r"|TypeError: expected string or bytes-like object, got '(?:list|tuple|dict)'"
+    r"|TypeError: (?:int|float)\(\) argument must be .*, not '(?:list|tuple|dict)'"
+)
+
+
+def hint_of(error: str, taken: Iterable[Taken]) -> str:
+    """Gives words to add to an error that comes of text taken for messages, or of messages taken for text.
+
+    Args:
+        error: The error as it is told: ``"TypeError: string indices must be integers, not 'str'"``.
+        taken: How the reward that raised it takes its prompt and completions.
+    """
+    held = "text"
+    found = _TEXT_AS_MESSAGES.match(error)
+    if found is None:
+        held = "messages"
+        found = _MESSAGES_AS_TEXT.match(error)
+        if found is None or (found["name"] is not None and not hasattr(str, found["name"])):
+            return ""
+    meant = [one for one in taken if one.form == held]
+    if not meant:
+        return ""
+    names = " or ".join(repr(one.name) for one in meant)
+    other = "messages" if held == "text" else "text"
+    are = f"{'it is' if len(meant) == 1 else 'they are'} {'a list of messages' if held == 'messages' else 'text'} here"
+    return f" (if {names} is meant: {are}; for {other} annotate {', '.join(repr(one.instead) for one in meant)})"
+
+
+_ANNOTATIONS = {False: ("str", "list[dict]"), True: ("list[str]", "list[list[dict]]")}
+"""How text and messages are asked for: of one, and of a group's."""
+
+
+def why_no_text(value: Any) -> str | None:
+    """Gives why a value is neither text nor a list of chat messages; ``None`` where it is."""
+    if isinstance(value, str):
+        return None
+    if not isinstance(value, list | tuple):
+        return f"expected a string or a list of messages, got {type(value).__name__}"
+    for number, message in enumerate(value):
+        if not isinstance(message, Mapping):
+            return (
+                f"expected a list of messages such as {{'role': 'user', 'content': ...}}, but its element {number} is "
+                f"{type(message).__name__} {shorten(message)}"
+            )
+        content = message.get("content")
+        if not isinstance(content, str | list | tuple | None):
+            return f"message {number}: expected text or a list of blocks as content, got {shorten(content)}"
+    return None
+
+
+def annotation_text(annotation: Any) -> str:
+    """Gives an annotation as its author would write it."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation.__name__
+    return repr(annotation).replace("typing.", "").replace("collections.abc.", "")
+
+
+def _of(place: int | None) -> str:
+    return "" if place is None else f" of example {place}"

@@ -1,0 +1,319 @@
+"""The modules that a user wrote: where their files are, and what they bind. Found and parsed, never imported.
+
+Own is what is neither the standard library's, nor installed (in ``site-packages``, or beside ``*.dist-info``), nor
+rewardkit's machinery. The built-in rewards are own: their code decides scores. A package installed as editable is own.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.machinery
+import linecache
+import os
+import sys
+import sysconfig
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rewardkit.names_used import Target, Use, bound_by, imported, own_nodes, shape, uses
+from rewardkit.transport import spec_afresh
+
+_PACKAGES = Path(os.path.realpath(__file__)).parents[1]
+_MACHINERY = tuple(str(_PACKAGES / name) + os.sep for name in ("rewardkit", "sandbox", "trainer_adapter"))
+BUILTINS = str(_PACKAGES / "builtin_rewards") + os.sep
+_STANDARD = tuple(
+    os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib") if sysconfig.get_path(name)
+)
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_MUTATORS = frozenset({"add", "append", "appendleft", "extend", "insert", "register", "setdefault", "update"})
+_MARKERS = frozenset({"reward", "group_reward"})
+_CONSTANT = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+
+
+class Place(NamedTuple):
+    """Where a module lies.
+
+    Attributes:
+        file: Its source; ``None`` for a package without ``__init__.py``.
+        folders: Where its submodules are looked for; none for what is no package.
+    """
+
+    file: Path | None
+    folders: tuple[Path, ...]
+
+
+class Told(NamedTuple):
+    """What a piece of source says.
+
+    Attributes:
+        digest: Of its shape.
+        uses: The names that it takes from its module.
+    """
+
+    digest: str
+    uses: Sequence[Use]
+
+
+class Module:
+    """A parsed source file: which statements bind or change which of its names.
+
+    Attributes:
+        file: Its path; ``None`` for source that is in no file, such as a notebook's cell.
+        imports: Names bound by import statements anywhere outside functions and classes, to all that may be meant.
+        stars: What ``from x import *`` names.
+        statements: What counts of the whole, in order.
+    """
+
+    def __init__(self, tree: ast.Module, file: Path | None) -> None:
+        self.file = file
+        self.imports: dict[str, list[Target]] = {}
+        self.stars: list[Target] = []
+        self.statements = [one for one in tree.body if not _is_main_guard(one) and not _is_text(one)]
+        self._tree = tree
+        self._bound: dict[str, list[ast.stmt]] = {}
+        self._told: dict[int, Told] = {}
+        for statement in self.statements:
+            self._read(statement)
+
+    def _read(self, statement: ast.stmt) -> None:
+        names: list[str] = []
+        for node in own_nodes(statement):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name, target in imported(node).items():
+                    if target.name == "*":
+                        self.stars.append(target)
+                    else:
+                        self.imports.setdefault(name, []).append(target)
+            else:
+                names += bound_by(node)
+                names += _changed(node)
+        for name in dict.fromkeys(names):
+            self._bound.setdefault(name, []).append(statement)
+
+    @functools.cached_property
+    def _changes(self) -> dict[str, list[ast.stmt]]:
+        """What changes a constant in passing: a call that mentions it, a call or decorator that changes it."""
+        found: dict[str, list[ast.stmt]] = {}
+        for statement in self.statements:
+            for name in dict.fromkeys(self._touched(statement)):
+                if any(isinstance(one, _CONSTANT) for one in self._bound.get(name, ())):
+                    found.setdefault(name, []).append(statement)
+        return found
+
+    def _touched(self, statement: ast.stmt) -> Iterator[str]:
+        calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
+        if not calls:
+            calls = [node.value for node in own_nodes(statement) if isinstance(node, ast.Expr)]
+        for call in calls:
+            for use in uses(call):
+                yield use.name
+                for definition in self._bound.get(use.name, ()):
+                    if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                        yield from _mutated(definition)
+
+    def binds(self, name: str) -> bool:
+        """Whether a statement of the module binds the name, an import included."""
+        return name in self._bound or name in self.imports
+
+    def bound(self, name: str) -> list[ast.stmt]:
+        """Gives the statements that bind or change a name, imports aside, in order."""
+        chosen = [*self._bound.get(name, ()), *self._changes.get(name, ())]
+        places = {id(one): one for one in chosen}
+        return [one for one in self.statements if id(one) in places] if len(places) > 1 else list(places.values())
+
+    def told(self, node: ast.AST) -> Told:
+        """Gives what one of the module's nodes says, and the names that it takes from the module; read once."""
+        found = self._told.get(id(node))
+        if found is None:
+            said = shape(without_markers(node, self.imports))
+            digest = hashlib.sha256("\0".join(said.words).encode("utf-8", "surrogatepass")).hexdigest()
+            found = self._told[id(node)] = Told(digest, uses(node, said.depth))
+        return found
+
+    @functools.cached_property
+    def _definitions(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+                found.setdefault(getattr(node, "name", "<lambda>"), []).append(node)
+        return found
+
+    def definition(self, name: str, line: int | None = None) -> ast.AST | None:
+        """Gives the function, lambda or class of a name, at a line where several have it; ``None`` if unsure."""
+        named = self._definitions.get(name, [])
+        here = [one for one in named if line is None or _first_line(one) == line]
+        chosen = here or named
+        return chosen[0] if len(chosen) == 1 else None
+
+    def lambdas(self, line: int) -> list[ast.Lambda]:
+        """Gives the lambdas that begin at a line."""
+        named = self._definitions.get("<lambda>", [])
+        return [one for one in named if isinstance(one, ast.Lambda) and one.lineno == line]
+
+
+def _first_line(node: ast.AST) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([getattr(node, "lineno", 0), *(one.lineno for one in decorators)])
+
+
+def _is_main_guard(statement: ast.stmt) -> bool:
+    """Whether it is ``if __name__ == "__main__":``, which no import runs."""
+    if not isinstance(statement, ast.If) or not isinstance(statement.test, ast.Compare):
+        return False
+    sides = [statement.test.left, *statement.test.comparators]
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _changed(node: ast.AST) -> Iterator[str]:
+    """Gives the name whose attribute or entry a node sets."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute | ast.Subscript):
+            inner = inner.value
+        if isinstance(inner, ast.Name):
+            yield inner.id
+
+
+def without_markers(node: ast.AST, imports: Mapping[str, Sequence[Target]]) -> ast.AST:
+    """Gives a function without ``@reward`` and ``@group_reward``: a reward's options count by themselves."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.decorator_list:
+        return node
+    kept = [one for one in node.decorator_list if not _is_marker(one, imports)]
+    return type(node)(**{**dict(ast.iter_fields(node)), "decorator_list": kept})
+
+
+def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[Target]]) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return any(name in _MARKERS and target.module == "rewardkit" for name, target in _named(called, imports))
+
+
+def _named(node: ast.expr, imports: Mapping[str, Sequence[Target]]) -> Iterator[tuple[str | None, Target]]:
+    if isinstance(node, ast.Name):
+        yield from ((target.name, target) for target in imports.get(node.id, ()))
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        yield from ((node.attr, target) for target in imports.get(node.value.id, ()) if target.name is None)
+
+
+def _mutated(definition: ast.AST) -> Iterator[str]:
+    """Gives the names that a function's or class's body changes: declared global, set by entry, or by a method."""
+    for node in ast.walk(definition):
+        yield from _changed(node)
+        match node:
+            case ast.Global(names=names):
+                yield from names
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in _MUTATORS:
+                yield name
+
+
+def read(file: Path) -> Module | None:
+    """Gives a file parsed, as it is now; ``None`` where it cannot be read or is not Python."""
+    try:
+        stamp = file.stat()
+    except OSError:
+        return None
+    return _read_file(file, stamp.st_mtime_ns, stamp.st_size)
+
+
+@functools.lru_cache(maxsize=512)
+def _read_file(file: Path, *_stamp: int) -> Module | None:
+    try:
+        with tokenize.open(file) as opened:
+            return Module(ast.parse(opened.read()), file)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def read_cell(name: str) -> Module | None:
+    """Gives source that is in no file parsed, such as a notebook's cell, which ``linecache`` keeps."""
+    lines = linecache.cache.get(name)
+    if not isinstance(lines, tuple) or len(lines) < 3:
+        return None
+    try:
+        return Module(ast.parse("".join(lines[2])), None)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def find_top(name: str) -> Place | None:
+    """Gives where a top-level module lies: as it was imported, or as an import would find it."""
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    if isinstance(file, str) and file.endswith(".py"):
+        return Place(Path(file), tuple(map(Path, getattr(module, "__path__", ()))))
+    if name in sys.builtin_module_names or name in sys.stdlib_module_names:
+        return None
+    try:
+        spec = spec_afresh(name, None)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if spec is None:
+        return None
+    folders = tuple(map(Path, spec.submodule_search_locations or ()))
+    if isinstance(spec.loader, importlib.machinery.SourceFileLoader) and spec.origin:
+        return Place(Path(spec.origin), folders)
+    return Place(None, folders) if folders else None
+
+
+def find_below(place: Place, name: str) -> Place | None:
+    """Gives where a package's submodule lies."""
+    for folder in place.folders:
+        package = folder / name
+        if (package / "__init__.py").is_file():
+            return Place(package / "__init__.py", (package,))
+        if package.with_name(name + ".py").is_file():
+            return Place(package.with_name(name + ".py"), ())
+    spaces = tuple(folder / name for folder in place.folders if (folder / name).is_dir())
+    return Place(None, spaces) if spaces else None
+
+
+def find_from(file: Path | None, target: Target) -> Place | None:
+    """Gives where the module of an import lies, seen from the file that imports it; ``None`` if it is not found."""
+    parts = target.module.split(".") if target.module else []
+    if target.level:
+        if file is None:
+            return None
+        folder = file.parents[min(target.level, len(file.parents)) - 1]
+        initial = folder / "__init__.py"
+        place: Place | None = Place(initial if initial.is_file() else None, (folder,))
+    else:
+        place, parts = find_top(parts[0]), parts[1:]
+    for part in parts:
+        place = None if place is None else find_below(place, part)
+    return place
+
+
+@functools.lru_cache(maxsize=4096)
+def is_own(file: Path, home: Path | None = None) -> bool:
+    """Whether a file is the user's own: not another's, or at home where the reward itself is."""
+    path = os.path.realpath(file)
+    if home is not None and (path == str(home) or path.startswith(str(home) + os.sep)):
+        return not path.startswith(_MACHINERY)
+    if path.startswith(BUILTINS):
+        return True
+    if path.startswith((*_MACHINERY, *_STANDARD)) or _INSTALLED & set(Path(path).parts):
+        return False
+    return not _holds_installed(Path(path))
+
+
+def _holds_installed(path: Path) -> bool:
+    """Whether the folder from which a file's package is imported is one that pip filled."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
+        folder = folder.parent
+    return next(folder.glob("*.dist-info"), None) is not None
+
+
+def home_of(file: Path) -> Path:
+    """Gives the folder of the top-level package that a file is in, or the file itself where it is in none."""
+    top = Path(os.path.realpath(file))
+    while (top.parent / "__init__.py").is_file() and top.parent != top:
+        top = top.parent
+    return top

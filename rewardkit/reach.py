@@ -1,0 +1,156 @@
+"""What a function's source reaches: the definitions, constants and imported modules of the user's own that it uses.
+
+Read from source files alone; nothing is imported or run, and every definition is visited once. What is chosen at run
+time, such as ``getattr(module, name)``, is not seen, but a module that is used as a whole counts as a whole.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import deque
+from pathlib import Path
+
+from rewardkit.names_used import Target, Use
+from rewardkit.own_modules import Module, Place, find_below, find_from, is_own, read
+
+MOST_DEFINITIONS = 5_000
+"""Statements that are followed for one reward; what lies beyond does not count."""
+
+
+class Reach:
+    """Collects what definitions use, from one start or several.
+
+    Args:
+        home: Folder of an installed package that counts as own, for it holds the reward itself.
+
+    Attributes:
+        entries: What was found, in the order in which it was met: tuples of plain values without any path.
+    """
+
+    def __init__(self, home: Path | None = None) -> None:
+        self.entries: list[object] = []
+        self._home = home
+        self._numbers: dict[int, int] = {}
+        self._modules: list[Module] = []  # holds them, for their ids are keys
+        self._seen: set[tuple[object, ...]] = set()
+        self._waiting: deque[tuple[Module, ast.AST]] = deque()
+
+    def start(self, module: Module, node: ast.AST, closed_over: frozenset[str] = frozenset()) -> list[Use]:
+        """Takes in a definition and all that it uses. Gives the names that the module's source does not bind.
+
+        Args:
+            module: Where it stands.
+            node: The function, lambda or class.
+            closed_over: Names that enclosing functions bind; their values are known from the live function.
+        """
+        self._note(module, node)
+        unknown = [] if module.file is not None else [use for use in module.told(node).uses if use.target is None]
+        for use in [] if module.file is None else module.told(node).uses:
+            if use.name not in closed_over and not self._follow(module, use):
+                unknown.append(use)
+        self._run()
+        return [use for use in unknown if use.name not in closed_over and not hasattr(builtins, use.name)]
+
+    def start_module(self, module: Module) -> None:
+        """Takes in a whole module, and all that it uses."""
+        self._take_whole(module)
+        self._run()
+
+    def _run(self) -> None:
+        while self._waiting:
+            module, node = self._waiting.popleft()
+            for use in module.told(node).uses:
+                if not self._follow(module, use) and not hasattr(builtins, use.name):
+                    self._once("unknown", self._number(module), use.name)
+
+    def _follow(self, module: Module, use: Use) -> bool:
+        """Takes in what a name of a module leads to. Gives whether the module's source says."""
+        if use.target is not None:
+            self._import(module, use.target, use.attributes)
+            return True
+        if use.name == "globals" and not module.binds(use.name):
+            self._take_whole(module)
+            return True
+        for target in module.imports.get(use.name, ()):
+            self._import(module, target, use.attributes)
+        for statement in module.bound(use.name):
+            self._take(module, statement)
+        if module.binds(use.name):
+            return True
+        return self._through_stars(module, use)
+
+    def _through_stars(self, module: Module, use: Use) -> bool:
+        found = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
+        return any(found)
+
+    def _through_star(self, module: Module, star: Target, use: Use) -> bool:
+        place = find_from(module.file, star)
+        source = self._own(place)
+        if source is None:
+            self._once("foreign", star.module, star.level, use.name)
+            return False
+        if not self._new("star", id(source), use):
+            return False  # two modules that take all of each other
+        return self._follow(source, use)
+
+    def _import(self, module: Module, target: Target, attributes: tuple[str, ...]) -> None:
+        place = find_from(module.file, target)
+        if place is None or (self._own(place) is None and place.file is not None):
+            self._once("foreign", target.module, target.level, target.name)
+        elif target.name is None:
+            self._take_from(place, attributes, target)
+        else:
+            self._take_from(place, (target.name, *attributes), target)
+
+    def _take_from(self, place: Place, names: tuple[str, ...], target: Target) -> None:
+        """Takes in what a dotted name means below a module: one of its names, a submodule, or the whole."""
+        source = self._own(place)
+        if not names:
+            if source is not None:
+                self._take_whole(source)
+            return
+        if source is not None and source.binds(names[0]):
+            self._follow(source, Use(names[0], names[1:]))
+            return
+        below = find_below(place, names[0])
+        if below is not None:
+            self._take_from(below, names[1:], target)
+        elif source is None or not self._through_stars(source, Use(names[0], names[1:])):
+            self._once("foreign", target.module, target.level, names)
+
+    def _own(self, place: Place | None) -> Module | None:
+        if place is None or place.file is None or not is_own(place.file, self._home):
+            return None
+        return read(place.file)
+
+    def _take_whole(self, module: Module) -> None:
+        for statement in module.statements:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                continue  # its names are followed where they are used
+            self._take(module, statement)
+
+    def _take(self, module: Module, statement: ast.stmt) -> None:
+        if not isinstance(statement, ast.Import | ast.ImportFrom) and self._note(module, statement):
+            self._waiting.append((module, statement))
+
+    def _note(self, module: Module, node: ast.AST) -> bool:
+        """Adds a piece of source to the entries, once. Gives whether it is new."""
+        if len(self._seen) > MOST_DEFINITIONS or not self._new("source", id(node)):
+            return False
+        self._modules.append(module)
+        self.entries.append((self._number(module), module.told(node).digest))
+        return True
+
+    def _number(self, module: Module) -> int:
+        return self._numbers.setdefault(id(module), len(self._numbers))
+
+    def _new(self, *key: object) -> bool:
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+    def _once(self, *entry: object) -> None:
+        if self._new(*entry):
+            self.entries.append(entry)

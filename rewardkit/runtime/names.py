@@ -1,0 +1,59 @@
+"""What other libraries call the things that a reward takes, and what they are called here."""
+
+from __future__ import annotations
+
+from rewardkit.spec import Kind
+
+_NAMES = {
+    "here that is 'completion', the text of what the model wrote": (
+        "solution_str response response_str output model_output generation generated generated_text prediction pred "
+        "predict_str answer_text completion_text"
+    ),
+    "here that is 'completions', a list, in a @group_reward": (
+        "solution_strs responses outputs generations predictions predicts generated_texts"
+    ),
+    "here that is 'prompt'": "prompts prompt_str question query instruction input input_text",
+    "here that is 'messages', prompt and completion as one list of chat messages": (
+        "state trajectory conversation chat history turns dialog"
+    ),
+    "here that is 'completion_ids', the token ids of what the model wrote": (
+        "response_ids token_ids tokens output_ids generated_ids"
+    ),
+    "here that is 'example', the row as a dictionary; a column of it is a parameter of the column's own name": (
+        "extra_info extra_infos info row sample item doc record data_item non_tensor_batch"
+    ),
+    "here a right answer is a column of your data: name the parameter after it": (
+        "ground_truth ground_truths reward_model gold gt label target reference expected"
+    ),
+    "here that is a column of your data: name the parameter after one that there is": (
+        "data_source data_sources task dataset dataset_name"
+    ),
+    "here that is 'step', the optimizer steps done, or 'epoch'": "trainer_state global_step global_steps training_step",
+    "here numbers to log are returned: Score(value, metrics={...})": "log_metric log_extra metrics",
+    "here a reward reads the completion itself: call your parser inside it": "parser format_parser",
+    "mark a bound method instead: reward(an_object.its_method)": "self cls",
+}
+_MEANINGS = {name: words for words, names in _NAMES.items() for name in names.split()}
+_LIBRARIES = {
+    "verl": "solution_str solution_strs ground_truth ground_truths data_source data_sources extra_info extra_infos "
+    "reward_model non_tensor_batch",
+    "verifiers": "state parser task info",
+    "TRL": "trainer_state log_metric log_extra prompts",
+}
+_WHOSE = {name: library for library, names in _LIBRARIES.items() for name in names.split()}
+
+
+def meaning_of(column: str, kind: Kind) -> str | None:
+    """Gives what a name that another library uses is called here; ``None`` for a name that is none of these.
+
+    Args:
+        column: The name that a reward asks for, and the data lacks.
+        kind: Whether the reward scores one completion or a group.
+    """
+    words = _MEANINGS.get(column)
+    if words is None:
+        return None
+    if kind is Kind.GROUP and "'completion'" in words:
+        words = "here that is 'completions', the texts of what the model wrote"
+    library = _WHOSE.get(column)
+    return f"{library} calls it so, {words}" if library else words

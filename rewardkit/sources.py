@@ -1,0 +1,157 @@
+"""What the source of a fingerprint's functions, classes and modules says, with all of the user's own that it uses.
+
+It reads files and what ``linecache`` keeps of a notebook's cells; where there is neither, the compiled code counts.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rewardkit.meanings import PLAIN, Held, Sourced, Versioned, code_meaning, file_of, reference
+from rewardkit.names_used import Use
+from rewardkit.own_modules import Module, home_of, is_own, read, read_cell
+from rewardkit.reach import Reach
+
+
+class Reading:
+    """Reads the source of what was held, and of what that uses."""
+
+    def __init__(self, held: Held, root: object) -> None:
+        self._held = held
+        file = file_of(_innermost(root))
+        self._home = None if file is None else home_of(file)
+        self._reach = Reach(self._home)
+
+    def read(self) -> object:
+        """Gives what each source says, and what all of them use."""
+        told: list[object] = []
+        place = 0
+        while place < len(self._held.sourced):  # it grows
+            told.append(self._told(self._held.sourced[place]))
+            place += 1
+        return told, self._reach.entries
+
+    def _told(self, value: Sourced) -> object:
+        if isinstance(value, Versioned):
+            return value.value.version
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        return self._module(value) if isinstance(value, types.ModuleType) else self._class(value)
+
+    def _function(self, function: types.FunctionType) -> object:
+        code = function.__code__
+        file = file_of(function)
+        if file is not None and not self._is_own(file):
+            return reference(function)
+        module = read_cell(code.co_filename) if file is None else read(file)
+        node = None if module is None else _definition(module, code)
+        if module is None or node is None:
+            return self._compiled(function)
+        before = len(self._reach.entries)
+        unknown = self._reach.start(module, node, frozenset(_free(code)))
+        return "read", before, self._living(unknown, function)
+
+    def _compiled(self, function: types.FunctionType) -> object:
+        """Gives what the compiled code says, where there is no source."""
+        names = dict.fromkeys(_globals(function.__code__))
+        held = self._held.meaning
+        return code_meaning(function.__code__, held), self._living([Use(name) for name in names], function)
+
+    def _living(self, uses: Iterable[Use], function: types.FunctionType) -> object:
+        """Gives the meanings of names that the source does not bind, as the function finds them now."""
+        space = function.__globals__
+        names = dict.fromkeys(use.name for use in uses)
+        return [(name, self._held.meaning(_called(space[name])) if name in space else None) for name in names]
+
+    def _class(self, cls: type) -> object:
+        module = sys.modules.get(cls.__module__)
+        file = file_of(module)
+        if file is None and cls.__module__ not in sys.builtin_module_names:
+            return reference(cls), [self._held.meaning(one) for one in _methods(cls)]
+        source = read(file) if file is not None and self._is_own(file) else None
+        node = None if source is None else source.definition(cls.__name__)
+        if source is None or node is None:
+            return reference(cls)
+        before = len(self._reach.entries)
+        self._reach.start(source, node)
+        return "read", before
+
+    def _module(self, module: types.ModuleType) -> object:
+        file = file_of(module)
+        source = read(file) if file is not None and self._is_own(file) else None
+        if source is None:
+            return reference(module)
+        before = len(self._reach.entries)
+        self._reach.start_module(source)
+        return "read", before
+
+    def _is_own(self, file: Path) -> bool:
+        return is_own(file, self._home)
+
+
+def _innermost(function: object) -> object:
+    """Gives the function that decides where a reward is at home."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not callable(function):
+        return type(function)
+    function = inspect.unwrap(function)
+    function = getattr(function, "__func__", function)
+    return function if isinstance(function, types.FunctionType | type) else type(function)
+
+
+def _called(value: Any) -> Any:
+    """Gives the function of a reward, which may be the very one whose version is asked for, or use it."""
+    function = getattr(value, "__wrapped__", None) if hasattr(type(value), "version") else None
+    return value if function is None else function
+
+
+def _definition(module: Module, code: types.CodeType) -> Any:
+    """Gives the syntax tree of a function's code."""
+    if code.co_name != "<lambda>":
+        return module.definition(code.co_name, code.co_firstlineno)
+    here = module.lambdas(code.co_firstlineno)
+    if len(here) > 1:  # on one line: the one whose body is what the code returns
+        places = {(line, column, end_line, end) for line, end_line, column, end in code.co_positions()}
+        here = [
+            one
+            for one in here
+            if (one.body.lineno, one.body.col_offset, one.body.end_lineno, one.body.end_col_offset) in places
+        ]
+    return here[0] if len(here) == 1 else None
+
+
+def _methods(cls: type) -> Iterable[object]:
+    """Gives what a class defines itself, and its bases: for one whose source is in no file."""
+    yield from cls.__bases__
+    for name, value in sorted(vars(cls).items()):
+        inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        if isinstance(inner, types.FunctionType):
+            yield inner
+        elif not name.startswith("__") and isinstance(value, PLAIN):
+            yield name, value
+
+
+def _free(code: types.CodeType) -> Iterable[str]:
+    """Gives the names that a function, or one inside it, takes from the functions around it."""
+    yield from code.co_freevars
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from (name for name in _free(inner) if name not in code.co_cellvars)
+
+
+def _globals(code: types.CodeType) -> Iterable[str]:
+    """Gives the names that compiled code takes from its module."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(step.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _globals(inner)

@@ -1,0 +1,69 @@
+"""How much work it may be to read what one evaluation left: a budget for its lines, values and their comparison.
+
+What leaves a jail was written to be slow to read, as far as its author knew how. So the reader pays for each step
+before it takes it, and stops where the budget is spent: that is the completion's failure, in words. Steps are
+counted and not timed, so the same leavings always come to the same; only hash tables are timed besides, since
+whoever chooses the members of one can make every insertion pass by all the others, which no count foresees.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from sandbox.errors import NotPlainError
+
+MAX_STEPS = 1_000_000
+"""Steps of one evaluation: one or two for each part of a value (a container, a thing in one), more for sets and dicts.
+
+A part's steps pay for its comparison too. Values that honest code gives back within the default limits take fewer."""
+STEPS_A_CALL = 12
+"""Steps that each call which was asked for adds."""
+MAX_TABLES_S = 0.1
+"""Seconds of processor time that all hash tables may take to be made; those of honest code take a tenth."""
+_SLICE = 256
+_SHORT = 1000
+_QUOTED = re.compile(rb'"(?>[^"\\]*(?:\\.[^"\\]*)*)"?', re.DOTALL)
+
+
+class Effort:
+    """What may still be done for one evaluation."""
+
+    __slots__ = ("_seconds", "_steps")
+
+    def __init__(self, steps: float = MAX_STEPS, seconds: float = MAX_TABLES_S) -> None:
+        self._steps = steps
+        self._seconds = seconds
+
+    def spend(self, steps: float) -> None:
+        """Pay for steps.
+
+        Raises:
+            NotPlainError: They are more than are left; nothing else may be read then either.
+        """
+        self._steps -= steps
+        if self._steps < 0:
+            raise NotPlainError("values of too many parts, more than are read of one evaluation")
+
+    def spend_on_json(self, text: bytes) -> None:
+        """Pay for JSON text before it is parsed: by its parts, and by its size, which costs most in numbers."""
+        self.spend(1 + len(text) // 256 + text.count(b'"') // 4)
+        bare = text if len(text) < _SHORT else _QUOTED.sub(b"", text)  # what is quoted costs little, commas and all
+        self.spend(bare.count(b"[") + bare.count(b"{") + bare.count(b",") // 2 + len(bare) // 16)
+
+    def fill(self, table: set[Any] | dict[Any, Any], members: list[Any]) -> None:
+        """Put members into a set, or pairs into a dict, bit by bit.
+
+        Raises:
+            NotPlainError: They were chosen so that this takes long.
+        """
+        if len(members) <= _SLICE:
+            table.update(members)
+            return
+        for start in range(0, len(members), _SLICE):
+            began = time.thread_time()
+            table.update(members[start : start + _SLICE])
+            self._seconds -= time.thread_time() - began
+            if self._seconds < 0:
+                raise NotPlainError("members that are chosen to be slow to tell apart")

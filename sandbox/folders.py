@@ -1,0 +1,97 @@
+"""Private folders among the temporary files: who made each is in its name, and those of the dead are swept away.
+
+*Covered:* the temporary directory is open to everyone, and what lies in a folder may have been made by untrusted code,
+some of which may still run. A folder is swept only if it belongs to this user and nobody else may enter it, and what
+it holds is removed by a helper that may touch nothing else (:mod:`sandbox.jail.scratch`).
+
+*Not covered:* folders of another process namespace are not judged: containers may share one directory, but not their
+process ids. Neither is a folder whose maker's process id is in use again; it goes once that one has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import select
+import signal
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from sandbox.jail import scratch
+
+_HELPER = "import sys; sys.path.insert(0, {root!r}); from sandbox.jail import scratch; scratch.main()"
+_HELP_S = 5.0  # seconds that emptying a folder may take
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make(kind: str) -> str:
+    """Make a folder of this process.
+
+    Args:
+        kind: What its name begins with.
+    """
+    return tempfile.mkdtemp(prefix=f"{_prefix(kind)}{os.getpid()}-")
+
+
+def sweep(kind: str) -> None:
+    """Remove the folders of that kind whose makers were killed."""
+    prefix = _prefix(kind)
+    for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{prefix}*")):
+        number = os.path.basename(folder)[len(prefix) :].split("-")[0]
+        if number.isdigit() and not os.path.exists(f"/proc/{number}"):
+            remove(folder)
+
+
+def remove(folder: str, *inner: str) -> None:
+    """Remove a folder if it is this user's own, however deep code has made what it holds; otherwise leave it.
+
+    Args:
+        folder: Its path.
+        inner: Directories in it that are probably empty, which spares a helper.
+    """
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, _OPEN)
+        try:
+            about = os.fstat(opened)
+            if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o077:
+                return
+            os.fchmod(opened, 0o700)
+            for name in inner:
+                with contextlib.suppress(OSError):
+                    os.rmdir(name, dir_fd=opened)
+            if os.listdir(opened):
+                _empty(opened)
+        finally:
+            os.close(opened)
+        os.rmdir(folder)
+
+
+def _empty(folder: int) -> None:
+    """Have a directory emptied by a process that may do nothing else, for a bounded time."""
+    root = str(Path(__file__).resolve().parent.parent)
+    command = [sys.executable, "-I", "-S", "-B", "-c", _HELPER.format(root=root)]
+    aside = max(folder, scratch.FOLDER) + 1  # a descriptor that is duplicated onto itself would be closed
+    actions = [(os.POSIX_SPAWN_DUP2, folder, aside), (os.POSIX_SPAWN_DUP2, aside, scratch.FOLDER)]
+    helper = os.posix_spawn(sys.executable, command, {}, file_actions=actions)
+    try:
+        watched = os.pidfd_open(helper)
+        try:
+            poll = select.poll()
+            poll.register(watched, select.POLLIN)
+            poll.poll(_HELP_S * 1000)
+        finally:
+            os.close(watched)
+    finally:
+        os.kill(helper, signal.SIGKILL)
+        os.waitpid(helper, 0)
+
+
+def _prefix(kind: str) -> str:
+    """Gives how the folders of this process namespace begin."""
+    try:
+        return f"{kind}{os.stat('/proc/self/ns/pid').st_ino}-"
+    except OSError:
+        return f"{kind}0-"

@@ -1,0 +1,196 @@
+"""The scratch directory of evaluations: how much it holds, and emptying it.
+
+*Covered:* code may still exchange directories with links while this looks and removes. Every step goes by the
+descriptor of a directory that was opened without following links, and by a single name in it, so nothing outside of
+the directory is listed, changed or removed. Who empties is under Landlock besides, where the kernel has it: a
+zygote is, and :func:`main` is the helper of a process that is not.
+
+*Not covered:* directories of another user, and those nested deeper than :data:`_DEEPEST` where the kernel does not
+let Landlocked processes move directories (before Linux 5.19). They stay.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from sandbox.jail import kernel, landlock
+
+FOLDER = 3
+"""Descriptor on which the helper is given the directory."""
+
+_MOST_FILES = 4096
+_DEEPEST = 64  # directories in each other, each with a descriptor while it is looked at
+_MOVED = ".moved-"
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SYMLINK_NOFOLLOW = 0x100
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""What opening a directory says that has been removed, or exchanged with a file or link, since it was listed."""
+
+
+def main() -> None:
+    """Empty the directory on descriptor :data:`FOLDER`, with no right to any other file. Never returns."""
+    code = 1
+    try:
+        if landlock.abi():
+            landlock.restrict((), [FOLDER])
+        empty(FOLDER)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def check_used(folder: int, most_bytes: int) -> None:
+    """Look at all files below a directory.
+
+    Args:
+        folder: Its descriptor.
+        most_bytes: What they may be together.
+
+    Raises:
+        OSError: They are more bytes than may be, very many, deeply nested, or cannot be looked at.
+    """
+    total, seen = 0, 0
+
+    def look(directory: int, depth: int) -> None:
+        nonlocal total, seen
+        os.lseek(directory, 0, os.SEEK_SET)  # wherever it has been read up to
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                seen += 1
+                try:
+                    about = os.stat(entry.name, dir_fd=directory, follow_symlinks=False)
+                except FileNotFoundError:  # gone again
+                    continue
+                if not stat.S_ISDIR(about.st_mode):
+                    total += about.st_size
+                elif (inner := _opened(directory, entry.name)) is not None:
+                    try:
+                        look(inner, depth + 1)
+                    finally:
+                        os.close(inner)
+                if total > most_bytes or seen > _MOST_FILES or depth > _DEEPEST:
+                    raise OSError(errno.ENOSPC, "the scratch directory is full")
+
+    look(folder, 0)
+
+
+def _opened(parent: int, name: str) -> int | None:
+    """Open a directory in another; gives ``None`` where it is one no more.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    try:
+        return os.open(name, _OPEN, dir_fd=parent)
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
+
+
+def empty(folder: int) -> None:
+    """Remove all that a directory holds, however deep it goes.
+
+    Directories that are nested too deeply are moved up into the directory itself.
+
+    Args:
+        folder: Its descriptor.
+
+    Raises:
+        OSError: Something cannot be removed.
+    """
+    mover = _Mover(folder)
+    while names := _names(folder):
+        for name in names:
+            _remove(folder, name, mover, _DEEPEST)
+
+
+def _names(folder: int) -> list[str]:
+    """List a directory from its beginning, wherever its descriptor has been read up to."""
+    os.lseek(folder, 0, os.SEEK_SET)
+    return os.listdir(folder)
+
+
+class _Mover:
+    """Moves directories into one, each under a name that nothing there has."""
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+        self._number = 0
+
+    def move(self, parent: int, name: str) -> None:
+        while True:
+            self._number += 1
+            try:
+                return os.rename(name, f"{_MOVED}{self._number}", src_dir_fd=parent, dst_dir_fd=self._folder)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):  # code has used the name too
+                    raise
+
+
+def _remove(parent: int, name: str, mover: _Mover, depth: int) -> None:
+    """Remove one entry of a directory; one that is gone is removed."""
+    try:
+        return os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        pass  # the second is what POSIX says of a directory
+    try:
+        return os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno in _GONE:
+            return
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    _unlock(parent, name)
+    if depth == 0:
+        return mover.move(parent, name)
+    inner = _opened(parent, name)
+    if inner is None:
+        return
+    try:
+        for each in os.listdir(inner):
+            _remove(inner, each, mover, depth - 1)
+    finally:
+        os.close(inner)
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in (*_GONE, errno.ENOTEMPTY, errno.EEXIST):  # what is left, the next round sees
+            raise
+
+
+def _unlock(parent: int, name: str) -> None:
+    """Let a directory's owner do everything in it.
+
+    One that cannot even be opened is changed by its name, without following a link; kernels before Linux 6.6 cannot
+    do that, and there it is changed as the file behind a descriptor that stands for its place alone.
+    """
+    try:
+        inner = _opened(parent, name)
+    except PermissionError:
+        try:
+            kernel.syscall("fchmodat2", parent, os.fsencode(name), 0o700, _SYMLINK_NOFOLLOW)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EOPNOTSUPP):  # gone, or a link by now
+                return
+            if error.errno not in (errno.ENOSYS, errno.EPERM):
+                raise
+            _unlock_by_place(parent, name)
+        return
+    if inner is not None:
+        try:
+            os.fchmod(inner, 0o700)
+        finally:
+            os.close(inner)
+
+
+def _unlock_by_place(parent: int, name: str) -> None:
+    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.chmod(f"/proc/self/fd/{place}", 0o700)  # the very directory that was opened, wherever names lead by now
+    finally:
+        os.close(place)

@@ -1,0 +1,62 @@
+"""What a returned value is: a score, a skip, or no score, with words that show it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rewardkit import Score, group_reward, reward
+from rewardkit.runtime.attempt import judge
+
+ONE = reward(name="one")(lambda completion: 0.0).spec
+ALL = group_reward(name="all")(lambda completions: [0.0]).spec
+
+SCORES: dict[str, tuple[Any, float]] = {
+    "an int": (3, 3.0),
+    "a bool": (True, 1.0),
+    "a Fraction": (Fraction(1, 4), 0.25),
+    "a Decimal": (Decimal("0.25"), 0.25),
+    "a large int": (10**308, 1e308),
+    "a numpy number": (np.float32(0.5), 0.5),
+    "an array without a dimension": (np.array(2), 2.0),
+}
+
+
+@pytest.mark.parametrize(("value", "score"), SCORES.values(), ids=SCORES)
+def test_every_kind_of_finite_number_is_a_score(value: Any, score: float) -> None:
+    """Alone, in a Score, and in a group's list."""
+    assert [0, score] == judge(ONE, value, 1)
+    assert [0, score, None, {"a": score}] == judge(ONE, Score(value, metrics={"a": value}), 1)
+    assert [3, [[0, score]]] == judge(ALL, [value], 1)
+
+
+TOO_LARGE: dict[str, tuple[Any, str]] = {
+    "an int": (10**400, "int of about 401 digits, too large for a float (at most 1.8e308)"),
+    "a negative int": (-(10**400), "int of about 401 digits, too large for a float"),
+    "an int that cannot be written out": (10**6000, "int of about 6,001 digits, too large for a float"),
+    "a Decimal": (Decimal("1e400"), "Decimal of 401 digits, too large for a float"),
+    "a Fraction": (Fraction(10**400), "Fraction of about 401 digits, too large for a float"),
+    "an array of an int": (np.array(10**400, dtype=object), "too large for a float"),
+    "a long double": (np.longdouble("1e400"), "too large for a float"),
+    "infinity": (float("inf"), "inf"),
+    "infinity below": (float("-inf"), "-inf"),
+    "nan": (float("nan"), "nan"),
+    "a Decimal without end": (Decimal("Infinity"), "Decimal Decimal('Infinity')"),
+    "a Decimal that is none": (Decimal("NaN"), "Decimal Decimal('NaN')"),
+    "a Decimal that signals": (Decimal("sNaN"), "Decimal Decimal('sNaN')"),
+}
+
+
+@pytest.mark.parametrize(("value", "words"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_a_number_that_is_no_finite_float_is_told_as_what_it_is(value: Any, words: str) -> None:
+    """A finite number that is too large is not called infinite; alone, in a Score, as a metric, in a group."""
+    for finding in (judge(ONE, value, 1), judge(ONE, Score(value), 1), judge(ALL, [value], 1)[1][0]):
+        assert (2, "bad_return") == tuple(finding[:2])
+        assert finding[2].startswith("returned ")
+        assert words in finding[2]
+        assert finding[2].endswith("; expected a finite number, a Score or None")
+    assert words in judge(ONE, Score(1.0, metrics={"a": value}), 1)[2]

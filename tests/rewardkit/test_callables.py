@@ -1,0 +1,160 @@
+"""Rewards made of partials, methods and objects, and callables that can be none."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from rewardkit import RewardDefinitionError, RewardFunctionsConfig, Rollout, Runtime, group_reward, reward
+from trainer_adapter import RewardAdapter
+
+
+def weighed(completion: str, answer: int, weight: float = 1.0) -> float:
+    """Whether the completion is the answer, by weight."""
+    return weight * (int(completion) == answer)
+
+
+async def weighed_later(completion: str, answer: int, weight: float = 1.0) -> float:
+    return weighed(completion, answer, weight)
+
+
+@functools.wraps(weighed)
+def wrapper(*arguments: Any, **keywords: Any) -> float:
+    return weighed(*arguments, **keywords)
+
+
+def with_rest(weight: float, completion: str, answer: int, **rest: int) -> float:
+    return weight * (int(completion) == answer) + sum(rest.values())
+
+
+class Marker:
+    def plain(self, completion: str, answer: int, weight: float = 1.0) -> float:
+        return weighed(completion, answer, weight)
+
+    twice = functools.partialmethod(plain, weight=2.0)
+
+    def __call__(self, completion: str, answer: int, weight: float = 1.0) -> float:
+        return weighed(completion, answer, weight)
+
+    @staticmethod
+    def static(completion: str, answer: int) -> float:
+        return weighed(completion, answer)
+
+    @classmethod
+    def of_class(cls, completion: str, answer: int) -> float:
+        return weighed(completion, answer)
+
+
+class Twice:
+    __call__ = functools.partialmethod(Marker.plain, weight=2.0)
+
+
+CALLABLES: dict[str, tuple[Callable[..., Any], float]] = {
+    "a partial": (functools.partial(weighed, weight=2.0), 2.0),
+    "a partial of a partial": (functools.partial(functools.partial(weighed, weight=2.0), weight=3.0), 3.0),
+    "a partial without arguments": (functools.partial(weighed), 50.0),
+    "a partial by place, with **rest": (functools.partial(with_rest, 2.0), 9.0),
+    "a partial of an async def": (functools.partial(weighed_later, weight=2.0), 2.0),
+    "a partial of a bound method": (functools.partial(Marker().plain, weight=2.0), 2.0),
+    "a partial of an unbound method": (functools.partial(Marker.plain, Marker(), weight=2.0), 2.0),
+    "a partial of an object": (functools.partial(Marker(), weight=2.0), 2.0),
+    "a partial of a wrapper": (functools.partial(wrapper, weight=2.0), 2.0),
+    "a partial of a cached function": (functools.partial(functools.lru_cache(weighed), weight=2.0), 2.0),
+    "a method made of a partial": (Marker().twice, 2.0),
+    "an object whose call is a partial": (Twice(), 2.0),
+    "a bound method": (Marker().plain, 50.0),
+    "an object": (Marker(), 50.0),
+    "a static method": (Marker.static, 1.0),
+    "a class method": (Marker.of_class, 1.0),
+    "a wrapper": (wrapper, 50.0),
+}
+
+
+@pytest.mark.parametrize(("function", "expected"), CALLABLES.values(), ids=CALLABLES)
+def test_it_coerces_as_its_function_does_and_keeps_what_is_set(function: Callable[..., Any], expected: float) -> None:
+    """Text becomes the annotated type, and no column stands in for an argument that a partial has set."""
+    made = reward(name="made")(function)
+    assert ("answer",) == made.spec.required_columns
+    row = (
+        {"answer": " 4", "weight": "50", "more": "7", "self": "1"} if made.spec.rest else {"answer": " 4", "weight": 50}
+    )
+    expected += "self" in row and "self" not in made.spec.bound
+    with Runtime([made], workers=1) as runtime:
+        (outcome,) = runtime.score([Rollout("2+2=", "4", row)])["made"]
+    assert (expected, None) == (outcome.score, outcome.error)
+
+
+def test_a_plain_call_of_a_partial_coerces() -> None:
+    """A unit test sees what a run does, and may give another value for what the partial has set."""
+    part = reward(functools.partial(weighed, weight=2.0))
+    assert ("weighed", weighed.__doc__) == (part.name, part.__doc__)
+    assert (2.0, 3.0) == (part(completion="4", answer="4"), part(completion="4", answer="4", weight=3.0))
+
+
+def test_a_reserved_name_may_be_set_by_a_partial() -> None:
+    """The completion that is set is the one that is scored."""
+    made = reward(name="made")(functools.partial(weighed, completion="5"))
+    with Runtime([made], lane="inline") as runtime:
+        assert [1.0] == runtime.score([Rollout("p", "4", {"answer": "5"})]).scores["made"]
+
+
+def _generator(completion: str) -> Iterator[float]:
+    yield 1.0
+
+
+async def _async_generator(completion: str) -> AsyncIterator[float]:
+    yield 1.0
+
+
+class _Yields:
+    def __call__(self, completion: str) -> Iterator[float]:
+        yield 1.0
+
+
+NO_REWARDS: dict[str, tuple[Any, str]] = {
+    "a generator function": (_generator, "'_generator': it is a generator function, as it has 'yield'"),
+    "an async generator function": (_async_generator, "it is a generator function, .* use 'return'"),
+    "an object that yields": (_Yields(), "'_Yields': it is a generator function"),
+    "a partial that yields": (functools.partial(_generator), "'_generator': it is a generator function"),
+    "a class": (Marker, r"'Marker': Marker is a class, .* mark an instance: reward\(Marker\(\.\.\.\)\)"),
+    "a partial of a class": (functools.partial(Marker), "Marker is a class"),
+    "a generic class": (list[int], "list is a class"),
+    "a partial of a reward": (functools.partial(reward(weighed)), r"functools.partial\(weighed.function, \.\.\.\)"),
+}
+
+
+@pytest.mark.parametrize(("callable_", "words"), NO_REWARDS.values(), ids=NO_REWARDS)
+def test_a_callable_that_can_be_no_reward_is_refused_at_definition(callable_: Any, words: str) -> None:
+    """Its name, why, and what to write instead; by every way in."""
+    for made in (reward, group_reward, lambda one: Runtime([one]), lambda one: RewardAdapter({"a": one})):
+        with pytest.raises(RewardDefinitionError, match=words):
+            made(callable_)
+
+
+def test_a_wrapper_around_a_generator_is_a_reward() -> None:
+    """What counts is the code that runs when it is called."""
+
+    @functools.wraps(_generator)
+    def first(completion: str) -> float:
+        return next(_generator(completion))
+
+    assert 1.0 == reward(first)(completion="")
+
+
+@pytest.mark.parametrize("thing", [None, 3, [weighed]], ids=str)
+def test_what_is_no_reward_is_named_with_its_place(thing: Any) -> None:
+    """A runtime, an adapter and a configuration say which of their rewards is none; a marker says so too."""
+    for make, where in (
+        (lambda: Runtime([weighed, thing]), r"rewards\[1\]: "),
+        (lambda: RewardAdapter([weighed, thing]), r"rewards\[1\]: "),
+        (lambda: Runtime({"a": thing}), "reward 'a': "),
+        (lambda: RewardFunctionsConfig({"a": thing}).resolve(), "reward 'a': "),
+    ):
+        with pytest.raises(RewardDefinitionError, match=f"^{where}.* is no reward; expected a reward, a function"):
+            make()
+    for mark in (reward, group_reward):
+        with pytest.raises(RewardDefinitionError, match="marks functions, not"):
+            mark(thing)

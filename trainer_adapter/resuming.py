@@ -1,0 +1,164 @@
+"""Where a training run starts: at the beginning, at a checkpoint, or not at all because it has finished.
+
+A run goes on only from a checkpoint of its own, made with the same rewards, settings and rows. Whose a checkpoint is,
+the record in it says (:mod:`trainer_adapter.run_record`); one without a record is not trusted unless it is named.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewardkit import ConfigError
+from trainer_adapter.run_record import Differences, RunRecord, differences, read_record
+
+_log = logging.getLogger("trainer_adapter")
+
+STATE = "trainer_state.json"
+"""What transformers writes last into a checkpoint: one without it was never finished."""
+_OTHERWISE = "give another output folder, or start anew in this one\n(--no-resume, in Python resume=False)."
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a run starts.
+
+    Attributes:
+        record: What it is started with.
+        checkpoint: Where it goes on; ``None`` for the beginning.
+        steps_done: Steps that the checkpoint, or the finished model, has.
+        finished: Whether nothing is left to do.
+        changed: Settings that are not those of the run that it goes on with, and may differ.
+    """
+
+    record: RunRecord
+    checkpoint: Path | None = None
+    steps_done: int = 0
+    finished: bool = False
+    changed: Sequence[str] = ()
+
+
+def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool | str | Path) -> Start:
+    """Gives where a run starts. Changes nothing.
+
+    Args:
+        output_dir: The folder of checkpoints.
+        trained: Where the finished model goes.
+        now: What the run would be started with.
+        resume: ``True`` for the last checkpoint of this run, ``False`` for the beginning, or a checkpoint.
+
+    Raises:
+        ConfigError: What is there was made with other rewards, settings or rows, or does not say with which.
+    """
+    if resume is False:
+        return Start(now)
+    kept = read_record(output_dir)
+    if resume is not True:
+        return _from_named(Path(resume), output_dir, kept, now)
+    whole = whole_checkpoints(output_dir)
+    if kept is None:
+        found = [*whole, *(file.parent for file in trained.glob("*.safetensors"))]
+        if found:
+            raise _unrecorded(output_dir, found[-1])
+        return Start(now)
+    own = [place for place in whole if _is_of(place, kept)]
+    if not own and kept.finished_steps is None:
+        return Start(now)  # it never got as far as a checkpoint
+    changed = _allowed(output_dir, differences(kept, now))
+    record = now.model_copy(update={"run": kept.run, "finished_steps": kept.finished_steps})
+    return _within(record, own, trained, changed, output_dir)
+
+
+def _within(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequence[str], output_dir: Path) -> Start:
+    """Gives where a run with the same rewards and settings goes on."""
+    checkpoint = own[-1] if own else None
+    steps = 0 if checkpoint is None else state_of(checkpoint)["global_step"]
+    wanted = record.settings["train_steps"]
+    done = record.finished_steps if record.finished_steps is not None and trained.is_dir() else 0
+    if max(steps, done) >= wanted:
+        return Start(record, checkpoint, max(steps, done), finished=True)
+    if checkpoint is None and done:
+        raise ConfigError(
+            f"{output_dir}: the run in it ended after {done:,} steps and left no checkpoint\n(save_steps is null), "
+            f"so it cannot go on to {wanted:,}. Nothing was run or changed.\nPlease {_OTHERWISE}"
+        )
+    return Start(record, checkpoint, steps, changed=changed)
+
+
+def _from_named(checkpoint: Path, output_dir: Path, kept: RunRecord | None, now: RunRecord) -> Start:
+    """Gives the start from a checkpoint that the caller names."""
+    if not (checkpoint / STATE).is_file():
+        raise ConfigError(f"resume={str(checkpoint)!r}: there is no checkpoint in it (no {STATE})")
+    if kept is not None and (kept.finished_steps or any(_is_of(one, kept) for one in whole_checkpoints(output_dir))):
+        _allowed(output_dir, differences(kept, now))
+    made = read_record(checkpoint)
+    steps = state_of(checkpoint)["global_step"]
+    if made is None:
+        _log.warning(
+            "%s does not say with which rewards and settings it was made, so they cannot be compared", checkpoint
+        )
+        return Start(now, checkpoint, steps, finished=steps >= now.settings["train_steps"])
+    changed = _allowed(checkpoint, differences(made, now))
+    record = now.model_copy(update={"run": made.run})
+    return Start(record, checkpoint, steps, finished=steps >= now.settings["train_steps"], changed=changed)
+
+
+def _allowed(where: Path, found: Differences) -> Sequence[str]:
+    """Gives the differences that a run may go on with.
+
+    Raises:
+        ConfigError: There are others; names them all.
+    """
+    if not found.refused:
+        return found.allowed
+    lines = "".join(f"  {line}\n" for line in found.refused)
+    raise ConfigError(
+        f"{where}: the run in it was started with other rewards or settings:\n{lines}"
+        f"Nothing was run or changed. To go on, put these back.\nOtherwise {_OTHERWISE}"
+    )
+
+
+def _unrecorded(output_dir: Path, found: Path) -> ConfigError:
+    return ConfigError(
+        f"{output_dir}: {found.name} in it does not say with which rewards and settings it was\n"
+        "made: earlier releases did not note them. Nothing was run or changed.\n"
+        f"Please {_OTHERWISE}\n"
+        "Python can go on from a checkpoint that you name: resume='.../checkpoint-100'."
+    )
+
+
+def whole_checkpoints(output_dir: Path) -> list[Path]:
+    """Gives the checkpoints that were written to the end, by step."""
+    whole = [place.parent for place in output_dir.glob(f"checkpoint-*/{STATE}")]
+    return sorted((place for place in whole if _step_of(place) >= 0), key=_step_of)
+
+
+def _is_of(checkpoint: Path, record: RunRecord) -> bool:
+    made = read_record(checkpoint)
+    return made is not None and made.run == record.run
+
+
+def state_of(checkpoint: Path) -> dict[str, Any]:
+    """Gives what transformers noted of a checkpoint.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    try:
+        state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as reason:
+        raise ConfigError(f"{checkpoint}: its {STATE} cannot be read: {reason}") from reason
+    match state:
+        case {"global_step": int(), "log_history": list()}:
+            found: dict[str, Any] = state
+            return found
+    raise ConfigError(f"{checkpoint}: its {STATE} cannot be read: there is no global_step or no log_history in it")
+
+
+def _step_of(checkpoint: Path) -> int:
+    step = checkpoint.name.removeprefix("checkpoint-")
+    return int(step) if step.isdecimal() else -1

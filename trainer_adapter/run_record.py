@@ -1,0 +1,223 @@
+"""What a training run was started with, kept as a file in its output folder and in each of its checkpoints.
+
+Owns the file, and what may differ between a run and one that goes on from it. What becomes of a difference,
+:mod:`trainer_adapter.resuming` decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rewardkit import Composable, ConfigError, RewardFunctionsConfig
+from trainer_adapter.config import GRPOConfig
+
+if TYPE_CHECKING:
+    from trainer_adapter.dataset import Dataset
+
+FILE = "rewardkit-run.json"
+"""The record's name in an output folder and in a checkpoint."""
+MAY_CHANGE = frozenset(
+    {"train_steps", "save_steps", "eval_steps", "logging_steps", "workers", "per_device_batch_size", "use_cpu"}
+)
+"""Settings that a run may go on with changed: how long it goes, what it leaves behind, what it runs on."""
+MOST_ROWS = 200_000
+"""Rows of a dataset that its digest covers; of a larger one, as many at equal distances."""
+_CHUNK = 1_000
+_WEIGHTS = (".safetensors", ".bin", ".gguf", ".json")
+
+Version = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
+
+
+class DatasetIdentity(BaseModel):
+    """Which rows a run was trained on.
+
+    Attributes:
+        rows: How many.
+        digest: Of their columns and values, in order.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    rows: int = Field(ge=1)
+    digest: Version
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} rows, digest {self.digest}"
+
+
+class RunRecord(BaseModel):
+    """What a run was started with.
+
+    Attributes:
+        format: Of the file.
+        run: The run's own number, the same in its checkpoints; random.
+        settings: The configuration's fields by name, as far as they take effect.
+        rewards: The rewards' versions by name.
+        dataset: The rows.
+        finished_steps: Optimizer steps after which the run ended and wrote its model; ``None`` until then.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    format: Literal[1] = 1
+    run: str = Field(min_length=1, default_factory=lambda: secrets.token_hex(8))
+    settings: dict[str, Any]
+    rewards: dict[str, Version]
+    dataset: DatasetIdentity
+    finished_steps: Annotated[int, Field(ge=1)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """In what a run differs from the record of another, a line each: ``name: old -> new``.
+
+    Attributes:
+        refused: What decides how the model is trained.
+        allowed: What a run may go on with.
+    """
+
+    refused: Sequence[str]
+    allowed: Sequence[str]
+
+
+def record_of(
+    config: GRPOConfig, rewards: Mapping[str, Composable], weights: Mapping[str, float], rows: Dataset
+) -> RunRecord:
+    """Gives the record of a run that starts now."""
+    versions = {name: _digest(one.version) for name, one in rewards.items()}
+    return RunRecord(settings=_settings(config, weights), rewards=versions, dataset=dataset_identity(rows))
+
+
+def _digest(version: str) -> str:
+    """Gives a version in 12 digits: one that a reward of another kind makes may be of any length."""
+    is_plain = len(version) == 12 and set(version) <= set("0123456789abcdef")
+    return version if is_plain else hashlib.sha256(version.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any]:
+    """Gives what takes effect: defaults that depend on other fields are filled in, what is not used is left out."""
+    found: dict[str, Any] = config.model_dump(exclude={"reward_fns", "reward_weights", "sampling_params"})
+    found["base_model"] = model_identity(config.base_model)
+    found["dtype"] = config.base_dtype
+    lora = config.to_peft()
+    if lora is None:
+        for name in ("rank", "lora_alpha", "lora_dropout", "target_modules"):
+            del found[name]
+    else:
+        found["lora_alpha"] = None if lora["lora_alpha"] == 2 * config.rank else lora["lora_alpha"]
+    found |= {f"sampling_params.{name}": value for name, value in config.sampling_params.model_dump().items()}
+    found |= {f"reward_weights.{name}": float(weight) for name, weight in weights.items()}
+    if isinstance(config.reward_fns, RewardFunctionsConfig):
+        runtime = config.reward_fns.runtime
+        found["reward_fns.runtime.packages"] = sorted(runtime.packages)
+        found["reward_fns.runtime.env"] = sorted(runtime.env)  # names alone, for values may be secrets
+    plain: dict[str, Any] = json.loads(json.dumps(found))
+    return plain
+
+
+def model_identity(base_model: str) -> str:
+    """Gives a model's name; for a folder its last part and a digest of what is in it, wherever it lies."""
+    folder = Path(base_model)
+    if base_model.startswith("builtin:") or not folder.is_dir():
+        return base_model
+    digest = hashlib.sha256()
+    for file in sorted(one for one in folder.iterdir() if one.suffix in _WEIGHTS and one.is_file()):
+        content = file.read_bytes() if file.suffix == ".json" and file.name != FILE else b""
+        digest.update(repr((file.name, file.stat().st_size, content)).encode())
+    return f"{folder.resolve().name} ({digest.hexdigest()[:12]})"
+
+
+def dataset_identity(rows: Dataset) -> DatasetIdentity:
+    """Gives which rows these are, by their values."""
+    count = len(rows)
+    step = -(-count // MOST_ROWS)
+    chosen = (rows if step == 1 else rows.select(range(0, count, step))).with_format("arrow")
+    digest = hashlib.sha256(repr((count, sorted(rows.column_names))).encode("utf-8", "surrogatepass"))
+    for start in range(0, len(chosen), _CHUNK):
+        for row in chosen[start : start + _CHUNK].to_pylist():
+            digest.update(repr(sorted(row.items())).encode("utf-8", "surrogatepass"))
+    return DatasetIdentity(rows=count, digest=digest.hexdigest()[:12])
+
+
+def differences(old: RunRecord, new: RunRecord) -> Differences:
+    """Gives in what a new run differs from one that is recorded.
+
+    A setting that the record does not know counts as equal: the release that wrote it did not have it.
+    """
+    refused: list[str] = []
+    allowed: list[str] = []
+    for name, value in old.settings.items():
+        now = new.settings.get(name)
+        if now == value or (name.startswith("reward_weights.") and name not in new.settings):
+            continue  # a reward that is gone is told below
+        (allowed if name in MAY_CHANGE else refused).append(f"{name}: {_shown(value)} -> {_shown(now)}")
+    for name, version in old.rewards.items():
+        if name not in new.rewards:
+            refused.append(f"reward {name!r}: version {version} -> not there")
+        elif new.rewards[name] != version:
+            refused.append(f"reward {name!r}: version {version} -> {new.rewards[name]}")
+    refused += [
+        f"reward {name!r}: not there -> version {v}" for name, v in new.rewards.items() if name not in old.rewards
+    ]
+    if old.dataset != new.dataset:
+        refused.append(f"dataset: {old.dataset} -> {new.dataset}")
+    return Differences(refused, allowed)
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def read_record(folder: Path) -> RunRecord | None:
+    """Gives the record in a folder; ``None`` where there is none.
+
+    Raises:
+        ConfigError: It cannot be read, is damaged, or is of another format; names the file.
+    """
+    file = folder / FILE
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as reason:
+        raise _unreadable(file, str(reason)) from reason
+    written = data.get("format") if isinstance(data, dict) else None
+    if isinstance(written, int) and written != 1:
+        raise _unreadable(file, f"it is of format {written}, and this release reads format 1")
+    try:
+        return RunRecord.model_validate(data)
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _unreadable(file, f"{where + ': ' if where else ''}{first['msg'].lower()}") from wrong
+
+
+def _unreadable(file: Path, reason: str) -> ConfigError:
+    return ConfigError(
+        f"{file}: this record of a training run cannot be read:\n  {reason}\n"
+        "It says whether the rewards are still the same. Nothing was run or changed.\n"
+        "Put it back from a copy, give another output folder, or start anew in this one\n"
+        "(--no-resume, in Python resume=False)."
+    )
+
+
+def write_record(folder: Path, record: RunRecord) -> None:
+    """Write a record into a folder, whole or not at all. Of several training processes only the first does."""
+    if int(os.environ.get("RANK", "0")) != 0:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f".{FILE}.{os.getpid()}"
+    try:
+        fresh.write_text(json.dumps(record.model_dump(), indent=2) + "\n", encoding="utf-8")
+        fresh.replace(folder / FILE)
+    finally:
+        fresh.unlink(missing_ok=True)
