@@ -19,7 +19,9 @@ LANES = ("serial", "threads", "loop")
 CALLS, SHORT = 1_000_000, 100_000
 BATCH = 5_000
 WARM_UP = 2
-"""Batches after which memory and descriptors are looked at for the first time."""
+"""Batches after which memory and descriptors are as they are to stay."""
+LAST = 3
+"""Batches at the end that tell what is held for good."""
 FAULT_EVERY = 200
 DEADLINE_S = 2.0
 LATE_S = 600.0
@@ -146,18 +148,19 @@ def test_a_day_of_calls_leaks_nothing(full: bool) -> None:
     rows = -(-(CALLS if full else SHORT) // len(LANES))
     me = psutil.Process()
     before = {child.pid for child in me.children(recursive=True)}
-    descriptors = memory = 0
+    descriptors, held = 0, []
     with Runtime(_rewards(), workers=2, memory_bytes=MEMORY_BYTES) as runtime:
         for number, start in enumerate(range(0, rows, BATCH)):
             if number == WARM_UP:
-                gc.collect()
                 assert wait_for(lambda: _steady(runtime))
-                descriptors, memory = me.num_fds(), unshared_bytes()
+                descriptors = me.num_fds()
             _score(runtime, _batch(start, min(BATCH, rows - start)))
-        gc.collect()
+            gc.collect()
+            held.append(unshared_bytes())
         assert wait_for(lambda: _steady(runtime))
         assert wait_for(lambda: descriptors == me.num_fds())
-        assert unshared_bytes() < memory + 0.05 * me.memory_info().rss
+    # One look may find a batch's memory not given back yet; what is lost for good is held in every one.
+    assert min(held[-LAST:]) < max(held[:WARM_UP]) + 0.05 * me.memory_info().rss, held
     assert before == {child.pid for child in me.children(recursive=True)}
 
 
