@@ -44,7 +44,7 @@ test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,rewards,testing]' psutil
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,rewards,testing]' psutil
 	@touch $@
 
 lint: $(READY) ## ruff, mypy and the import contracts

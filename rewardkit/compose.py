@@ -81,6 +81,17 @@ class Composite(Composable):
         """The rewards in it, each once, from left to right."""
         return tuple(dict.fromkeys(_leaves(self)))
 
+    if not TYPE_CHECKING:  # a type checker would take every attribute to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Tell who takes it for a function, as TRL does with what it is handed, what to write."""
+            if name in ("__call__", "__name__"):
+                raise AttributeError(
+                    f"composition {self.name!r} is no function; hand a trainer the functions of an adapter: "
+                    "reward_funcs=RewardAdapter([...]).reward_funcs, from trainer_adapter"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def named(self, name: str) -> Composite:
         """Gives the same composition under another name."""
         return Named(self, name)

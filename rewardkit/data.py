@@ -1,4 +1,4 @@
-"""Rollouts and dataset rows from JSON Lines files: one JSON object a line, all of the same keys.
+"""Rollouts and dataset rows from files of JSON Lines or Parquet: one object a row, all of the same keys.
 
 A file is read as a whole and refused as a whole: what comes out is right in every row, and each
 error names the file, the line and the mistake.
@@ -7,23 +7,24 @@ error names the file, the line and the mistake.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from rewardkit.datafile import name_of, records
 from rewardkit.errors import DataError
+from rewardkit.strict_json import decode
 from rewardkit.types import Rollout
 
 _SHOWN_CHARS = 60
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
-_GZIP = b"\x1f\x8b"
 
 
 class Row(NamedTuple):
     """One line of a data file.
 
     Attributes:
-        line: Its number, counted from 1.
+        line: Its number, counted from 1; of a Parquet file the row's.
         values: Its columns.
     """
 
@@ -32,14 +33,15 @@ class Row(NamedTuple):
 
 
 def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout]:
-    """Gives the rollouts in a JSON Lines file, in its order.
+    """Gives the rollouts in a file, in its order.
 
-    Each line has ``prompt`` and ``completion``, both a string or a list of chat messages, perhaps
-    ``completion_ids``, a list of token ids, and any columns; these become the rollout's example.
+    Each line of JSON Lines, plain or packed with gzip, or row of a Parquet file has ``prompt`` and ``completion``, both
+    a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any columns; these become
+    the rollout's example.
     Blank lines are passed over.
 
     Args:
-        path: The file, in UTF-8.
+        path: The file, in UTF-8; ``-`` for standard input.
         limit: Rows to read; ``None`` for all. Lines after the last of them are not looked at.
 
     Raises:
@@ -50,10 +52,10 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
 
 
 def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None) -> list[Row]:
-    """Gives the rows in a JSON Lines file, in its order, each with the keys of the first.
+    """Gives the rows in a file of JSON Lines or Parquet, in its order, each with the keys of the first.
 
     Args:
-        path: The file, in UTF-8.
+        path: The file, in UTF-8; ``-`` for standard input.
         needs: Keys that the rows must have.
         limit: Rows to read; ``None`` for all.
 
@@ -62,55 +64,50 @@ def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None 
     """
     path = Path(path)
     rows: list[Row] = []
-    for number, text in _lines(path):
+    for number, record in records(path):
         if limit is not None and len(rows) >= limit:
             break
-        if not text.strip():
+        values = record if isinstance(record, dict) else _object(path, number, record)
+        if values is None:
             continue
-        row = Row(number, _object(path, number, text))
+        row = Row(number, values)
         if not rows:
             _check_needs(path, row, needs)
         elif row.values.keys() != rows[0].values.keys():
             _refuse_keys(path, row, rows[0])
         rows.append(row)
     if not rows:
-        raise DataError(f"{path}: no rows in it; expected one JSON object a line")
+        raise DataError(f"{name_of(path)}: no rows in it; expected one JSON object a line")
     return rows
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Gives the file's lines with their numbers; only ``\\n`` ends a line, for JSON text may hold the others."""
-    number = 0
+def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
+    """Gives the object in a line; ``None`` for a blank one."""
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if number == 1 and line.startswith(_GZIP):
-                    raise DataError(f"{path}: compressed with gzip; unpack it first: gunzip -k {path}")
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+        text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
     except UnicodeDecodeError as wrong:
-        raise DataError(f"{path}:{number}: not UTF-8: {wrong.reason} at byte {wrong.start}") from None
-    except OSError as reason:
-        raise DataError(f"{path}: {reason.strerror or reason}") from reason
-
-
-def _object(path: Path, line: int, text: str) -> dict[str, Any]:
+        _refuse(path, line, f"not UTF-8: {wrong.reason} at byte {wrong.start}")
+    if not text.strip():
+        return None
     try:
-        value = _DECODER.decode(text)
+        value = decode(text)
     except RecursionError:
         _refuse(path, line, "nested too deeply")
     except ValueError as wrong:
         said = f"{wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
-        _refuse(path, line, f"not JSON: {said}: {_shown(text)}")
+        _refuse(path, line, f"not JSON: {said}: {_shown(text)}{_instead(path, line, text)}")
     if not isinstance(value, dict):
-        _refuse(path, line, f"expected a JSON object, got {_shown(text)}")
+        _refuse(path, line, f"expected a JSON object, got {_shown(text)}{_instead(path, line, text)}")
     return value
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number; write null")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+def _instead(path: Path, line: int, text: str) -> str:
+    """Gives words for a file of another form, by its first line and its name; ``""`` where it is none that is known."""
+    if line == 1 and text.lstrip().startswith("["):
+        return "; rows are one object a line, which a list of them becomes by: jq -c '.[]'"
+    if line == 1 and {".csv", ".tsv"} & set(path.suffixes):
+        return "; of CSV rows are made by: pandas.read_csv(...).to_json('rows.jsonl', orient='records', lines=True)"
+    return ""
 
 
 def _check_needs(path: Path, row: Row, needs: Sequence[str]) -> None:
@@ -144,10 +141,10 @@ def _text(path: Path, row: Row, key: str) -> str | list[dict[str, Any]]:
     if value == []:
         _refuse(path, row.line, f"{key!r}: expected a string or a list of messages; an empty list holds no message")
     if not isinstance(value, list):
-        _refuse(path, row.line, f"{key!r}: expected a string or a list of messages, got {_shown(json.dumps(value))}")
+        _refuse(path, row.line, f"{key!r}: expected a string or a list of messages, got {_shown(_as_json(value))}")
     for message in value:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            said = f"{key!r}: expected messages with 'role' and 'content', got {_shown(json.dumps(message))}"
+            said = f"{key!r}: expected messages with 'role' and 'content', got {_shown(_as_json(message))}"
             _refuse(path, row.line, said)
     return value
 
@@ -157,16 +154,20 @@ def _ids(path: Path, row: Row) -> list[int] | None:
     if ids is None:
         return None
     if not isinstance(ids, list) or not all(type(one) is int for one in ids):
-        _refuse(path, row.line, f"'completion_ids': expected a list of whole numbers, got {_shown(json.dumps(ids))}")
+        _refuse(path, row.line, f"'completion_ids': expected a list of whole numbers, got {_shown(_as_json(ids))}")
     return ids
 
 
 def _refuse(path: Path, line: int, what: str) -> NoReturn:
-    raise DataError(f"{path}:{line}: {what}") from None
+    raise DataError(f"{name_of(path)}:{line}: {what}") from None
 
 
 def _names(keys: Mapping[str, Any] | Sequence[str]) -> str:
     return ", ".join(repr(key) for key in keys)
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, default=str)
 
 
 def _shown(text: str) -> str:

@@ -22,6 +22,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NOT_GIVEN = object()
+_OF_TRAINERS = {"prompts", "completions"}
+"""Keywords with which TRL calls a reward function, and no reward has both."""
 
 
 class Reward(Composable, Generic[P, R]):
@@ -82,8 +84,14 @@ class Reward(Composable, Generic[P, R]):
 
         Raises:
             CoercionError: A column's value is not what the annotation says.
-            TypeError: An argument is missing or unknown, as with any function.
+            TypeError: An argument is missing or unknown, as with any function, or a trainer calls with its whole batch.
         """
+        if columns.keys() >= _OF_TRAINERS:
+            raise TypeError(
+                f"reward {self.name!r} was called with a whole batch, as a trainer calls its reward functions; hand "
+                f"the trainer those of an adapter: reward_funcs=RewardAdapter([{self.name}]).reward_funcs, from "
+                "trainer_adapter"
+            )
         names = [parameter.name for parameter in self.spec.parameters]
         if len(arguments) > len(names):
             raise TypeError(f"{self.name}() takes {len(names)} arguments but {len(arguments)} were given")

@@ -38,7 +38,10 @@ class RewardTransportError(RewardError):
 
 
 class ConfigError(RewardError):
-    """A configuration file or object is wrong. The message names the field, the value and what was expected."""
+    """A configuration file or object is wrong, or is not that of the training run which it is to go on with.
+
+    The message names the field, the value and what was expected, or all that differs.
+    """
 
 
 class PackageInstallError(RewardError):

@@ -234,7 +234,7 @@ def why_no_text(value: Any) -> str | None:
     if not isinstance(value, list | tuple):
         return f"expected a string or a list of messages, got {type(value).__name__}"
     for number, message in enumerate(value):
-        if not isinstance(message, Mapping):
+        if type(message) is not dict and not isinstance(message, Mapping):  # the usual case is told quickly
             return (
                 f"expected a list of messages such as {{'role': 'user', 'content': ...}}, but its element {number} is "
                 f"{type(message).__name__} {shorten(message)}"

@@ -20,6 +20,8 @@ from rewardkit.transport import FILE_MODULES
 
 PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis), range)
 """Types of the values that stand for themselves."""
+_BY_WORDS = frozenset({"datetime", "decimal", "fractions", "uuid"})
+"""Modules whose values say by their ``repr`` what they are."""
 _DEPTH = 6
 """Settings nested deeper count by their type alone; it also ends circles."""
 _MOST = 10_000
@@ -92,6 +94,8 @@ class Held:
 
     def _object(self, value: Any, inner: _Inner) -> object:
         """Gives the meaning of a value that holds others."""
+        if type(value).__module__ in _BY_WORDS:
+            return _kind(value), repr(value)
         if isinstance(value, re.Pattern):
             return "pattern", value.pattern, value.flags
         if isinstance(value, Mapping | set | frozenset | list | tuple) and len(value) > _MOST:
@@ -106,8 +110,7 @@ class Held:
             return "partial", inner(value.func), inner(value.args), inner(value.keywords)
         if isinstance(getattr(type(value), "version", None), property):  # a reward, or what fingerprints itself
             return _kind(value), self._source(Versioned(value))
-        wrapped = getattr(value, "__wrapped__", None)  # functools.cache, and wrappers that are objects
-        return _kind(value), self._source(type(value)), inner(wrapped), *_settings(value, inner)
+        return _kind(value), self._source(type(value)), inner(_wrapped(value)), *_settings(value, inner)
 
 
 def file_of(value: object) -> Path | None:
@@ -118,6 +121,14 @@ def file_of(value: object) -> Path | None:
         module = sys.modules.get(value.__module__) if isinstance(value, type) else value
         name = getattr(module, "__file__", None) or ""
     return Path(name) if name.endswith(".py") and os.path.isfile(name) else None
+
+
+def _wrapped(value: Any) -> object:
+    """Gives what an object wraps, as ``functools.cache`` does, without asking its ``__getattr__``."""
+    held = getattr(value, "__dict__", None) if hasattr(type(value), "__dict__") else None
+    if isinstance(held, dict) and "__wrapped__" in held:
+        return held["__wrapped__"]
+    return getattr(value, "__wrapped__", None) if hasattr(type(value), "__wrapped__") else None
 
 
 def _settings(value: Any, inner: _Inner) -> Iterable[object]:

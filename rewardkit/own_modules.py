@@ -96,13 +96,19 @@ class Module:
 
     @functools.cached_property
     def _changes(self) -> dict[str, list[ast.stmt]]:
-        """What changes a constant in passing: a call that mentions it, a call or decorator that changes it."""
+        """What changes a name in passing.
+
+        A call that mentions a constant, a call or decorator that changes one, a method that takes something in.
+        """
         found: dict[str, list[ast.stmt]] = {}
         for statement in self.statements:
-            for name in dict.fromkeys(self._touched(statement)):
-                if any(isinstance(one, _CONSTANT) for one in self._bound.get(name, ())):
-                    found.setdefault(name, []).append(statement)
+            constants = [name for name in self._touched(statement) if self._is_constant(name)]
+            for name in dict.fromkeys([*constants, *_registered_with(statement)]):
+                found.setdefault(name, []).append(statement)
         return found
+
+    def _is_constant(self, name: str) -> bool:
+        return any(isinstance(one, _CONSTANT) for one in self._bound.get(name, ()))
 
     def _touched(self, statement: ast.stmt) -> Iterator[str]:
         calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
@@ -142,12 +148,17 @@ class Module:
                 found.setdefault(getattr(node, "name", "<lambda>"), []).append(node)
         return found
 
-    def definition(self, name: str, line: int | None = None) -> ast.AST | None:
-        """Gives the function, lambda or class of a name, at a line where several have it; ``None`` if unsure."""
+    def definition(self, name: str, line: int) -> ast.AST | None:
+        """Gives the function of a name, at a line where several have it; ``None`` if unsure."""
         named = self._definitions.get(name, [])
-        here = [one for one in named if line is None or _first_line(one) == line]
-        chosen = here or named
+        chosen = [one for one in named if _first_line(one) == line] or named
         return chosen[0] if len(chosen) == 1 else None
+
+    def classes(self, name: str, line: int | None) -> list[ast.ClassDef]:
+        """Gives the classes of a name: the one around a line where several have it, all of them where none is known."""
+        named = [one for one in self._definitions.get(name, []) if isinstance(one, ast.ClassDef)]
+        around = [one for one in named if line is not None and _first_line(one) <= line <= (one.end_lineno or 0)]
+        return around or named
 
     def lambdas(self, line: int) -> list[ast.Lambda]:
         """Gives the lambdas that begin at a line."""
@@ -202,6 +213,17 @@ def _named(node: ast.expr, imports: Mapping[str, Sequence[Target]]) -> Iterator[
         yield from ((node.attr, target) for target in imports.get(node.value.id, ()) if target.name is None)
 
 
+def _registered_with(statement: ast.stmt) -> Iterator[str]:
+    """Gives the names whose method takes in what a statement defines or hands over, as ``@name.register`` does."""
+    calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
+    if isinstance(statement, ast.Expr):
+        calls.append(statement.value)
+    for call in calls:
+        called = call.func if isinstance(call, ast.Call) else call
+        if isinstance(called, ast.Attribute):
+            yield from (use.name for use in uses(called))
+
+
 def _mutated(definition: ast.AST) -> Iterator[str]:
     """Gives the names that a function's or class's body changes: declared global, set by entry, or by a method."""
     for node in ast.walk(definition):
@@ -215,6 +237,7 @@ def _mutated(definition: ast.AST) -> Iterator[str]:
 
 def read(file: Path) -> Module | None:
     """Gives a file parsed, as it is now; ``None`` where it cannot be read or is not Python."""
+    file = Path(os.path.realpath(file))  # one module, however it was reached
     try:
         stamp = file.stat()
     except OSError:
@@ -248,7 +271,7 @@ def find_top(name: str) -> Place | None:
     file = getattr(module, "__file__", None)
     if isinstance(file, str) and file.endswith(".py"):
         return Place(Path(file), tuple(map(Path, getattr(module, "__path__", ()))))
-    if name in sys.builtin_module_names or name in sys.stdlib_module_names:
+    if name in sys.builtin_module_names:
         return None
     try:
         spec = spec_afresh(name, None)

@@ -76,12 +76,13 @@ class Reading:
         if file is None and cls.__module__ not in sys.builtin_module_names:
             return reference(cls), [self._held.meaning(one) for one in _methods(cls)]
         source = read(file) if file is not None and self._is_own(file) else None
-        node = None if source is None else source.definition(cls.__name__)
-        if source is None or node is None:
+        if source is None:
             return reference(cls)
         before = len(self._reach.entries)
-        self._reach.start(source, node)
-        return "read", before
+        nodes = source.classes(cls.__name__, _line_of(cls))
+        for node in nodes:
+            self._reach.start(source, node)
+        return ("read", before) if nodes else reference(cls)
 
     def _module(self, module: types.ModuleType) -> object:
         file = file_of(module)
@@ -126,6 +127,12 @@ def _definition(module: Module, code: types.CodeType) -> Any:
             if (one.body.lineno, one.body.col_offset, one.body.end_lineno, one.body.end_col_offset) in places
         ]
     return here[0] if len(here) == 1 else None
+
+
+def _line_of(cls: type) -> int | None:
+    """Gives a line that is inside a class's definition."""
+    functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
+    return next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
 
 
 def _methods(cls: type) -> Iterable[object]:

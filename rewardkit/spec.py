@@ -19,7 +19,7 @@ from rewardkit.callables import is_async, set_by_partials, written
 from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint, known
-from rewardkit.forms import Taken
+from rewardkit.forms import Form, Taken
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
@@ -322,9 +322,12 @@ def _column_filler(name: str, coercer: Coercer) -> Filler:
 def _text_filler(taken: Taken) -> Filler:
     if taken.name == "completions":
         return lambda r, c, p: [taken.given(one.completion, place) for one, place in zip(r, p, strict=True)]
+    text = taken.form is not Form.MESSAGES  # a string is handed on at once, which is the usual case
     if taken.name == "prompt":
-        return lambda r, c, p: taken.given(r[0].prompt, p[0])
-    return lambda r, c, p: taken.given(r[0].completion, p[0])
+        return lambda r, c, p: r[0].prompt if text and type(r[0].prompt) is str else taken.given(r[0].prompt, p[0])
+    return lambda r, c, p: (
+        r[0].completion if text and type(r[0].completion) is str else taken.given(r[0].completion, p[0])
+    )
 
 
 def _single_fillers(annotation: Any) -> dict[str, Filler]:

@@ -6,6 +6,8 @@ import math
 import os
 from dataclasses import dataclass, fields
 
+LOAD_TIMEOUT_S = 60.0
+"""Seconds that a worker may take to load the rewards."""
 DEFAULT_MEMORY_BYTES = 4 << 30
 """Memory of one worker, as the kernel counts private data (RLIMIT_DATA)."""
 

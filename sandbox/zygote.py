@@ -126,6 +126,7 @@ class Zygote:
         self._self = os.getpid()
         self._first = self._self == 1
         self._above = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._work = os.path.join(self._scratch, FOLDER)
         self._folder = -1
         self._made: tuple[int, ...] = ()
         self._names = ctypes.create_string_buffer(512)
@@ -300,6 +301,7 @@ class Zygote:
                 self._become(theirs, limits, processes)
                 inside.rehearse()
                 told = os.read(_START, 1) if kind is None else bytes([kind])
+                os.chdir(self._work)  # made anew, perhaps, since this child was forked
                 os.close(_START)
                 if told:
                     if told[0] != PAIR:
@@ -319,6 +321,7 @@ class Zygote:
                 os.dup2(self._files["tests"], inside.REQUEST)
                 os.dup2(self._files["verdict"], inside.RESULTS)
                 self._become(channel, limits, 1, inside.PEER)
+                os.chdir(self._work)
                 perform_judge()
             finally:
                 os._exit(82)
@@ -459,7 +462,6 @@ class Zygote:
         """Make the scratch directory anew; where that cannot be done, end: the next evaluation must not see it."""
         if self._worn or not self._empty_folder():
             os._exit(3)
-        self._end_spare()  # it is in the old one
         os.fchmod(self._above, 0o700)
         os.rmdir(FOLDER, dir_fd=self._above)
         self._make_folder()
@@ -488,7 +490,6 @@ class Zygote:
             os.close(self._folder)
         options = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW | _O_NOATIME
         self._folder = os.open(FOLDER, options, dir_fd=self._above)
-        os.fchdir(self._folder)
         self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
         os.utime(self._folder, ns=(0, 0))  # any change sets another time, however soon it comes
         self._made = self._marks()
@@ -518,7 +519,7 @@ def _hide_the_hosts_name() -> None:
     told = os.uname_result((known.sysname, "jail", known.release, known.version, known.machine))
     named = sys.modules.get("platform")
     if named is not None:
-        named._uname_cache = None  # what it has seen before; it asks again
+        vars(named)["_uname_cache"] = None  # what it has seen before; it asks again
     sys.modules["posix"].uname = os.uname = lambda: told  # type: ignore[attr-defined]
 
 

@@ -222,6 +222,9 @@ class GRPOConfig(_Checked):
     workers: Count | None = Field(
         default=None, ge=1, description="Processes that score rewards; null is the cores at hand, at most 4."
     )
+    load_timeout_s: Number = Field(
+        default=60.0, gt=0, description="Seconds that a process may take to load the rewards before it is given up."
+    )
 
     @model_validator(mode="after")
     def _divides(self) -> GRPOConfig:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rewardkit import DataError
+from rewardkit.datafile import records
+from rewardkit.strict_json import decode
 
 if TYPE_CHECKING:
     from datasets import Dataset as Dataset  # type: ignore[import-untyped]
 
 Source: TypeAlias = "Dataset | Sequence[Mapping[str, Any]] | str | Path"
-"""A ``datasets.Dataset``, a list of rows, or the path of a JSONL file."""
+"""A ``datasets.Dataset``, a list of rows, or the path of a JSONL or Parquet file."""
 
 TAKEN = frozenset(
     {"prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric"}
@@ -68,24 +70,28 @@ def is_conversational(rows: Dataset) -> bool:
 
 
 def _read_lines(path: Path) -> Iterator[_Row]:
-    """Gives a JSONL file's rows; empty lines are none."""
+    """Gives the rows of a file of JSON Lines or Parquet; empty lines are none."""
+    for number, record in records(path):
+        place = f"{path}, line {number}"
+        row = record if isinstance(record, dict) else _read_line(path, place, record)
+        if row is not None:
+            yield _Row(place, row)
+
+
+def _read_line(path: Path, place: str, raw: bytes) -> dict[str, Any] | None:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: JSON strings may hold U+2028
-    except OSError as reason:
-        raise DataError(f"{path}: {reason.strerror or reason}") from reason
+        line = raw.decode("utf-8-sig")
     except UnicodeDecodeError as reason:
         raise DataError(f"{path}: not UTF-8: {reason}") from reason
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as reason:
-            raise DataError(f"{place}: not JSON: {reason}: {line[:80]!r}") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{place}: expected an object, got {line[:80]!r}")
-        yield _Row(place, row)
+    if not line.strip():
+        return None
+    try:
+        row = decode(line)
+    except (ValueError, RecursionError) as reason:
+        raise DataError(f"{place}: not JSON: {reason}: {line[:80]!r}") from None
+    if not isinstance(row, dict):
+        raise DataError(f"{place}: expected an object, got {line[:80]!r}")
+    return row
 
 
 def _numbered(rows: Any, what: str) -> Iterator[_Row]:

@@ -53,6 +53,7 @@ class RuntimeOptions(TypedDict, total=False):
     workers: int | None
     lane: str
     memory_bytes: int | None
+    load_timeout_s: float
     cache_entries: int
     max_infrastructure_rate: float
     on_failure: str
@@ -146,6 +147,17 @@ class RewardAdapter:
         self._callback: RewardCallback | None = None
         # Protects what is above from two trainer threads: one scores, the other waits and takes its part of the result.
         self._lock = threading.Lock()
+
+    if not TYPE_CHECKING:  # a type checker would take every attribute to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Tell TRL, where it is handed the adapter itself and takes it for a function, what to write."""
+            if name in ("__call__", "__name__"):
+                raise AttributeError(
+                    "a RewardAdapter is no reward function; hand the trainer its functions: "
+                    "reward_funcs=adapter.reward_funcs"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def reward_funcs(self) -> list[Any]:  # TRL wants a list of a union, and lists are invariant

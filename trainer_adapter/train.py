@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardkit import ConfigError, DataError, MissingColumnError
+from rewardkit.runtime.names import hint_at
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, is_conversational, read_dataset
 from trainer_adapter.grpo import RewardAdapter
@@ -99,7 +100,11 @@ def train(
         rows = read_dataset(dataset)
         eval_rows = None if eval_dataset is None else read_dataset(eval_dataset, what="evaluation set")
     adapter = RewardAdapter(
-        config.reward_fns, weights=config.reward_weights, workers=config.workers, partial=config.partial
+        config.reward_fns,
+        weights=config.reward_weights,
+        workers=config.workers,
+        load_timeout_s=config.load_timeout_s,
+        partial=config.partial,
     )
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:
@@ -205,17 +210,15 @@ def _check_columns(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
     """Raise :class:`MissingColumnError` for the first column that a reward needs and the rows lack."""
     columns = [name for name in rows.column_names if name != "prompt"]
     needed = [
-        (leaf.name, column)
+        (leaf, column)
         for reward in adapter.runtime.rewards.values()
         for leaf in leaves_of(reward)
         for column in leaf.spec.required_columns
     ]
-    for name, column in needed:
+    for leaf, column in needed:
         if column not in columns:
-            near = difflib.get_close_matches(column, columns, n=2)
-            has = ", ".join(map(repr, columns)) or "none"
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {has}"
-            raise MissingColumnError(f"reward {name!r} needs column {column!r}, which the {what} lacks; {hint}")
+            hint = hint_at(column, columns, leaf.spec.kind)
+            raise MissingColumnError(f"reward {leaf.name!r} needs column {column!r}, which the {what} lacks; {hint}")
 
 
 def _check_template(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, spot_of
-from rewardkit.data import read_rows
+from rewardkit.data import Row, read_rows
 from rewardkit.errors import DataError
 from rewardkit.text import prompt_text
 from rewardkit.types import Text
@@ -80,10 +80,10 @@ class Rows:
 
 
 def load(path: Path, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
-    """Gives rows of a JSON Lines file, chosen by the seed.
+    """Gives rows of a file, as :func:`chosen` does.
 
     Args:
-        path: The file.
+        path: The file, of JSON Lines or Parquet; ``-`` for standard input.
         count: Rows to choose.
         seed: For choosing them, and the other rows whose gold is tried.
         gold: The gold's column; ``None`` to look for it.
@@ -92,15 +92,31 @@ def load(path: Path, *, count: int, seed: int, gold: str | None, named: Sequence
     Raises:
         DataError: The file is wrong, or has no column ``gold``.
     """
-    lines = read_rows(path)
-    column = gold_column(lines[0].values, gold, named, str(path))
+    return chosen(read_rows(path), str(path), count=count, seed=seed, gold=gold, named=named)
+
+
+def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
+    """Gives some of the rows of a file, chosen by the seed.
+
+    Args:
+        lines: All of its rows.
+        where: What to call the file in errors.
+        count: Rows to choose.
+        seed: For choosing them, and the other rows whose gold is tried.
+        gold: The gold's column; ``None`` to look for it.
+        named: Columns that the reward names.
+
+    Raises:
+        DataError: There is no column ``gold``.
+    """
+    column = gold_column(lines[0].values, gold, named, where)
     rows = [row_of(one.line, one.values, column) for one in lines]
     usual = _usual_ending(rows)
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     places = sorted(chooser.sample(range(len(rows)), min(count, len(rows))))
-    chosen = [_with_others(rows, place, column, chooser) for place in places]
-    chosen = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in chosen]
-    return Rows(chosen, column, len(rows))
+    picked = [_with_others(rows, place, column, chooser) for place in places]
+    picked = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
+    return Rows(picked, column, len(rows))
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:

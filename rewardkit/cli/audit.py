@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +15,12 @@ from rewardkit.cli.exits import FAILED
 from rewardkit.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rewardkit.audit.rows import Rows
     from rewardkit.audit.run import Tick
     from rewardkit.audit.settings import Settings
     from rewardkit.audit.verdict import Audit
     from rewardkit.compose import Composable
+    from rewardkit.data import Row
 
 
 def audit_command(
@@ -31,7 +34,11 @@ def audit_command(
     ],
     data: Annotated[
         Path,
-        typer.Option(help="JSON Lines: prompt, and the columns of your data set.", metavar="FILE", show_default=False),
+        typer.Option(
+            help="JSON Lines or Parquet: prompt, and the columns of your data set; - for standard input.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ],
     rows: Annotated[int, typer.Option(min=1, help="Rows to try, chosen at random.", metavar="N")] = 20,
     seed: Annotated[int, typer.Option(help="For choosing the rows.", metavar="N")] = 0,
@@ -84,6 +91,7 @@ def audit_command(
     from rewardkit.audit.lint import family_named
     from rewardkit.audit.settings import Settings
     from rewardkit.cli.rewards import chosen
+    from rewardkit.data import read_rows
 
     skipped = {family_named(name, "--skip"): "with --skip" for name in skip or ()}
     settings = Settings(accept_share=accept_share, slow_share=slow_share, workers=workers, skipped=skipped)
@@ -92,9 +100,10 @@ def audit_command(
         "false_reject": max_false_reject,
         "failed": max_failed,
     }
-    audits = [
-        _audited(reward, data, rows, seed, gold, settings) for reward in chosen(rewards, timeout).rewards.values()
-    ]
+    found = chosen(rewards, timeout).rewards.values()
+    lines = read_rows(data)  # once: standard input cannot be read again
+    choose = functools.partial(_choose, lines, str(data), count=rows, seed=seed, gold=gold)
+    audits = [_audited(reward, choose, settings) for reward in found]
     _tell(audits, limits, as_json=as_json)
     from rewardkit.audit.verdict import passed
 
@@ -107,17 +116,22 @@ def _check_share(name: str, share: float) -> None:
         raise ConfigError(f"{name} {share:g}: expected a share from 0 to 1")
 
 
-def _audited(reward: Composable, data: Path, count: int, seed: int, gold: str | None, settings: Settings) -> Audit:
+def _choose(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
+    from rewardkit.audit.rows import chosen
+
+    return chosen(lines, where, count=count, seed=seed, gold=gold, named=named)
+
+
+def _audited(reward: Composable, choose: Callable[..., Rows], settings: Settings) -> Audit:
     from dataclasses import replace
 
     from rewardkit.audit import lint
     from rewardkit.audit.judge import Judge
-    from rewardkit.audit.rows import load
     from rewardkit.audit.run import leaves_of, run
 
     leaves = leaves_of(reward)
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
-    rows = load(data, count=count, seed=seed, gold=gold, named=named)
+    rows = choose(named=named)
     left_out = lint.left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**left_out, **settings.skipped})
     with _progress(reward.name) as tick:

@@ -72,7 +72,11 @@ def check_command(
     ],
     data: Annotated[
         Path,
-        typer.Option(help="JSON Lines: prompt, and the columns of your data set.", metavar="FILE", show_default=False),
+        typer.Option(
+            help="JSON Lines or Parquet: prompt, and the columns of your data set; - for standard input.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ],
     rows: Annotated[int, typer.Option(min=0, help="Score the references of the first N rows.", metavar="N")] = 16,
     gold: Annotated[
@@ -126,7 +130,7 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
         for parameter in columns:
             if parameter.name not in row.values:
                 if parameter.required:
-                    checked.misfits.append(Misfit(row.line, parameter.name, f"column {parameter.name!r} is missing"))
+                    checked.misfits.append(Misfit(row.line, parameter.name, _missing(reward, parameter.name)))
                 continue
             assert parameter.coercer is not None
             try:
@@ -134,6 +138,13 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
             except ColumnValueError as wrong:
                 checked.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
     return checked
+
+
+def _missing(reward: Reward[..., Any], column: str) -> str:
+    from rewardkit.runtime.names import meaning_of
+
+    meaning = meaning_of(column, reward.spec.kind)
+    return f"column {column!r} is missing{'' if meaning is None else f'; {meaning}'}"
 
 
 def unannotated(reward: Reward[..., Any]) -> list[str]:

@@ -68,9 +68,9 @@ def _mode(path: Path) -> int:
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    text = json.dumps(row, ensure_ascii=False)
+    text = json.dumps(row, ensure_ascii=False, default=str)  # a Parquet column may hold dates or bytes
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, which JSON can say and UTF-8 cannot
-        text = json.dumps(row)
+        text = json.dumps(row, default=str)
     return text + "\n"

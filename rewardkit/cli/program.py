@@ -18,6 +18,7 @@ from rewardkit.cli.doctor import doctor_command
 from rewardkit.cli.exits import EXIT_CODES, INFRASTRUCTURE, INTERRUPTED, MISTAKE
 from rewardkit.cli.listing import list_command
 from rewardkit.cli.new import new_command
+from rewardkit.cli.pipes import readers_may_go
 from rewardkit.cli.score import score_command
 from rewardkit.cli.testing import cases_command
 from rewardkit.errors import InfrastructureError, RewardError
@@ -49,8 +50,14 @@ class Program(typer.core.TyperGroup):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # a terminal's encoding may lack a letter
+        with readers_may_go("stderr"):
+            return self._main(*arguments, **options)
+
+    def _main(self, *arguments: Any, **options: Any) -> Any:
+        """Turn errors into exit codes."""
         try:
-            return super().main(*arguments, **options)
+            with readers_may_go("stdout"):
+                return super().main(*arguments, **options)
         except InfrastructureError as fault:
             _say(f"error: {fault}")
             sys.exit(INFRASTRUCTURE)

@@ -39,7 +39,8 @@ def score_command(
     data: Annotated[
         Path,
         typer.Argument(
-            help="JSON Lines: prompt and completion (strings or lists of messages), and any columns.",
+            help="JSON Lines, also packed with gzip, or Parquet: prompt and completion (strings or lists of messages), "
+            "and any columns; - for standard input.",
             metavar="DATA.jsonl",
             show_default=False,
         ),
@@ -54,6 +55,10 @@ def score_command(
     timeout: Annotated[
         float | None,
         typer.Option(help="Seconds a call may take, instead of each reward's own timeout.", metavar="S"),
+    ] = None,
+    load_timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that a worker may take to load the rewards; by default 60.", metavar="S"),
     ] = None,
     weights: Annotated[
         str | None,
@@ -85,10 +90,12 @@ def score_command(
         from rewardkit.cli.output import check_writable
 
         check_writable(out, [data, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
+    if load_timeout is not None and not 0 < load_timeout < math.inf:
+        raise ConfigError(f"--load-timeout {load_timeout:g}: expected a number of seconds greater than 0")
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
     task = _Task(found, read_rollouts(data, limit=limit), _weights(list(found.rewards), numbers), out)
-    summary = task.run(workers, inline=inline)
+    summary = task.run(workers, inline=inline, load_timeout_s=load_timeout)
     _tell(summary, out, as_json=as_json)
     if fail_on_error and summary.failures:
         raise typer.Exit(FAILED)
@@ -134,7 +141,7 @@ class _Task:
     weights: dict[str, float]
     out: Path | None
 
-    def run(self, workers: int | None, *, inline: bool) -> Summary:
+    def run(self, workers: int | None, *, inline: bool, load_timeout_s: float | None = None) -> Summary:
         """Score everything and write the rows; what was finished is kept where that is cut short."""
         from dataclasses import replace
 
@@ -146,13 +153,19 @@ class _Task:
         from rewardkit.compose import Composite
         from rewardkit.registry import resolve_set
         from rewardkit.runtime.runtime import Runtime
+        from sandbox.limits import LOAD_TIMEOUT_S
 
         leaves = leaves_of(list(self.found.rewards.values()))
         resolved = _Resolved(replace(self.found, rewards=resolve_set(leaves).rewards))
         collected = Collected(self.found.rewards, leaves, self.rollouts, self.weights)
         began = time.monotonic()
         try:
-            with Runtime(resolved, workers=workers, lane="inline" if inline else "worker") as runtime:
+            with Runtime(
+                resolved,
+                workers=workers,
+                lane="inline" if inline else "worker",
+                load_timeout_s=LOAD_TIMEOUT_S if load_timeout_s is None else load_timeout_s,
+            ) as runtime:
                 with progress(len(leaves) * len(self.rollouts)) as tick:
                     for finished in _stream(runtime, self.rollouts, inline=inline):
                         collected.take(finished)

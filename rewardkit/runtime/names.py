@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 from rewardkit.spec import Kind
 
 _NAMES = {
@@ -41,6 +44,26 @@ _LIBRARIES = {
     "TRL": "trainer_state log_metric log_extra prompts",
 }
 _WHOSE = {name: library for library, names in _LIBRARIES.items() for name in names.split()}
+
+
+_NEAR, _VERY_NEAR = 0.6, 0.8
+"""How alike a column's name is that is offered: where the name asked for has a meaning elsewhere, hardly another."""
+
+
+def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
+    """Gives words for a column that a reward needs and the data lacks: near names, else what it is called here.
+
+    Args:
+        column: The name that the reward asks for.
+        names: The columns that there are.
+        kind: Whether the reward scores one completion or a group.
+    """
+    meaning = meaning_of(column, kind)
+    near = difflib.get_close_matches(column, names, n=3, cutoff=_NEAR if meaning is None else _VERY_NEAR)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    has = f"it has {', '.join(map(repr, names)) or 'none'}"
+    return has if meaning is None else f"{meaning}; {has}"
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:

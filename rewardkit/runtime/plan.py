@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,12 +11,9 @@ from rewardkit.decorator import Reward
 from rewardkit.errors import DataError, MissingColumnError
 from rewardkit.forms import why_no_text
 from rewardkit.runtime.cache import Key
-from rewardkit.runtime.names import meaning_of
+from rewardkit.runtime.names import hint_at
 from rewardkit.spec import CallContext, RewardSpec
 from rewardkit.types import Rollout
-
-_NEAR, _VERY_NEAR = 0.6, 0.8
-"""How alike a column's name is that is offered: where the name asked for has a meaning elsewhere, hardly another."""
 
 
 def check_rollouts(rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollout]) -> None:
@@ -40,6 +36,8 @@ def check_rollouts(rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollo
         if not isinstance(rollout.example, Mapping):
             raise DataError(f"row {place}: expected a dict as example, got {type(rollout.example).__name__}")
         for what, text in (("prompt", rollout.prompt), ("completion", rollout.completion)):
+            if not isinstance(text, str | list | tuple):
+                raise DataError(f"row {place}: expected a string or messages as {what}, got {type(text).__name__}")
             wrong = why_no_text(text)
             if wrong is not None:
                 raise DataError(f"row {place}: {what}: {wrong}")
@@ -51,15 +49,7 @@ def check_rollouts(rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollo
 
 
 def _missing(reward: Reward[..., Any], column: str, place: int, example: Mapping[str, Any]) -> str:
-    names = [str(name) for name in example]
-    meaning = meaning_of(column, reward.spec.kind)
-    near = difflib.get_close_matches(column, names, n=3, cutoff=_NEAR if meaning is None else _VERY_NEAR)
-    if near:
-        hint = f"did you mean {' or '.join(map(repr, near))}?"
-    elif meaning is not None:
-        hint = f"{meaning}; it has {', '.join(map(repr, names)) or 'none'}"
-    else:
-        hint = f"it has {', '.join(map(repr, names)) or 'none'}"
+    hint = hint_at(column, [str(name) for name in example], reward.spec.kind)
     return f"reward {reward.name!r} needs column {column!r}, which example {place} lacks; {hint}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib.util
+import math
 import os
 import queue
 import sys
@@ -33,7 +34,7 @@ from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Outcome, Rollout
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
-from sandbox.limits import DEFAULT_MEMORY_BYTES, cores
+from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
 from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.job import Job
 
@@ -85,6 +86,7 @@ class Runtime:
         workers: Worker processes shared by the plain rewards; by default the cores at hand, at most 4.
         lane: ``"worker"``, or ``"inline"`` for the caller's own process.
         memory_bytes: Memory of one worker; ``None`` for no limit.
+        load_timeout_s: Seconds, above 0, that a worker may take to load the rewards before it is given up.
         cache_entries: Calls of rewards with ``cache=True`` whose outcomes are kept.
         max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost through
             no fault of the completions before :class:`InfrastructureError` is raised.
@@ -108,6 +110,7 @@ class Runtime:
         workers: int | None = None,
         lane: str | Lane = Lane.WORKER,
         memory_bytes: int | None = DEFAULT_MEMORY_BYTES,
+        load_timeout_s: float = LOAD_TIMEOUT_S,
         cache_entries: int = CACHE_ENTRIES,
         max_infrastructure_rate: float = 0.5,
         on_failure: str | OnFailure = OnFailure.DEFAULT,
@@ -124,6 +127,7 @@ class Runtime:
         self._alarms = Alarms()
         self._owner = os.getpid()
         self.workers = _workers(workers)
+        load_timeout_s = _seconds(load_timeout_s, "load_timeout_s")
         if _choice(Lane, lane, "lane") is Lane.INLINE:
             self.workers = 1
         else:
@@ -137,6 +141,7 @@ class Runtime:
                     env=resolved.env,
                     preload=_preload(),
                     memory_bytes=memory_bytes,
+                    load_timeout_s=load_timeout_s,
                 )
             except SandboxError as refused:
                 raise RewardLoadError(str(refused)) from refused
@@ -438,6 +443,12 @@ def _workers(workers: int | None) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise RewardDefinitionError(f"workers={workers!r}: expected a whole number, 1 or more")
     return workers
+
+
+def _seconds(value: float, option: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise RewardDefinitionError(f"{option}={value!r}: expected a number of seconds above 0")
+    return float(value)
 
 
 def _share(value: float) -> float:

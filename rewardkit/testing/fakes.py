@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError
+from rewardkit.forms import why_no_text
 from rewardkit.text import content_text
 from rewardkit.types import Rollout
 
@@ -171,5 +172,8 @@ def _rollouts(place: int, row: Mapping[str, Any]) -> list[Rollout]:
     for text in texts:
         if not isinstance(text, str | list | tuple):
             raise DataError(f"row {place}: expected a string or messages as completion, got {type(text).__name__}")
+        wrong = why_no_text(text)
+        if wrong is not None:
+            raise DataError(f"row {place}: completion: {wrong}")
     example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
     return [Rollout(row.get("prompt", ""), text, example, own) for text, own in zip(texts, each, strict=True)]

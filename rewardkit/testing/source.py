@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.config import key_twice
 from rewardkit.errors import DataError
+from rewardkit.strict_json import DECODER, decode
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")
 """Endings of files that may hold cases."""
@@ -112,7 +113,7 @@ def _from_jsonl(path: Path, text: str) -> Source:
 
 def _json_entry(where: str, line: str, offset: int) -> Entry:
     try:
-        values = _DECODER.decode(line)
+        values = decode(line)
     except ValueError as wrong:
         said = f"{wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
         raise DataError(f"{where}: not JSON: {said}") from None
@@ -121,19 +122,6 @@ def _json_entry(where: str, line: str, offset: int) -> Entry:
     return Entry(where, values, span=functools.partial(_json_span, line, offset))
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number; write null")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_unique)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -153,9 +141,9 @@ def _json_members(line: str, start: int) -> Iterator[tuple[str | int, Span]]:
     while opening in "{[" and line[at := _after_space(line, at)] not in "}]":
         key: str | int = place
         if opening == "{":
-            key, at = _DECODER.raw_decode(line, at)
+            key, at = DECODER.raw_decode(line, at)
             at = _after_space(line, _after_space(line, at) + 1)  # past the colon
-        _, end = _DECODER.raw_decode(line, at)
+        _, end = DECODER.raw_decode(line, at)
         yield key, Span(at, end)
         place += 1
         at = _after_space(line, end)

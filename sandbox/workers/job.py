@@ -64,6 +64,8 @@ class Call:
         lost: How often its worker was killed from outside while it ran.
         alone: Whether it must run with no other call in flight, in a worker where no threads are left
             over: it was one of several that may have brought a worker down.
+        apart: Whether it must run with no other call in flight in any worker: it was one of several that may have
+            brought all of them down.
     """
 
     target: int
@@ -71,6 +73,7 @@ class Call:
     timeout_s: float
     lost: int = 0
     alone: bool = False
+    apart: bool = False
 
 
 Again = list[tuple[float, Call]]

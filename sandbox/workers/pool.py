@@ -20,6 +20,7 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -30,11 +31,13 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
-from sandbox.limits import DEFAULT_MEMORY_BYTES
+from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S
+from sandbox.workers import orphans
 from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
 from sandbox.workers.page import MAX_CHUNK
 from sandbox.workers.slot import (
+    AWAY_S,
     CUT_OFF_S,
     GRACE_S,
     LOOP_CHECK_S,
@@ -56,10 +59,22 @@ MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
 MAX_FAILED_STARTS = 3
 """Workers in a row that may die before they are ready."""
+NURSERY_FROM_S = 0.25
+"""Seconds of loading from which on a replacement comes from a nursery, see :mod:`sandbox.workers.nursery`."""
+NEWBORN_S = 10.0
+"""Seconds that a worker from a nursery has to become ready; it has loaded everything already."""
+WARDEN_START_S = 60.0
+"""Seconds, at least, that a warden has to start and to import what it imports for all workers."""
 WARDEN_END_S = 5.0
 """Seconds that a warden has to end its workers and itself."""
 MAX_WARDENS = 5
-"""Wardens that may be lost in a pool's life."""
+"""Wardens that may be lost within :data:`WARDENS_S` while no call runs: a call that runs is given up itself, soon."""
+WARDENS_S = 600.0
+"""Seconds for which the loss of a warden counts."""
+WARDEN_DOUBT_S = 2.0
+"""Seconds in which a warden starts a worker or reports the end of one; after that it is asked whether it is there."""
+WARDEN_ANSWER_S = 8.0
+"""Seconds that a warden has to say so; after that it is taken to have been stopped, and killed."""
 RETIRE_SHARE = 0.5
 """A worker that holds more than this share of its memory limit between calls is replaced: it leaks."""
 _SHOWN_CHARS = 200
@@ -115,7 +130,7 @@ class WorkerPool:
         env: Mapping[str, str] | None = None,
         preload: Sequence[str] = (),
         memory_bytes: int | None = DEFAULT_MEMORY_BYTES,
-        load_timeout_s: float = 60.0,
+        load_timeout_s: float = LOAD_TIMEOUT_S,
     ) -> None:
         if os.environ.get(INSIDE):
             raise SandboxError(
@@ -123,10 +138,11 @@ class WorkerPool:
                 "level, put that under: if __name__ == '__main__':"
             )
         self._targets = list(targets)
-        self._setup = (list(sys.path if path is None else path), list(preload), memory_bytes)
+        self._setup = (list(sys.path if path is None else path), list(preload), memory_bytes, load_timeout_s)
         self._memory_bytes = memory_bytes
         self._load_timeout_s = load_timeout_s
-        self._env = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, **(env or {})}
+        self._mark = orphans.new_mark()
+        self._env = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, **(env or {}), orphans.MARK: self._mark}
         self._slots = _slots(targets, workers)
         self._owner = os.getpid()
         self._jobs: dict[int, Job] = {}
@@ -142,7 +158,10 @@ class WorkerPool:
         self._warden = 0
         self._watch: int | None = None
         self._control: Channel | None = None
-        self._wardens = 0
+        self._warden_due = math.inf  # when the warden must have said that it is there
+        self._lost_wardens: deque[float] = deque(maxlen=MAX_WARDENS)  # when, of those lost while no call ran
+        self._apart: deque[tuple[Job, Call]] = deque()  # calls to run with nothing else in flight; the first may run
+        self._apart_runs = False
         self._oom_kills = out_of_memory_kills()
         self._broken: BaseException | None = None
         self._closing = False
@@ -234,10 +253,14 @@ class WorkerPool:
     def _turn(self) -> None:
         now = time.monotonic()
         due = min((slot.look_at for slot in self._slots), default=math.inf)
+        due = min(due, self._warden_due)
         if self._delayed:
             due = min(due, self._delayed[0][0])
         ready = self._selector.select(None if due == math.inf else max(0.0, due - now))
+        control = self._control
         for key, _ in ready:
+            if self._control is not control:
+                break  # the warden was lost: what else was ready has been closed
             if key.fileobj is self._wake_read:
                 with contextlib.suppress(OSError):
                     self._wake_read.recv(4096)
@@ -245,7 +268,7 @@ class WorkerPool:
                 self._lost_warden()
             elif key.data is None:
                 self._hear_warden()
-            else:
+            elif key.fileobj is key.data.channel:  # not of a worker whose place was given to another just now
                 self._hear_worker(key.data)
         while self._commands:
             self._commands.popleft()()
@@ -256,6 +279,10 @@ class WorkerPool:
         for slot in self._slots:
             if slot.look_at <= now:
                 self._check(slot, now)
+        if self._warden_due <= now - AWAY_S:
+            self._warden_due = now + WARDEN_ANSWER_S  # we stood still ourselves, perhaps all of us
+        elif self._warden_due <= now:
+            self._lost_warden(stopped=True)
         self._feed()
 
     def _admit(self, job: Job, calls: Sequence[Call], complete: bool) -> None:
@@ -281,12 +308,18 @@ class WorkerPool:
         """Put a call back into its job's queue."""
         if job.ended.is_set():
             return
+        if call.apart:
+            self._apart.append((job, call))
+            return
         job.put(call, first=first)
         self._enlist(job, call.target)
 
     # Feeding.
 
     def _feed(self) -> None:
+        if self._apart:
+            self._feed_apart()
+            return
         for slot in self._slots:
             if slot.state is State.READY and not slot.emptying:
                 if slot.lane is Lane.SERIAL:
@@ -295,7 +328,38 @@ class WorkerPool:
                 elif not slot.reader.large:  # type: ignore[union-attr]  # open as long as the worker lives
                     self._feed_wide(slot)
 
+    def _feed_apart(self) -> None:
+        """Run the calls during which wardens were lost one by one, with nothing else in flight: who did it then?"""
+        if any(slot.sent for slot in self._slots):
+            return
+        if self._apart_runs:
+            self._apart.popleft()
+            self._apart_runs = False
+        while self._apart and self._apart[0][0].ended.is_set():
+            self._apart.popleft()
+        if not self._apart:
+            self._feed()
+            return
+        job, call = self._apart[0]
+        for slot in self._slots:
+            if slot.state is State.READY and not slot.emptying and call.target in slot.targets:
+                if slot.tainted or slot.given_up:
+                    self._retire(slot)
+                else:
+                    self._send(slot, job, call)
+                    self._apart_runs = True
+                return
+
+    def _send(self, slot: Slot, job: Job, call: Call) -> None:
+        """Send one call to a worker that runs nothing."""
+        if slot.lane is Lane.SERIAL:
+            self._send_chunk(slot, job, call.target, [call])
+        else:
+            self._send_orders(slot, [self._order_for(slot, job, call)])
+
     def _feed_serial(self, slot: Slot) -> None:
+        if self._apart:
+            return
         for _ in range(len(self._ring)):
             job, target = self._ring[0]
             self._ring.rotate(-1)
@@ -340,10 +404,13 @@ class WorkerPool:
             if not job.pending.get(target) and not job.alone.get(target):
                 self._ring.remove((job, target))
         if orders:
-            slot.idle_since = math.inf
-            slot.tell(("start", orders))
-            soon = LOOP_CHECK_S if slot.lane is Lane.ASYNCIO else min(order[4] for order in orders)
-            slot.check_at = min(slot.check_at, time.monotonic() + soon)
+            self._send_orders(slot, orders)
+
+    def _send_orders(self, slot: Slot, orders: list[tuple[Any, ...]]) -> None:
+        slot.idle_since = math.inf
+        slot.tell(("start", orders))
+        soon = LOOP_CHECK_S if slot.lane is Lane.ASYNCIO else min(order[4] for order in orders)
+        slot.check_at = min(slot.check_at, time.monotonic() + soon)
 
     def _order_for(self, slot: Slot, job: Job, call: Call) -> tuple[Any, ...]:
         self._open_batch(slot, job)
@@ -379,9 +446,10 @@ class WorkerPool:
         assert slot.page is not None
         match frame:
             case ["ready"] if slot.state is State.STARTING:
-                slot.state, slot.failed_starts, slot.check_at = State.READY, 0, math.inf
+                slot.state, slot.failed_starts, slot.check_at, slot.loaded = State.READY, 0, math.inf, True
+                slot.load_s = max(slot.load_s, time.monotonic() - slot.began)
             case ["load_error", str(words)] if slot.state is State.STARTING:
-                self._break(WorkerStartError(words))
+                self._failed_start(slot, words, last=not slot.loaded)
             case ["done", int(first), int(done), bool(tainted), int(resident_bytes)] if slot.is_at(first, done):
                 self._chunk_done(slot, done, tainted, resident_bytes)
             case ["wake"]:
@@ -524,8 +592,11 @@ class WorkerPool:
     # Watching.
 
     def _check(self, slot: Slot, now: float) -> None:
-        if slot.state is State.STARTING:
-            self._break(WorkerStartError(f"loading took longer than {self._load_timeout_s:g} s: {self._names(slot)}"))
+        if slot.state is State.STARTING and slot.process:
+            self._loads_too_long(slot)
+            return
+        if slot.state in (State.STARTING, State.DYING):
+            self._doubt_warden(slot, now)
             return
         if slot.state is State.CUT_OFF:
             self._kill(slot)  # it lives on without its descriptors: whatever it runs closed them
@@ -609,9 +680,31 @@ class WorkerPool:
             self._kill(slot)
 
     def _kill(self, slot: Slot) -> None:
-        if slot.state in (State.READY, State.CUT_OFF):
-            slot.state, slot.check_at = State.DYING, math.inf
+        if slot.state in (State.STARTING, State.READY, State.CUT_OFF):
+            slot.state, slot.check_at = State.DYING, time.monotonic() + WARDEN_DOUBT_S
             self._tell_warden(("kill", slot.index))
+
+    def _loads_too_long(self, slot: Slot) -> None:
+        """Give a worker up that loads for too long; where it could be loaded before, another one may do better."""
+        words = (
+            f"loading took longer than {self._load_timeout_s:g} s: {self._names(slot)}; give it longer with "
+            "load_timeout_s=..."
+        )
+        if not self._failed_start(slot, words, last=not slot.loaded):
+            slot.retiring = True
+            self._kill(slot)
+
+    def _failed_start(self, slot: Slot, words: str, *, last: bool = False) -> bool:
+        """Count a worker that never became ready; gives whether it was the last that is started."""
+        if self._closing:
+            return False
+        slot.failed_starts += 1
+        slot.counted = True
+        slot.stillborn = slot.stillborn or slot.borne
+        if last or slot.failed_starts >= MAX_FAILED_STARTS:
+            self._break(WorkerStartError(words))
+            return True
+        return False
 
     def _ended(self, slot: Slot, process: int, code: int) -> None:
         """A worker is dead: count what it finished, blame whom it was running, send the others out again."""
@@ -621,22 +714,28 @@ class WorkerPool:
         suspects = {} if was_starting else slot.suspects()
         self._collect(slot)
         words = slot.last_words()
-        if was_starting and not self._closing:
-            slot.failed_starts += 1
-            if slot.failed_starts >= MAX_FAILED_STARTS:
-                self._break(WorkerStartError(f"{describe_end(code)} while loading {self._names(slot)}\n{words}"))
+        if was_starting and not slot.counted:
+            message = f"{describe_end(code)} while loading {self._names(slot)}\n{words}"
+            if self._failed_start(slot, message):
                 return
-        for ticket, message in slot.guilty.items():
-            sent = slot.sent.pop(ticket, None)
-            if sent is not None:
-                job, call = sent
-                self._deliver_results(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
+            if slot.loaded and slot.failed_starts == MAX_FAILED_STARTS - 1:
+                self._lost_warden(stopped=True)  # perhaps it is ill and not the worker: a call may lower its limits
+                return
+        self._settle_guilty(slot)
         if not slot.retiring:
             unfinished = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
             cut_off = (ours and code == -signal.SIGKILL) or code in (BROKEN, CHANNEL_LOST) or bool(slot.malformed)
             self._blame(slot, unfinished, code, words, cut_off=cut_off)
         self._send_again(slot, list(slot.sent))
         self._spawn(slot)
+
+    def _settle_guilty(self, slot: Slot) -> None:
+        """Answer for the calls whose time was up."""
+        for ticket, message in slot.guilty.items():
+            sent = slot.sent.pop(ticket, None)
+            if sent is not None:
+                job, call = sent
+                self._deliver_results(job, [CallResult(call, CallStatus.TIMEOUT, None, call.timeout_s, "", message)])
 
     def _send_again(self, slot: Slot, tickets: Sequence[int]) -> None:
         """Queue what a worker will not finish, in its old order."""
@@ -715,8 +814,10 @@ class WorkerPool:
         descriptors = slot.open()
         assert slot.channel is not None
         self._selector.register(slot.channel, selectors.EVENT_READ, slot)
-        slot.check_at = time.monotonic() + self._load_timeout_s
-        self._tell_warden(("spawn", slot.index, slot.generation, slot.lane.value, slot.width), descriptors)
+        slot.check_at = time.monotonic() + WARDEN_DOUBT_S
+        loads_slowly = slot.load_s > NURSERY_FROM_S and not slot.stillborn
+        order = ("spawn", slot.index, slot.generation, slot.lane.value, slot.width, loads_slowly)
+        self._tell_warden(order, descriptors)
         os.close(descriptors[0])
 
     def _deafen(self, slot: Slot) -> None:
@@ -728,8 +829,9 @@ class WorkerPool:
     # The warden.
 
     def _start_warden(self) -> None:
-        self._wardens += 1
         self._control, theirs = channel_pair()
+        patience = struct.pack("@ll", int(WARDEN_ANSWER_S), 0)  # one that was stopped reads nothing
+        self._control.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
         root = str(Path(__file__).parents[2])
         boot = _BOOT.format(root=root, fd=_CONTROL, pid=os.getpid())
         # Not subprocess.Popen: it waits for the end of a pipe that a fork in another thread (a data
@@ -755,6 +857,7 @@ class WorkerPool:
             self._selector.register(self._watch, selectors.EVENT_READ, None)
         payloads = {slot.index: _payload(self._targets, slot.targets) for slot in self._slots}
         self._tell_warden(("setup", *self._setup, payloads))
+        self._warden_due = time.monotonic() + max(WARDEN_START_S, self._load_timeout_s)
         for slot in self._slots:
             self._spawn(slot)
 
@@ -767,39 +870,104 @@ class WorkerPool:
         assert self._control is not None
         try:
             frames = [decoded(frame) for frame in self._control.receive()]
-        except (EOFError, OSError):
+        except (EOFError, OSError, MalformedError):
             self._lost_warden()
             return
-        for kind, index, *message in frames:
-            slot = self._slots[index]
-            if kind == "started" and message[0] == slot.generation:
-                slot.process = message[1]
-            elif kind == "ended":
-                self._ended(slot, *message)
+        self._warden_due = math.inf
+        for frame in frames:
+            match frame:
+                case ["here"]:
+                    pass
+                case ["waits", int(index), int(generation)] if self._is_slot(index):
+                    if generation == self._slots[index].generation:
+                        self._slots[index].check_at = time.monotonic() + self._load_timeout_s + WARDEN_ANSWER_S
+                case ["started", int(index), int(generation), int(process), bool(borne)] if self._is_slot(index):
+                    self._begun(self._slots[index], generation, process, borne)
+                case ["ended", int(index), int(process), int(code)] if self._is_slot(index):
+                    self._ended(self._slots[index], process, code)
+                case _:  # no warden says that
+                    self._lost_warden(stopped=True)
+                    return
 
-    def _lost_warden(self) -> None:
-        """The warden is gone, and by the kernel's hand its workers with it: start anew, blaming nobody."""
-        self._stop_warden()
-        if self._wardens >= MAX_WARDENS:
-            self._break(WorkerStartError(f"the process that starts workers died {self._wardens} times"))
-            return
+    def _is_slot(self, index: int) -> bool:
+        return 0 <= index < len(self._slots)
+
+    def _begun(self, slot: Slot, generation: int, process: int, borne: bool) -> None:
+        """A worker was forked: from a nursery with its targets, or it loads them from now on."""
+        if generation == slot.generation:
+            slot.process, slot.borne, slot.began = process, borne, time.monotonic()
+            if slot.state is State.STARTING:
+                slot.check_at = slot.began + (min(NEWBORN_S, self._load_timeout_s) if borne else self._load_timeout_s)
+
+    def _doubt_warden(self, slot: Slot, now: float) -> None:
+        """A worker's beginning or end is late: ask the warden whether it is there, and wake it if it was stopped.
+
+        One that answers and still reports no end has a worker that cannot die, for the kernel or a tracer holds it.
+        It runs nothing any more, and its place is given to another.
+        """
+        slot.check_at = now + WARDEN_DOUBT_S
+        if self._warden_due == math.inf:
+            if slot.doubted and slot.state is State.DYING:
+                self._ended(slot, slot.process, -signal.SIGKILL)
+                return
+            if slot.doubted:
+                self._lost_warden(stopped=True)
+                return
+            slot.doubted, self._warden_due = True, now + WARDEN_ANSWER_S
+            self._tell_warden(("ping",))
+        self._wake_warden()
+
+    def _wake_warden(self) -> None:
+        if self._warden:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._warden, signal.SIGCONT)
+
+    def _lost_warden(self, *, stopped: bool = False) -> None:
+        """The warden is gone or does nothing: start another, and find out during which call wardens are lost."""
+        self._stop_warden(0.0 if stopped else WARDEN_END_S)
+        processes = [slot.process for slot in self._slots if slot.process]
+        for process in processes:  # the kernel has ended those that have not asked it otherwise
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process, signal.SIGKILL)
+        orphans.end_marked(self._mark)
+        suspected = sum(self._count_with_warden(slot) for slot in self._slots)
         for slot in self._slots:
-            if slot.process:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(slot.process, signal.SIGKILL)
-            if slot.state is State.READY:
-                suspects = slot.suspects()
-                self._collect(slot)
-                alive = {ticket: tainted for ticket, tainted in suspects.items() if ticket in slot.sent}
-                self._count_lost(slot, alive, "the process that starts workers was killed")
             self._send_again(slot, list(slot.sent))
             self._deafen(slot)
             slot.close()
+        if not suspected:
+            self._lost_wardens.append(time.monotonic())
+        lost = self._lost_wardens
+        if len(lost) == MAX_WARDENS and lost[-1] - lost[0] < WARDENS_S:
+            self._break(WorkerStartError(f"the process that starts workers died {MAX_WARDENS} times"))
+            return
         self._start_warden()
 
-    def _stop_warden(self) -> None:
+    def _count_with_warden(self, slot: Slot) -> int:
+        """Count against the calls that a worker ran that the warden was lost, and say how many they are.
+
+        One that it happens to twice runs apart from all others from then on.
+        """
+        if slot.page is None or slot.state is State.STARTING:
+            return 0
+        suspects = slot.suspects()
+        self._collect(slot)
+        self._settle_guilty(slot)
+        alive = [ticket for ticket in suspects if ticket in slot.sent]
+        if slot.retiring:
+            return 0
+        for ticket in alive:
+            _, call = slot.sent[ticket]
+            call.apart = call.lost > 0
+        self._count_lost(slot, alive, "the process that starts workers was killed or stopped")
+        return len(alive)
+
+    def _stop_warden(self, end_s: float = WARDEN_END_S) -> None:
+        """End the warden, and wait for so many seconds for it to go by itself."""
+        self._warden_due = math.inf
         if self._control is not None:
             self._tell_warden(("close",))
+            self._wake_warden()
             with contextlib.suppress(KeyError):
                 self._selector.unregister(self._control)
             self._control.close()
@@ -809,7 +977,11 @@ class WorkerPool:
             os.close(self._watch)
             self._watch = None
         if self._warden:
-            _wait_for_end(self._warden, WARDEN_END_S)
+            if not _wait_for_end(self._warden, end_s):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._warden, signal.SIGKILL)
+                orphans.end_marked(self._mark)  # also a worker that traces the warden, which nobody can reap until then
+                _wait_for_end(self._warden, WARDEN_END_S)
             self._warden = 0
 
     # The end.
@@ -837,18 +1009,17 @@ class WorkerPool:
         self._wake_write.close()
 
 
-def _wait_for_end(process: int, timeout_s: float) -> None:
-    """Reap a child, killing it if it does not end by itself in time."""
+def _wait_for_end(process: int, timeout_s: float) -> bool:
+    """Reap a child; gives whether it ended in time."""
     deadline = time.monotonic() + timeout_s
     try:
         while os.waitpid(process, os.WNOHANG)[0] == 0:
             if time.monotonic() > deadline:
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)
-                return
+                return False
             time.sleep(0.002)
     except ChildProcessError:  # somebody else in this process reaps every child
-        return
+        pass
+    return True
 
 
 class _Stop(BaseException):

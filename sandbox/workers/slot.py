@@ -78,7 +78,14 @@ class Slot:
         retiring: Whether we killed the worker, and nobody but :attr:`guilty` is to blame for its end.
         emptying: Whether the worker is emptying its results file, and nothing may be sent.
         tainted: Whether calls left threads running in it.
-        failed_starts: Workers in a row that died before they were ready.
+        loaded: Whether a worker of this slot was ever ready.
+        load_s: Seconds that the slowest of its workers took from its fork until it was ready.
+        began: When the present worker was forked, on the monotonic clock.
+        borne: Whether the present worker came from a nursery.
+        stillborn: Whether one that did was never ready, so that no others shall.
+        failed_starts: Workers in a row that were never ready.
+        counted: Whether the present worker is one of these already.
+        doubted: Whether the present worker's beginning or end was asked for.
         malformed: What the worker wrote that its own code does not write; ``""`` for nothing.
         idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
         looked_at: When the page was last looked at for what runs.
@@ -103,7 +110,14 @@ class Slot:
     retiring: bool = False
     emptying: bool = False
     tainted: bool = False
+    loaded: bool = False
+    load_s: float = 0.0
+    began: float = math.inf
+    borne: bool = False
+    stillborn: bool = False
     failed_starts: int = 0
+    counted: bool = False
+    doubted: bool = False
     malformed: str = ""
     excused_s: float = 0.0
     idle_since: float = math.inf
@@ -127,6 +141,7 @@ class Slot:
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
         self.idle_since, self.chunk, self.malformed = math.inf, range(0), ""
+        self.counted, self.doubted, self.borne, self.began = False, False, False, math.inf
         self._sendings.clear()
         self.batches.clear()
         self.guilty.clear()

@@ -6,37 +6,40 @@ worker in a few milliseconds. It outlives none of its parents: when the caller i
 went, the warden kills every worker and goes too.
 
 *Covered:* a worker's whole process group and every descendant that it leaves, also those that made a
-session of their own (Linux: the warden is their subreaper). *Not covered:* such daemons on macOS.
+session of their own (Linux: the warden is their subreaper); workers that have themselves traced; every
+signal to the warden that can be ignored. *Not covered:* such daemons on macOS; a worker that kills or
+stops the warden, which the parent notices: see ``pool``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import fcntl
 import importlib
 import os
 import pickle
-import resource
 import select
 import signal
 import socket
 import sys
-from pathlib import Path
+import time
+from collections import Counter
 from typing import Any
 
-from sandbox.workers import worker
-from sandbox.workers.wire import Channel
+from sandbox.workers import nursery, shell, worker
+from sandbox.workers.nursery import Birth, Nursery
+from sandbox.workers.wire import Channel, MalformedError, channel_pair
 from sandbox.workers.worker import Payload
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_WORKER_OOM_SCORE = "500"  # where memory runs out, the kernel takes a worker before the trainer
+MAX_NURSERIES = 3
+"""Nurseries for the same rewards that may be lost; one that cannot be is not tried again."""
+_REAPED_AT_ONCE = 256
+"""Ends and stops that are looked at before orders are: a worker may make any number of stops."""
 
 
 def main(control: int, parent: int) -> None:
     """Runs the warden on the given control socket until the parent says close or is gone."""
     os.setsid()
+    shell.ignore_signals()
     _close_others(control)
     Warden(Channel(socket.socket(fileno=control)), parent).run()
 
@@ -49,36 +52,41 @@ class Warden:
         self._parent = parent
         self._workers: dict[int, int] = {}  # process id -> slot
         self._payloads: dict[int, Payload] = {}  # slot -> what its workers are to run
+        self._nurseries: dict[tuple[int, ...], Nursery] = {}  # what they have loaded -> those that live
+        self._nurseries_lost: Counter[tuple[int, ...]] = Counter()
         self._memory_bytes: int | None = None
+        self._load_timeout_s = 0.0
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        self._poll = select.poll()
+        self._nurseries_known = shell.adopt_orphans()
 
     def run(self) -> None:
         """Serve until the parent says close or is gone, then kill every worker."""
-        poll = select.poll()
+        poll = self._poll
         poll.register(self._control.fileno(), select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
         parent = process_descriptor(self._parent)
         if parent is not None:
             poll.register(parent, select.POLLIN)
+        more = False
         try:
             while os.getppid() == self._parent:
-                ready = dict(poll.poll(1000))
+                ready = dict(poll.poll(0 if more else 1000))
                 if parent in ready:
                     return
                 if self._wake_read in ready:
                     with contextlib.suppress(BlockingIOError):
                         os.read(self._wake_read, 4096)
-                self._reap()
+                self._hear_nurseries()
+                more = self._reap()
                 if self._control.fileno() in ready:
                     for frame in self._control.receive():
                         self._obey(*pickle.loads(frame))  # noqa: S301 - the parent is trusted
-        except (EOFError, OSError):
+        except (EOFError, OSError, MemoryError):  # also where a worker left us too few descriptors or too little memory
             return
         finally:
             self._kill_everything()
@@ -91,65 +99,183 @@ class Warden:
                 self._spawn(*arguments)
             case "kill":
                 self._kill_slot(*arguments)
+            case "ping":
+                self._control.send_json(["here"])
             case "close":
                 raise EOFError
 
     def _set_up(
-        self, path: list[str], preload: list[str], memory_bytes: int | None, payloads: dict[int, Payload]
+        self,
+        path: list[str],
+        preload: list[str],
+        memory_bytes: int | None,
+        load_timeout_s: float,
+        payloads: dict[int, Payload],
     ) -> None:
         sys.path[:] = path
-        self._memory_bytes = memory_bytes
+        self._memory_bytes, self._load_timeout_s = memory_bytes, load_timeout_s
         self._payloads = payloads
         for module in preload:
             with contextlib.suppress(ImportError):  # a worker that needs it says so itself
                 importlib.import_module(module)
+        self._control.send_json(["here"])
 
-    def _spawn(self, slot: int, generation: int, lane: str, width: int) -> None:
-        descriptors = self._control.take_descriptors(4)
-        process = os.fork()
+    def _spawn(self, slot: int, generation: int, lane: str, width: int, loads_slowly: bool) -> None:
+        birth = Birth(slot, generation, lane, width, self._take_descriptors())
+        found = self._nursery(birth) if loads_slowly else None
+        if found is None:
+            self._fork_worker(birth)
+            return
+        if not found.fit:
+            self._control.send_json(["waits", slot, generation])
+        try:
+            found.ask(birth)
+        except OSError:
+            self._lose_nursery(found)
+
+    def _fork_worker(self, birth: Birth) -> None:
+        """Fork a worker from here, which loads its targets itself."""
+        warden, process = os.getpid(), os.fork()
         if process == 0:
             code = worker.BROKEN
             try:
-                _become_worker(self._control, self._wake_read, self._wake_write, self._memory_bytes)
-                code = _serve(lane, width, self._payloads[slot], descriptors)
+                self._leave_warden(warden, shell.WORKER_OOM_SCORE)
+                raised = shell.raise_descriptors(birth.descriptors)
+                code = worker.serve(birth.lane, birth.width, self._payloads[birth.slot], *raised)
             finally:
                 os._exit(code)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        self._workers[process] = slot
-        self._control.send_json(["started", slot, generation, process])
+        self._note_birth(birth, process, from_nursery=False)
+
+    def _note_birth(self, birth: Birth, process: int, *, from_nursery: bool) -> None:
+        birth.close()
+        self._workers[process] = birth.slot
+        self._control.send_json(["started", birth.slot, birth.generation, process, from_nursery])
+
+    def _nursery(self, birth: Birth) -> Nursery | None:
+        """Gives the nursery for a slot's workers, made now if need be; ``None`` where there shall be none."""
+        payload = self._payloads[birth.slot]
+        key = tuple(payload)
+        if key in self._nurseries:
+            return self._nurseries[key]
+        if not self._nurseries_known or self._nurseries_lost[key] >= MAX_NURSERIES:
+            return None
+        ours, theirs = channel_pair()
+        warden, process = os.getpid(), os.fork()
+        if process == 0:
+            try:
+                ours.close()
+                birth.close()
+                self._leave_warden(warden, shell.NURSERY_OOM_SCORE)
+                (raised,) = shell.raise_descriptors([theirs.detach()])
+                nursery.run(payload, Channel(socket.socket(fileno=raised)), warden)
+            finally:
+                os._exit(0)
+        theirs.close()
+        made = self._nurseries[key] = Nursery(process, ours, self._load_timeout_s)
+        self._poll.register(ours.fileno(), select.POLLIN)
+        return made
+
+    def _hear_nurseries(self) -> None:
+        """Note what nurseries have borne, and do without those that are gone, unfit or late."""
+        now = time.monotonic()
+        for one in list(self._nurseries.values()):
+            try:
+                for birth, process in one.hear():
+                    self._note_birth(birth, process, from_nursery=True)
+            except (EOFError, OSError, MalformedError):
+                self._lose_nursery(one)
+                continue
+            if one.late(now):
+                self._lose_nursery(one, for_good=True)
+            elif one.idle(now):
+                self._lose_nursery(one)
+                self._nurseries_lost.clear()
+
+    def _lose_nursery(self, lost: Nursery, *, for_good: bool = False) -> None:
+        """End a nursery, and fork from here what it was to bear."""
+        key = next((key for key, one in self._nurseries.items() if one is lost), None)
+        if key is None:
+            return
+        del self._nurseries[key]
+        self._nurseries_lost[key] += 1 if lost.fit and not for_good else MAX_NURSERIES
+        shell.kill_group(lost.process)  # and with it what is being born and nobody has told us of
+        with contextlib.suppress(EOFError, OSError, MalformedError):
+            for birth, process in lost.hear():
+                self._note_birth(birth, process, from_nursery=True)
+        self._poll.unregister(lost.channel.fileno())
+        lost.channel.close()
+        for birth in lost.waiting.values():
+            self._fork_worker(birth)
+
+    def _take_descriptors(self) -> list[int]:
+        """Gives a new worker's socket and files."""
+        descriptors = self._control.take_descriptors(4)
+        if len(descriptors) < 4:
+            raise OSError("the kernel kept descriptors back: the warden may have no more of them")
+        return descriptors
+
+    def _leave_warden(self, warden: int, oom_score: int) -> None:
+        """Turn the forked child into a worker's shell: own session, limits, plain signals, no parental descriptors."""
+        shell.plain_signals()
+        shell.lead_session(warden, oom_score)
+        shell.adopt_orphans()
+        self._control.close()
+        for one in self._nurseries.values():
+            one.channel.close()
+            for birth in one.waiting.values():
+                birth.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+        shell.limit(self._memory_bytes)
+        shell.silence()
 
     def _kill_slot(self, slot: int) -> None:
         for process, owner in self._workers.items():
             if owner == slot:
-                _kill_group(process)
+                shell.kill_group(process)
 
-    def _reap(self) -> None:
-        """Report dead workers, and kill and reap whatever their deaths left to us."""
-        while True:
+    def _reap(self) -> bool:
+        """Report dead workers, and kill and reap whatever their deaths left to us; gives whether there may be more."""
+        for _ in range(_REAPED_AT_ONCE):
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if process == 0:
-                return
-            slot = self._workers.pop(process, None)
-            if slot is not None:
-                _kill_group(process)
-                self._kill_strays()
-                self._control.send_json(["ended", slot, process, os.waitstatus_to_exitcode(status)])
+                return False
+            if os.WIFSTOPPED(status):
+                shell.let_go(process, os.WSTOPSIG(status))
+            else:
+                self._note_end(process, os.waitstatus_to_exitcode(status))
+        return True
+
+    def _note_end(self, process: int, code: int) -> None:
+        if process not in self._workers:
+            self._hear_nurseries()  # it may have been borne just now
+        slot = self._workers.pop(process, None)
+        for one in list(self._nurseries.values()):
+            if one.process == process:
+                self._lose_nursery(one)
+        if slot is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process, signal.SIGKILL)
+            self._kill_strays()
+            self._control.send_json(["ended", slot, process, code])
 
     def _kill_strays(self) -> None:
         """Kill every child of ours that is no worker: descendants of a dead one, handed to us as subreaper."""
-        for process in _children():
-            if process not in self._workers:
+        found = shell.children()
+        self._hear_nurseries()  # whose newborn among these are no strays
+        ours = {*self._workers, *(one.process for one in self._nurseries.values())}
+        for process in found:
+            if process not in ours:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(process, signal.SIGKILL)
 
     def _kill_everything(self) -> None:
-        workers, self._workers = dict(self._workers), {}
+        workers, self._workers, self._nurseries = dict(self._workers), {}, {}
         for process in workers:
-            _kill_group(process)
+            shell.kill_group(process)
         for _ in range(200):  # a stray's own children come to us only when it is dead
             self._kill_strays()
             try:
@@ -158,39 +284,6 @@ class Warden:
             except ChildProcessError:
                 return
             select.select([], [], [], 0.01)
-
-
-def _become_worker(control: Channel, wake_read: int, wake_write: int, memory_bytes: int | None) -> None:
-    """Turn the forked child into a worker's shell: own session, limits, plain signals, no parental descriptors."""
-    warden = os.getppid()
-    os.setsid()
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    if os.getppid() != warden:
-        os._exit(0)
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    control.close()
-    os.close(wake_read)
-    os.close(wake_write)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(_WORKER_OOM_SCORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if memory_bytes is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
-
-
-def _serve(lane: str, width: int, payload: Payload, descriptors: list[int]) -> int:
-    raised = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, worker.OUR_DESCRIPTORS_FROM) for one in descriptors]
-    for one in descriptors:
-        os.close(one)
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    os.close(null)
-    return worker.serve(lane, width, payload, *raised)
 
 
 def _close_others(control: int) -> None:
@@ -202,21 +295,6 @@ def _close_others(control: int) -> None:
                     os.close(descriptor)
 
 
-def _kill_group(process: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(process, signal.SIGKILL)  # before its setsid the group does not exist yet
-
-
-def _children() -> list[int]:
-    """Gives our children, as the kernel lists them; elsewhere than on Linux none are known."""
-    try:
-        return [int(one) for one in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    except OSError:
-        return []
-
-
 def process_descriptor(process: int) -> int | None:
     """Gives a descriptor that becomes readable when the process ends, where the kernel has such."""
     if not hasattr(os, "pidfd_open"):
@@ -225,9 +303,3 @@ def process_descriptor(process: int) -> int | None:
         return os.pidfd_open(process)
     except OSError:
         return None
-
-
-def _prctl(option: int, value: int) -> None:
-    """Call prctl(2), where there is one."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

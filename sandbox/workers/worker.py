@@ -137,7 +137,17 @@ class Desk:
         return capture.threads_started > 0 and threading.active_count() > self.threads
 
 
-def serve(lane: str, width: int, payload: Payload, control: int, page: int, results: int, console: int) -> int:
+def serve(
+    lane: str,
+    width: int,
+    payload: Payload,
+    control: int,
+    page: int,
+    results: int,
+    console: int,
+    *,
+    loaded: dict[int, Target] | None = None,
+) -> int:
     """Loads the payload's targets and serves calls until the parent is gone.
 
     Args:
@@ -148,26 +158,20 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
         page: Descriptor of the shared page.
         results: Descriptor of the results file.
         console: Where the interpreter writes its last words in a crash.
+        loaded: The targets, where this process was forked from one that has loaded them.
     """
-    os.environ[INSIDE] = "1"
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
     channel = Channel(socket.socket(fileno=control))
     cells = cells_of(lane, width)
     shared, writer = Page(map_shared(page, page_bytes(cells), writable=True), cells), RecordWriter(results)
     os.close(page)
     os.close(results)
-    _fill_low_descriptors()
-    _reseed()
-    capture.install()
-    process = Steady.process()
+    fill_low_descriptors()
     try:
-        targets = {index: _load(*target) for index, target in payload.items()}
+        targets = load(payload) if loaded is None else loaded
     except BaseException as fault:
         channel.send_json(["load_error", str(fault)[-_MAX_LOAD_ERROR_CHARS:]])
         return 1
-    finally:
-        if Steady.process() != process:  # a module of the reward's forked, and its copy came here as well
-            Steady.end(0)
     capture.threads_started = 0
     capture.cancel_plans()
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
@@ -191,7 +195,24 @@ def serve(lane: str, width: int, payload: Payload, control: int, page: int, resu
 _MAX_LOAD_ERROR_CHARS = 20_000
 
 
-def _fill_low_descriptors() -> None:
+def load(payload: Payload) -> dict[int, Target]:
+    """Make this process one for targets, and load them.
+
+    Raises:
+        RuntimeError: One cannot be loaded; says which and why.
+    """
+    os.environ[INSIDE] = "1"
+    _reseed()
+    capture.install()
+    process = Steady.process()
+    try:
+        return {index: _load(*target) for index, target in payload.items()}
+    finally:
+        if Steady.process() != process:  # a module of the reward's forked, and its copy came here as well
+            Steady.end(0)
+
+
+def fill_low_descriptors() -> None:
     """Let low numbers lead nowhere, for as long as the worker lives."""
     null = os.open(os.devnull, os.O_RDWR)
     while null < _LOW_DESCRIPTORS:

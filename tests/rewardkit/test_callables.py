@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from rewardkit import RewardDefinitionError, RewardFunctionsConfig, Rollout, Runtime, group_reward, reward
-from trainer_adapter import RewardAdapter
 
 
 def weighed(completion: str, answer: int, weight: float = 1.0) -> float:
@@ -129,7 +128,7 @@ NO_REWARDS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("callable_", "words"), NO_REWARDS.values(), ids=NO_REWARDS)
 def test_a_callable_that_can_be_no_reward_is_refused_at_definition(callable_: Any, words: str) -> None:
     """Its name, why, and what to write instead; by every way in."""
-    for made in (reward, group_reward, lambda one: Runtime([one]), lambda one: RewardAdapter({"a": one})):
+    for made in (reward, group_reward, lambda one: Runtime([one]), lambda one: Runtime({"a": one})):
         with pytest.raises(RewardDefinitionError, match=words):
             made(callable_)
 
@@ -146,10 +145,9 @@ def test_a_wrapper_around_a_generator_is_a_reward() -> None:
 
 @pytest.mark.parametrize("thing", [None, 3, [weighed]], ids=str)
 def test_what_is_no_reward_is_named_with_its_place(thing: Any) -> None:
-    """A runtime, an adapter and a configuration say which of their rewards is none; a marker says so too."""
+    """A runtime and a configuration say which of their rewards is none; a marker says so too."""
     for make, where in (
         (lambda: Runtime([weighed, thing]), r"rewards\[1\]: "),
-        (lambda: RewardAdapter([weighed, thing]), r"rewards\[1\]: "),
         (lambda: Runtime({"a": thing}), "reward 'a': "),
         (lambda: RewardFunctionsConfig({"a": thing}).resolve(), "reward 'a': "),
     ):

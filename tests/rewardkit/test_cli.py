@@ -249,6 +249,7 @@ MISTAKES = {
     "timeout": (["rewards.py:short", "data.jsonl", "--timeout", "-1"], "--timeout -1: expected a number of seconds"),
     "timeout-nan": (["rewards.py:short", "data.jsonl", "--timeout", "nan"], "--timeout nan: expected a number"),
     "workers": (["rewards.py:short", "data.jsonl", "--workers", "0"], "--workers"),
+    "load timeout": (["rewards.py:short", "data.jsonl", "--load-timeout", "0"], "--load-timeout 0"),
     "limit": (["rewards.py:short", "data.jsonl", "--limit", "0"], "--limit"),
     "unknown-option": (["rewards.py:short", "data.jsonl", "--unknown"], "No such option"),
     "out-folder": (["rewards.py:never", "data.jsonl", "--out", "absent/x"], "cannot write to absent"),

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
+import io
 import json
+import math
+import sys
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from rewardkit import DataError, Rollout
+from rewardkit import DataError, Rollout, datafile
 from rewardkit.data import Row, read_rollouts, read_rows
 
 GOOD = '{"prompt": "2+2=", "completion": "4", "answer": "4"}'
@@ -63,6 +72,117 @@ def test_a_hundred_thousand_lines_are_read(tmp_path: Path) -> None:
     assert len(read_rollouts(_file(tmp_path, f"{GOOD}\n" * 100_000))) == 100_000
 
 
+def _flipped(packed: bytes) -> bytes:
+    """The same with a wrong byte in its middle."""
+    return packed[:20] + bytes([packed[20] ^ 255]) + packed[21:]
+
+
+ROW = json.loads(GOOD)
+
+
+def _parquet(rows: list[dict[str, Any]]) -> bytes:
+    """The rows as Parquet, of as many row groups as rows."""
+    held = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), held, row_group_size=1)
+    return held.getvalue()
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.jsonl", "rows"])
+def test_a_file_packed_with_gzip_is_read_whatever_its_name(tmp_path: Path, name: str) -> None:
+    """Its first bytes say what it is; several packed parts one after another are one file."""
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(f"{GOOD}\n".encode()) + gzip.compress(f"\n{GOOD}\n".encode()))
+    assert [Row(1, ROW), Row(3, ROW)] == read_rows(path)
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
+def test_parquet_is_read_whatever_its_name(tmp_path: Path, name: str) -> None:
+    """Texts, messages, token ids and typed columns come as Python's values, and a limit reads no further."""
+    when = datetime.datetime(2026, 1, 2, 3, 4)
+    row: dict[str, Any] = {
+        "prompt": [{"role": "user", "content": "2+2="}],
+        "completion": [{"role": "assistant", "content": "4"}],
+        "completion_ids": [1, 2],
+        "answer": 4,
+        "when": when,
+        "price": Decimal("1.50"),
+        "note": None,
+    }
+    path = tmp_path / name
+    path.write_bytes(_parquet([row, row, row]))
+    expected = Rollout(
+        row["prompt"], row["completion"], {k: row[k] for k in ("answer", "when", "price", "note")}, [1, 2]
+    )  # type: ignore[arg-type]
+    assert [expected] * 3 == read_rollouts(path)
+    assert [1, 2] == [one.line for one in read_rows(path, limit=2)]
+
+
+def test_parquet_without_rows_or_columns_or_numbers_is_refused(tmp_path: Path) -> None:
+    """The same mistakes as in JSON Lines, with the row in place of the line."""
+    path = tmp_path / "rows.parquet"
+    for rows, said in (
+        ([{**ROW, "x": None}, {**ROW, "x": [math.nan]}], ":2: column 'x': holds nan or an infinity; write null"),
+        ([{"prompt": "p"}], ":1: 'completion' is missing; it has 'prompt'"),
+        ([{"prompt": "p", "completion": [{"content": "4"}]}], ":1: 'completion': expected messages with 'role'"),
+        (
+            [{"prompt": "p", "completion": datetime.date(2026, 1, 2)}],
+            """:1: 'completion': expected a string or a list""",
+        ),
+    ):
+        path.write_bytes(_parquet(rows))
+        with pytest.raises(DataError) as wrong:
+            read_rollouts(path)
+        assert f"{path}{said}" in str(wrong.value)
+    path.write_bytes(_parquet([ROW])[:-20])
+    with pytest.raises(DataError, match="damaged: Parquet cannot be read after row 0"):
+        read_rollouts(path)
+
+
+def test_parquet_without_its_library_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the file, the library and the command."""
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(_parquet([ROW]))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(DataError, match=r"rows.parquet: a Parquet file, which .* pyarrow reads: pip install pyarrow$"):
+        read_rollouts(path)
+
+
+@pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode()), lambda text: _parquet([ROW])])
+def test_standard_input_is_read_as_a_file_is(monkeypatch: pytest.MonkeyPatch, pack: Any) -> None:
+    """A dash stands for it, and a pipe that gives its bytes one by one cannot go back."""
+
+    class Trickle(io.RawIOBase):
+        held = io.BytesIO(pack(f"{GOOD}\n"))
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            return self.held.readinto(memoryview(buffer)[:1])
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BufferedReader(Trickle(), 1), closed=False))
+    assert [Row(1, ROW)] == read_rows("-")
+
+
+def test_a_mistake_in_standard_input_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors name it in place of a file."""
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"{"), closed=False))
+    with pytest.raises(DataError, match=r"^standard input:1: not JSON"):
+        read_rows("-")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match=r"^standard input: closed"):
+        read_rows("-")
+
+
+def test_a_small_file_that_unpacks_to_a_huge_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line has a limit, so what is held in memory has one; blank lines without end cost nothing but time."""
+    monkeypatch.setattr(datafile, "MAX_LINE_BYTES", 1000)
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(f"{GOOD}\n".encode() + b"\n" * 100_000 + b"x" * 1001))
+    with pytest.raises(DataError, match=":100002: longer than 1,000 bytes"):
+        read_rows(path)
+
+
 WRONG = {
     "empty": ("", ": no rows in it"),
     "blank": ("\n \n", ": no rows in it"),
@@ -73,6 +193,7 @@ WRONG = {
     "long-number": (GOOD[:-1] + f', "x": {"9" * 5000}}}', ":1: not JSON: Exceeds the limit"),
     "deep": ("[" * 100_000, ":1: nested too deeply"),
     "array": ("[1, 2]", ":1: expected a JSON object, got '[1, 2]'"),
+    "list": ('[\n{"prompt": "p"}]', ":1: not JSON: Expecting value at column 1: '['; rows are one object a"),
     "string": (f'{GOOD}\n\n"text"', ":3: expected a JSON object, got '\"text\"'"),
     "no-prompt": ('{"completion": "4"}', ":1: 'prompt' is missing; it has 'completion'"),
     "no-completion": ('{"prompt": "4", "a": 1}', ":1: 'completion' is missing; it has 'prompt', 'a'"),
@@ -93,7 +214,28 @@ WRONG = {
         f"{GOOD}\n" + GOOD.replace("answer", "anwser"),
         ":2: lacks 'answer', which line 1 has; has 'anwser', which line 1 lacks; all rows need the same keys",
     ),
-    "compressed": (gzip.compress(GOOD.encode()), ": compressed with gzip; unpack it first"),
+    "key-twice": (f'{GOOD}\n{GOOD[:-1]}, "answer": "5"}}', ":2: not JSON: key 'answer' stands there twice"),
+    "key-twice-inside": (GOOD[:-1] + ', "x": [{"a": 1, "a": 2}]}', ":1: not JSON: key 'a' stands there twice"),
+    "nan-inside": (
+        GOOD[:-1] + ', "x": [{"a": [NaN]}]}',
+        ":1: not JSON: NaN is not a JSON number; write null (key 'a')",
+    ),
+    "infinity": (GOOD[:-1] + ', "x": -Infinity}', ":1: not JSON: -Infinity is not a JSON number; write null (key 'x')"),
+    "endless": (
+        f'{GOOD}\n{GOOD[:-1]}, "x": 1e999}}',
+        ":2: not JSON: 1e999 is too large for a number; write it as text (key 'x')",
+    ),
+    "endless-inside": (
+        GOOD[:-1] + ', "x": [[-1e400]]}',
+        ":1: not JSON: -1e400 is too large for a number; write it as text (key 'x')",
+    ),
+    "truncated": (gzip.compress(GOOD.encode())[:-9], ": damaged: gzip cannot unpack it after line "),
+    "garbage-behind": (gzip.compress(GOOD.encode()) + b"more", ": damaged: gzip cannot unpack it after line 0: Not a"),
+    "flipped": (_flipped(gzip.compress(GOOD.encode())), ": damaged: gzip cannot unpack it after line "),
+    "wrong-inside": (gzip.compress(f"{GOOD}\n{{".encode()), ":2: not JSON"),
+    "zstd": (b"\x28\xb5\x2f\xfd" + b"x" * 20, ": compressed with zstd; unpack it first: unzstd "),
+    "zip": (b"PK\x03\x04" + b"x" * 20, ": compressed with zip; unpack it first: unzip "),
+    "parquet-cut-off": (b"PAR1" + b"x" * 20, ": damaged: Parquet cannot be read after row 0: "),
     "encoding": (f"{GOOD}\n".encode() + b'{"prompt": "\xff"}', ":2: not UTF-8"),
 }
 
@@ -105,6 +247,14 @@ def test_a_wrong_file_is_refused_naming_file_line_and_mistake(tmp_path: Path, te
     with pytest.raises(DataError) as wrong:
         read_rollouts(path)
     assert f"{path}{said}" in str(wrong.value)
+
+
+def test_csv_is_refused_with_what_makes_rows_of_it(tmp_path: Path) -> None:
+    """Its name tells, also where it is packed."""
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"prompt,completion\np,c\n"))
+    with pytest.raises(DataError, match=r"rows.csv.gz:1: not JSON: .*; of CSV rows are made by: pandas.read_csv"):
+        read_rollouts(path)
 
 
 @pytest.mark.parametrize("place", ["absent.jsonl", "."], ids=["absent", "folder"])

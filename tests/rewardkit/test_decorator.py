@@ -63,6 +63,22 @@ def test_a_plain_call_turns_a_conversation_into_text() -> None:
     assert 1.0 == exact(completion=[{"role": "assistant", "content": "4"}], answer="4")
 
 
+def test_a_call_with_a_whole_batch_says_what_to_hand_a_trainer() -> None:
+    """A trainer that was handed the reward itself is told of the adapter, also where **columns would take its lists."""
+
+    @group_reward
+    def brief(completions: list[str], **columns: Any) -> list[float]:
+        return [1.0] * len(completions)
+
+    @reward
+    def any_row(completion: str, **columns: Any) -> float:
+        return 1.0
+
+    for one in (exact, brief, any_row):
+        with pytest.raises(TypeError, match=rf"reward_funcs=RewardAdapter\(\[{one.name}\]\).reward_funcs"):
+            one(prompts=["p", "p"], completions=["a", "b"], completion_ids=[[1], [2]], answer=["4", "4"])
+
+
 def test_an_async_reward_is_awaited() -> None:
     """Calling it gives a coroutine, as the function would."""
 

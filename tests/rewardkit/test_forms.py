@@ -156,9 +156,10 @@ def test_what_is_neither_text_nor_messages_is_refused(wrong: Any, words: str) ->
         return 1.0
 
     with Runtime([sees], lane="inline") as runtime:
-        with pytest.raises(DataError, match=f"row 1: completion: {words}"):
+        told = words if isinstance(wrong, list) else "expected a string or messages as {}, got"
+        with pytest.raises(DataError, match=f"row 1: .*{told.replace('{}', 'completion')}"):
             runtime.score([Rollout("p", "c"), Rollout("p", wrong)])
-        with pytest.raises(DataError, match=f"row 0: prompt: {words}"):
+        with pytest.raises(DataError, match=f"row 0: .*{told.replace('{}', 'prompt')}"):
             runtime.score([Rollout(wrong, "c")])
     with pytest.raises(CoercionError, match=f"^completion: {words}"):
         reward(sees)(prompt="p", completion=wrong)

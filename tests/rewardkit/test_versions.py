@@ -11,6 +11,9 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,12 +31,14 @@ PROJECT = {
         import functools
         import math
         import re
+        import statistics
         from dataclasses import dataclass
 
         import pkg.shapes
         import registered
         from constants import *
         from helpers import half as halved
+        from kinds import kind
         from pkg import deep, table
         from pkg.base import Base
         from rewardkit import reward
@@ -102,6 +107,7 @@ PROJECT = {
                 return never_imported.value
             found = Counted().count(completion) + LIMIT + TABLE["b"] + len(WORDS) + second + len(MODE) + key(answer)
             found += halved(found) + pkg.shapes.area(2) + table.ROWS[0] + deep.depth() + STAR + even(2) + shadowed
+            found += kind(1) + statistics.mean([1])
             found += len(re.findall("a", completion)) + math.floor(1.5) + bonus() + len(CHECKS) + len(registered.ALL)
             return float(found)
 
@@ -110,6 +116,8 @@ PROJECT = {
         """,
     "helpers.py": "def half(x):\n    return quarter(x) * 2\n\ndef quarter(x):\n    return x / 4\n\n"
     "def other():\n    return 1\n",
+    "kinds.py": "import functools\n\n@functools.singledispatch\ndef kind(x):\n    return 0\n\n"
+    "@kind.register\ndef _(x: int):\n    return 7\n",
     "constants.py": "STAR = 1\nNOT_USED = 2\n",
     "local_import.py": "def bonus():\n    return 1\n",
     "never_imported.py": ON_IMPORT + "value = 1\nother = 2\n",
@@ -168,6 +176,7 @@ COUNTS = {
     "one of two that call each other": ("rewards.py", "n != 0", "n > 0"),
     "what a decorator collects": ("rewards.py", "x + 4", "x + 5"),
     "what a call collects in another module": ("registered.py", "add(1)", "add(2)"),
+    "what a function takes in": ("kinds.py", "return 7", "return 8"),
     "a name taken by a star": ("constants.py", "STAR = 1", "STAR = 2"),
     "import pkg.mod": ("pkg/shapes.py", "x * units", "x + units"),
     "a module that a package's module imports": ("pkg/units.py", "SCALE = 2", "SCALE = 3"),
@@ -344,6 +353,82 @@ def test_settings_count_as_they_were_when_the_reward_was_made() -> None:
     again = made.version
     remembers.__defaults__[0].clear()  # type: ignore[index]
     assert again == reward(remembers).version
+
+
+def test_classes_of_one_name_are_told_apart() -> None:
+    """Each counts by its own body, though both are called the same."""
+
+    def one() -> object:
+        class Scorer:
+            def __call__(self, completion: str) -> float:
+                return 1.0
+
+        return Scorer()
+
+    def other() -> object:
+        class Scorer:
+            def __call__(self, completion: str) -> float:
+                return 2.0
+
+        return Scorer()
+
+    versions = [reward(made()).version for made in (one, other, one)]  # type: ignore[type-var]
+    assert versions[0] == versions[2] != versions[1]
+
+
+def test_values_that_say_what_they_are_count() -> None:
+    """Numbers and dates of the standard library, also inside a called object's settings."""
+
+    def version(value: object) -> str:
+        def closed(completion: str) -> float:
+            return float(value == 1)
+
+        return reward(closed).version
+
+    values = [Decimal("1"), Decimal("1.0"), Fraction(1, 3), Fraction(2, 3), date(2026, 1, 1), date(2026, 1, 2)]
+    assert len(values) == len({version(value) for value in values})
+
+
+def test_what_an_object_pretends_to_have_is_not_asked_for() -> None:
+    """An object whose ``__getattr__`` answers to everything counts by its type, and nothing of it runs."""
+
+    class Answers:
+        def __getattr__(self, name: str) -> object:
+            if not name.startswith("__") or name == "__wrapped__":
+                raise RuntimeError("this must not run")
+            raise AttributeError(name)
+
+    held = Answers()
+
+    def closed(completion: str) -> float:
+        return float(held is None)
+
+    assert reward(closed).version == reward(closed).version
+
+
+def test_a_project_reached_by_a_link_is_the_same(usual: str, tmp_path: Path) -> None:
+    """Modules count once, by whichever path they were found."""
+    written(tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with as_if_fresh():
+        sys.path.insert(0, str(tmp_path / "link"))
+        assert usual == resolve("rewards:score").version  # type: ignore[attr-defined]
+
+
+def test_a_module_that_hides_one_of_the_standard_library_counts(tmp_path: Path) -> None:
+    """Where the user's own file is what an import finds first, it decides."""
+    versions = []
+    for value in (1, 2):
+        files = {
+            "rewards.py": "from rewardkit import reward\n\n@reward\ndef score(completion: str) -> float:\n"
+            "    import antigravity\n    return antigravity.VALUE\n",
+            "antigravity.py": f"VALUE = {value}\n",
+        }
+        folder = written(tmp_path / str(value), files)
+        with as_if_fresh():
+            sys.path.insert(0, str(folder))
+            versions.append(resolve("rewards:score").version)  # type: ignore[attr-defined]
+    assert versions[0] != versions[1]
 
 
 def test_two_lambdas_on_one_line_are_told_apart() -> None:

@@ -25,6 +25,7 @@ from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 from sandbox.process import remove_stale_folders
+from sandbox.zygote import FOLDER
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
 
@@ -704,7 +705,7 @@ def test_a_directory_that_cannot_be_emptied_is_left_with_its_zygote(own: Sandbox
 def own_folder(sandbox: Sandbox) -> Path:
     """Gives the scratch directory of the only zygote."""
     (process,) = sandbox.processes
-    return Path(f"/proc/{process}/cwd").readlink()
+    return Path(f"/proc/{process}/cwd").readlink() / FOLDER
 
 
 def test_no_more_processes_are_to_be_had(own: Sandbox) -> None:

@@ -752,6 +752,39 @@ def test_training_stops_at_a_failure_where_that_was_asked(tiny: Path) -> None:
 
 
 @third_party_warnings
+@pytest.mark.parametrize("thing", ["adapter", "composition", "reward"])
+def test_what_trl_cannot_call_says_what_to_hand_over(tiny: Path, tmp_path: Path, thing: str) -> None:
+    """The adapter itself and a composition are refused as the trainer is made, a reward at its first call."""
+    import trl
+    from datasets import Dataset
+
+    with RewardAdapter([length]) as adapter:
+        handed, words = {
+            "adapter": (adapter, "a RewardAdapter is no reward function; .* reward_funcs=adapter.reward_funcs"),
+            "composition": (
+                length + exact,
+                r"'length \+ exact' is no function; .*RewardAdapter\(\[...\]\).reward_funcs",
+            ),
+            "reward": (length, r"reward_funcs=RewardAdapter\(\[length\]\).reward_funcs"),
+        }[thing]
+        config = trl.GRPOConfig(
+            output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none", disable_tqdm=True, max_steps=1,
+            num_generations=2, per_device_train_batch_size=2, max_completion_length=4,
+        )  # fmt: skip
+        with pytest.raises((AttributeError, TypeError), match=words):
+            trl.GRPOTrainer(
+                model=str(tiny), reward_funcs=handed, args=config, train_dataset=Dataset.from_list([{"prompt": "a"}])
+            ).train()
+
+
+@pytest.mark.parametrize("rewards", [[length, None], {"length": length, "none": None}], ids=str)
+def test_what_is_no_reward_is_named_with_its_place(rewards: Any) -> None:
+    """As in a runtime."""
+    with pytest.raises(RewardDefinitionError, match=r"^(rewards\[1\]|reward 'none'): None is no reward; "):
+        RewardAdapter(rewards)
+
+
+@third_party_warnings
 def test_rloo_is_served_as_grpo_is(tiny: Path) -> None:
     """RLOOTrainer calls rewards the same way."""
     rows = [{"prompt": f"{number}="} for number in range(8)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 import re
@@ -210,6 +211,12 @@ BAD_LINES = {
     "cut off": ('{"prompt": "?"}\n{"prompt": "', "{path}, line 2: not JSON"),
     "a list": ('["?"]\n', "{path}, line 1: expected an object"),
     "other keys": ('{"prompt": "?"}\n{"promt": "?"}\n', "{path}, line 2: lacks 'prompt', adds 'promt'"),
+    "a key twice": ('{"prompt": "?", "prompt": "!"}', "{path}, line 1: not JSON: key 'prompt' stands there twice"),
+    "a number without end": (
+        '{"prompt": "?", "n": 1e999}',
+        "{path}, line 1: not JSON: 1e999 is too large",
+    ),
+    "a number that is none": ('{"prompt": "?", "n": NaN}', "write null (key 'n')"),
     "bytes that are no text": (b'{"prompt": "\xff"}', "{path}: not UTF-8"),
 }
 
@@ -221,6 +228,16 @@ def test_refuses_lines(tmp_path: Path, text: str | bytes, words: str) -> None:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(DataError, match=re.escape(words.format(path=path))):
         read_dataset(path)
+
+
+def test_packed_files_and_parquet_are_read(tmp_path: Path) -> None:
+    """As on the command line, what a file is its first bytes say."""
+    rows = [{"prompt": "?", "answer": "1"}, {"prompt": "!", "answer": "2"}]
+    path = tmp_path / "rows"
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    assert rows == list(read_dataset(path))
+    read_dataset(rows).to_parquet(path)
+    assert rows == list(read_dataset(path))
 
 
 def test_refuses_a_file_that_is_not_there(tmp_path: Path) -> None:

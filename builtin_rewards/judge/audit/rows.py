@@ -6,7 +6,6 @@ data has one, else another row's right answer, else ``I do not know.``
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import re
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rewardkit import DataError
 from rewardkit.data import Row, read_rows
+from rewardkit.strict_json import decode
 
 FORMS = (
     "prompt, chosen and rejected; prompt, completion and label; prompt and the judge's reference column; "
@@ -140,7 +140,7 @@ def mentions(text: str, answer: str) -> bool:
 
 def _json_rows(path: Path) -> list[Row]:
     try:
-        listed = json.loads(path.read_bytes())
+        listed = decode(path.read_text(encoding="utf-8-sig"))
     except OSError as reason:
         raise DataError(f"{path}: {reason.strerror or reason}") from reason
     except ValueError as wrong:

@@ -287,6 +287,7 @@ def test_a_jsonl_table_may_begin_with_its_reward(tmp_path: Path) -> None:
         ("t.jsonl", "[]", "t.jsonl:1: expected a JSON object, got a list"),
         ("t.jsonl", '{"completion": NaN}', "NaN is not a JSON number"),
         ("t.jsonl", '{"a": 1, "a": 2}', "key 'a' stands there twice"),
+        ("t.jsonl", '{"completion": "a", "n": [1e999]}', "t.jsonl:1: not JSON: 1e999 is too large for a number"),
         ("t.jsonl", '\n{"completion": "a"}', "t.jsonl:2: 'expect' is missing; it has 'completion'"),
         ("t.jsonl", '{"completion": "a", "score": 1}', "'score' would be a column"),
         ("t.jsonl", '{"expect": 1}', "t.jsonl:1: expected 'completion', or 'completions' for a group; it has 'expect'"),
@@ -451,6 +452,7 @@ def test_rows_become_rollouts(tmp_path: Path) -> None:
         ({}, "row 0: expected a dict with 'completion'"),
         ({"completions": "a"}, "row 0: 'completions': expected a list, got str"),
         ({"completion": 4}, "row 0: expected a string or messages as completion, got int"),
+        ({"completion": ["4"]}, "row 0: completion: expected a list of messages such as"),
         ({"completions": ["a"], "completion_ids": []}, "row 0: 'completion_ids': expected 1 lists"),
     ],
 )

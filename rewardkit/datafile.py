@@ -1,0 +1,151 @@
+"""The records of a data file: JSON Lines, plain or packed with gzip, or Parquet, from a path or standard input.
+
+What a file is its first bytes say, not its name. Lines are unpacked one by one and each has a limit, so a small file
+that unpacks to a huge one costs what its rows cost. What a record must hold is the caller's concern.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import math
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, BinaryIO, TypeAlias, cast
+
+from rewardkit.errors import DataError
+
+STDIN = Path("-")
+"""Stands for standard input."""
+MAX_LINE_BYTES = 2**28
+"""The longest line that is read, unpacked: 256 MiB."""
+MAX_STDIN_PARQUET_BYTES = 2**32
+"""The largest Parquet file that is read from standard input, where it must be held as a whole: 4 GiB."""
+
+Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
+"""A record's number, counted from 1, and a line as it stands or a Parquet row's columns."""
+
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+_BATCH_ROWS = 1024
+_HEAD_BYTES = 8
+_UNPACKED_BY = {
+    b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
+    b"\xfd7zXZ": ("xz", "unxz"),
+    b"BZh": ("bzip2", "bunzip2"),
+    b"PK\x03\x04": ("zip", "unzip"),
+}
+
+
+def name_of(path: Path) -> str:
+    """Gives what to call a file in errors."""
+    return "standard input" if path == STDIN else str(path)
+
+
+def records(path: Path) -> Iterator[Record]:
+    """Gives a file's lines, of Parquet its rows, with their numbers. Only ``\\n`` ends a line.
+
+    Args:
+        path: The file; ``-`` for standard input.
+
+    Raises:
+        DataError: It cannot be read or unpacked, or a Parquet row holds a number that is not finite.
+    """
+    where = name_of(path)
+    number = 0
+    try:
+        with _opened(path) as file:
+            head, file = _head(file)
+            if head.startswith(_PARQUET):
+                yield from _parquet(file, where)
+                return
+            for magic, (kind, program) in _UNPACKED_BY.items():
+                if head.startswith(magic):
+                    raise DataError(f"{where}: compressed with {kind}; unpack it first: {program} {path}")
+            lines = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if head.startswith(_GZIP) else file
+            while line := lines.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise DataError(f"{where}:{number}: longer than {MAX_LINE_BYTES:,} bytes; expected a row a line")
+                yield number, line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as wrong:
+        raise DataError(f"{where}: damaged: gzip cannot unpack it after line {number}: {wrong}") from None
+    except OSError as reason:
+        raise DataError(f"{where}: {reason.strerror or reason}") from reason
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    if path != STDIN:
+        with path.open("rb") as file:
+            yield file
+        return
+    if sys.stdin is None or sys.stdin.closed:
+        raise DataError("standard input: closed; name a file, or pipe the rows in")
+    yield sys.stdin.buffer
+
+
+def _head(file: IO[bytes]) -> tuple[bytes, IO[bytes]]:
+    """Gives a file's first bytes, and the file from its beginning on."""
+    head = file.read(_HEAD_BYTES)
+    if file.seekable():
+        file.seek(-len(head), io.SEEK_CUR)
+        return head, file
+    return head, io.BufferedReader(_Rejoined(head, file))
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream that cannot go back, with the bytes that were read of it in front."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        self._head = head
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        read = read or self._rest.read(len(buffer))
+        buffer[: len(read)] = read
+        return len(read)
+
+
+def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:
+    try:
+        import pyarrow  # heavy, and few files need it
+        from pyarrow import parquet
+    except ImportError as missing:
+        raise DataError(f"{where}: a Parquet file, which the library pyarrow reads: pip install pyarrow") from missing
+    number = 0
+    try:
+        table = parquet.ParquetFile(file if file.seekable() else _held(file, where))
+        for batch in table.iter_batches(_BATCH_ROWS, use_threads=False):
+            for row in batch.to_pylist():
+                number += 1
+                for column, value in row.items():
+                    if _is_endless(value):
+                        raise DataError(f"{where}:{number}: column {column!r}: holds nan or an infinity; write null")
+                yield number, row
+    except (pyarrow.ArrowException, ValueError) as wrong:
+        said = " ".join(str(wrong).split())
+        raise DataError(f"{where}: damaged: Parquet cannot be read after row {number}: {said}") from None
+
+
+def _held(file: IO[bytes], where: str) -> BinaryIO:
+    held = file.read(MAX_STDIN_PARQUET_BYTES + 1)
+    if len(held) > MAX_STDIN_PARQUET_BYTES:
+        raise DataError(f"{where}: Parquet of more than {MAX_STDIN_PARQUET_BYTES:,} bytes; name the file instead")
+    return io.BytesIO(held)
+
+
+def _is_endless(value: object) -> bool:
+    """Whether a value is a float that is not finite, or holds one."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(_is_endless, value.values()))
+    return isinstance(value, list | tuple) and any(map(_is_endless, value))

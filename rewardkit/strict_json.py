@@ -1,0 +1,96 @@
+"""JSON as data holds it: each key once, each number finite.
+
+Python's reader keeps the last of two equal keys, makes infinity of ``1e999`` and takes ``NaN``: a row would say
+something else than its author wrote. Rollouts, data sets and tables of cases are read by this one reading.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+
+class _TwiceError(ValueError):
+    """An object has a key twice."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(f"key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number; write null")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large for a number; write it as text")
+    return number
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique)
+"""The decoder, for who reads a part of a text; its errors do not name the key of a wrong number."""
+
+
+def decode(text: str) -> Any:
+    """Gives the value in a text.
+
+    Raises:
+        json.JSONDecodeError: It is not JSON.
+        ValueError: A key stands twice, or a number is not finite or too long; names the key.
+        RecursionError: It is nested too deep.
+    """
+    try:
+        return DECODER.decode(text)
+    except (json.JSONDecodeError, _TwiceError):
+        raise
+    except ValueError as wrong:
+        key = _key_of_odd_number(text)
+        raise ValueError(f"{wrong}{'' if key is None else f' (key {key!r})'}") from None
+
+
+class _Odd:
+    """Stands where a number is that cannot be read."""
+
+
+class _FoundError(Exception):
+    """Ends the search for an odd number's key."""
+
+
+def _key_of_odd_number(text: str) -> str | None:
+    """Gives the key of the first number that cannot be read; ``None`` where it has none."""
+    decoder = json.JSONDecoder(
+        parse_constant=lambda name: _Odd(), parse_float=_read, parse_int=_read, object_pairs_hook=_search
+    )
+    try:
+        decoder.decode(text)
+    except _FoundError as found:
+        return str(found)
+    except ValueError:
+        return None
+    return None
+
+
+def _read(text: str) -> object:
+    try:
+        number = float(text) if any(letter in text for letter in ".eE") else int(text)
+    except ValueError:  # an int of more than 4,300 digits
+        return _Odd()
+    return _Odd() if isinstance(number, float) and math.isinf(number) else number
+
+
+def _search(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for key, value in pairs:
+        if _holds_odd(value):
+            raise _FoundError(key)
+    return dict(pairs)
+
+
+def _holds_odd(value: object) -> bool:
+    return isinstance(value, _Odd) or (isinstance(value, list) and any(map(_holds_odd, value)))

@@ -1,0 +1,275 @@
+"""The nursery: a process that has loaded the rewards once and forks workers, so that a replacement loads nothing.
+
+The warden makes it when a worker is to be replaced whose load took long, and forks workers itself where there is
+none: a nursery saves time and nothing depends on it. A worker that is born here is handed to the warden (its parent
+ends, and orphans come to the warden), so it is reaped, reported and killed like every other.
+
+*Not used* where a fork would be less than loading anew: after loading, the process has more than one thread, a child,
+an open descriptor, memory that is shared, or the name of a temporary file. *Not noticed:* what a module makes of its
+process id, and random generators of its own, which workers born here have in common.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import random
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sandbox.workers import capture, shell, worker
+from sandbox.workers.steady import Steady
+from sandbox.workers.wire import Channel, MalformedError, decoded
+from sandbox.workers.worker import Payload, Target
+
+ANSWER_S = 5.0
+"""Seconds that a nursery has to bear a worker."""
+IDLE_S = 600.0
+"""Seconds without a birth after which a nursery is ended: it holds as much memory as a worker that has loaded."""
+_CHOSEN_SEEDS_BELOW = 1 << 32
+"""PyTorch's own first seed is of 64 bits; those that people choose are shorter."""
+
+
+class Birth(NamedTuple):
+    """A worker to be forked: for which slot, as which of its workers, and with which socket and files."""
+
+    slot: int
+    generation: int
+    lane: str
+    width: int
+    descriptors: list[int]
+
+    def close(self) -> None:
+        """Close the descriptors: they were handed on."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
+class Nursery:
+    """The warden's side of a nursery.
+
+    Args:
+        process: Its process id.
+        channel: The socket to it.
+        load_timeout_s: Seconds that it may take to load the rewards.
+
+    Attributes:
+        fit: Whether it has loaded the rewards and can fork.
+        waiting: The workers that it has not borne yet, by the number of the order.
+    """
+
+    def __init__(self, process: int, channel: Channel, load_timeout_s: float) -> None:
+        self.process = process
+        self.channel = channel
+        self.fit = False
+        self.waiting: dict[int, Birth] = {}
+        self._orders = 0
+        self._due = time.monotonic() + load_timeout_s
+
+    def ask(self, birth: Birth) -> None:
+        """Have a worker forked, as soon as the rewards are loaded."""
+        self._orders += 1
+        self.waiting[self._orders] = birth
+        if self.fit:
+            self._send(self._orders)
+
+    def _send(self, order: int) -> None:
+        birth = self.waiting[order]
+        self._due = time.monotonic() + ANSWER_S
+        self.channel.send_pickle((order, birth.lane, birth.width), birth.descriptors)
+
+    def late(self, now: float) -> bool:
+        """Whether it has not done in time what it is to do."""
+        return now > self._due and (bool(self.waiting) or not self.fit)
+
+    def idle(self, now: float) -> bool:
+        """Whether it has borne nothing for so long that its memory is worth more."""
+        return self.fit and not self.waiting and now > self._due + IDLE_S
+
+    def hear(self) -> list[tuple[Birth, int]]:
+        """Gives the workers borne since this was last asked, with their process ids, without waiting for any.
+
+        Raises:
+            EOFError, OSError, MalformedError: It is gone, is not fit, or says what no nursery says.
+        """
+        born = []
+        while select.select([self.channel], [], [], 0)[0]:
+            for frame in self.channel.receive():
+                match decoded(frame):
+                    case ["fit"] if not self.fit:
+                        self.fit = True
+                        for order in self.waiting:
+                            self._send(order)
+                    case ["born", int(order), int(process)] if order in self.waiting:
+                        born.append((self.waiting.pop(order), process))
+                    case ["unfit"]:
+                        raise EOFError
+                    case words:
+                        raise MalformedError(str(words))
+        return born
+
+
+# The nursery's own side from here on.
+
+
+def run(payload: Payload, channel: Channel, warden: int) -> int:
+    """Load the payload's targets and fork workers until the warden is gone."""
+    worker.fill_low_descriptors()
+    before = _Traces.now()
+    with _noted_seeds() as seeds:
+        try:
+            loaded = worker.load(payload)
+        except BaseException:
+            channel.send_json(["unfit"])  # the next worker says itself why
+            return 0
+    gc.collect()
+    gc.freeze()
+    if not _Traces.now().are_none_beyond(before):
+        channel.send_json(["unfit"])
+        return 0
+    shell.adopt_orphans(on=False)
+    seeds.keep()
+    channel.send_json(["fit"])
+    with contextlib.suppress(EOFError):
+        while True:
+            for frame in channel.receive():
+                order = pickle.loads(frame)  # noqa: S301 - the warden is trusted
+                _bear(order, payload, loaded, seeds, channel, warden)
+    return 0
+
+
+def _bear(
+    order: tuple[int, str, int],
+    payload: Payload,
+    loaded: dict[int, Target],
+    seeds: _Seeds,
+    channel: Channel,
+    warden: int,
+) -> None:
+    """Fork a worker by way of a child that ends at once, so that the warden becomes its parent."""
+    number, lane, width = order
+    descriptors = channel.take_descriptors(4)
+    told_read, told_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            newborn = os.fork()
+            if newborn == 0:
+                code = worker.BROKEN
+                os.close(told_write)
+                if not os.read(told_read, 1):
+                    Steady.end(0)  # nobody has told the warden of it
+                os.close(told_read)
+                channel.close()
+                shell.wait_for_parent(warden)
+                shell.lead_session(warden, shell.WORKER_OOM_SCORE)
+                shell.adopt_orphans()
+                seeds.renew()
+                capture.descriptors_closed = False
+                code = worker.serve(lane, width, payload, *shell.raise_descriptors(descriptors), loaded=loaded)
+            else:
+                channel.send_json(["born", number, newborn])
+                os.write(told_write, b"x")
+                code = 0
+        finally:
+            Steady.end(code)
+    for one in (told_read, told_write, *descriptors):
+        os.close(one)
+    if os.waitpid(child, 0)[1] != 0:
+        raise EOFError
+
+
+class _Traces(NamedTuple):
+    """What loading may leave behind that forks would share: threads, children, descriptors, memory, a name."""
+
+    threads: int
+    children: int
+    descriptors: int
+    shared_memory: int
+    temporary_names: bool
+
+    @classmethod
+    def now(cls) -> _Traces:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        maps = Path("/proc/self/maps").read_text(errors="replace").splitlines()
+        return cls(
+            len(os.listdir("/proc/self/task")),
+            len(shell.children()),
+            len(os.listdir("/proc/self/fd")),
+            sum(line.split(maxsplit=2)[1].startswith("rw-s") for line in maps),
+            getattr(sys.modules.get("tempfile"), "_name_sequence", None) is not None,
+        )
+
+    def are_none_beyond(self, before: _Traces) -> bool:
+        """Whether there are no more than before."""
+        return self.threads == 1 and not any(now > then for now, then in zip(self, before, strict=True))
+
+
+class _Seeds:
+    """Whether the rewards chose their random numbers as they loaded: then every worker has the same, and else its own.
+
+    Attributes:
+        chosen: The names of the modules whose generators they seeded.
+    """
+
+    def __init__(self) -> None:
+        self.chosen: set[str] = set()
+        self._noted_numpy = False
+        self._state: Any = None
+
+    def note(self, module: Any) -> Callable[[], None]:
+        """Note from now on whether a module's generator is given a seed; gives what ends that."""
+        plain = module.seed
+        self._noted_numpy = self._noted_numpy or module is not random
+
+        def seed(*chosen: Any, **named: Any) -> None:
+            if any(value is not None for value in (*chosen[:1], *named.values())):
+                self.chosen.add(module.__name__)
+            plain(*chosen, **named)
+
+        module.seed = seed
+        return lambda: setattr(module, "seed", plain)
+
+    def keep(self) -> None:
+        """Note the state after loading; a fork of Python's has a new one."""
+        self._state = random.getstate()
+        if not self._noted_numpy and _numpy_was_seeded():
+            self.chosen.add("numpy.random")
+
+    def renew(self) -> None:
+        """Give this fork the random numbers that it would have if it had loaded the rewards itself."""
+        if "random" in self.chosen:
+            random.setstate(self._state)
+        numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+        if numpy is not None and "numpy.random" not in self.chosen:
+            numpy.seed()
+        if torch is not None and torch.initial_seed() >= _CHOSEN_SEEDS_BELOW:
+            torch.default_generator.seed()
+
+
+def _numpy_was_seeded() -> bool:
+    """Whether NumPy, which the rewards have loaded, was given a seed: its generator then forgets how it began."""
+    generator = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
+    begun = getattr(getattr(generator, "_bit_generator", None), "_seed_seq", 0)
+    return begun is None
+
+
+@contextlib.contextmanager
+def _noted_seeds() -> Iterator[_Seeds]:
+    """Note whether random generators are given a seed meanwhile."""
+    seeds, numpy = _Seeds(), getattr(sys.modules.get("numpy"), "random", None)  # which it loads where it is asked for
+    ends = [seeds.note(module) for module in (random, numpy) if module is not None]
+    try:
+        yield seeds
+    finally:
+        for end in ends:
+            end()

@@ -1,0 +1,127 @@
+"""What makes a forked process a worker: a session, limits and signals of its own, and the warden as its parent.
+
+Used by the warden for the workers that it forks, and by a nursery for those that are born there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from sandbox.workers.worker import OUR_DESCRIPTORS_FROM
+
+WORKER_OOM_SCORE = 500
+"""Where memory runs out, the kernel takes a worker before the trainer."""
+NURSERY_OOM_SCORE = 700
+"""And before a worker a nursery, without which everything goes on, more slowly."""
+ADOPTION_S = 10.0
+"""Seconds in which the kernel hands an orphan to the warden."""
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_PTRACE_DETACH = 17
+_UNSTOPPABLE = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT}
+
+
+def lead_session(parent: int, oom_score: int) -> None:
+    """Lead a session of one's own that ends with the given parent; end here where that is gone already."""
+    os.setsid()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(oom_score))
+
+
+def limit(memory_bytes: int | None) -> None:
+    """Leave no core dumps, and hold no more memory than that."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory_bytes is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def ignore_signals() -> None:
+    """Be deaf to every signal that can be ignored: whoever is meant to end the warden closes its socket."""
+    for number in signal.valid_signals() - _UNSTOPPABLE:
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_IGN)
+
+
+def plain_signals() -> None:
+    """Take signals again as a fresh Python does, save Ctrl-C, which is the trainer's."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals() - _UNSTOPPABLE - {signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ}:
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def adopt_orphans(on: bool = True) -> bool:
+    """Become the parent of what one's descendants leave behind, or no longer; gives whether that is known here."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, int(on))
+
+
+def wait_for_parent(parent: int) -> None:
+    """Wait until the process that forked this one is gone and the given one has adopted it."""
+    deadline = time.monotonic() + ADOPTION_S
+    while os.getppid() != parent:
+        if time.monotonic() > deadline:
+            os._exit(0)
+        time.sleep(0.0005)
+
+
+def raise_descriptors(descriptors: Iterable[int]) -> list[int]:
+    """Move descriptors above those of a reward's own files."""
+    raised = []
+    for one in descriptors:
+        raised.append(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, OUR_DESCRIPTORS_FROM))
+        os.close(one)
+    return raised
+
+
+def silence() -> None:
+    """Connect the standard descriptors with nothing."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    if null > 2:
+        os.close(null)
+
+
+def kill_group(process: int) -> None:
+    """Kill a process and its group."""
+    for send in (os.killpg, os.kill):  # before its setsid the group does not exist yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            send(process, signal.SIGKILL)
+
+
+def children() -> list[int]:
+    """Gives our children, as the kernel lists them; elsewhere than on Linux none are known."""
+    try:
+        return [int(one) for one in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def let_go(process: int, number: int) -> None:
+    """Trace a stopped child no longer: the signal that it was stopped for acts on it as if it had never been traced."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        libc.ptrace(_PTRACE_DETACH, process, None, number)
+
+
+def _prctl(option: int, value: int) -> bool:
+    """Call prctl(2), where there is one; gives whether it did."""
+    if sys.platform != "linux":
+        return False
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)
