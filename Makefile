@@ -36,7 +36,7 @@ demo: $(READY) ## train a real small model with three rewards: make demo STEPS=2
 test: $(READY) ## run the tests, the slow ones in a short form
 	$(BIN)/python -m pytest
 
-test-all: $(READY) ## run the tests in full: real training, soak
+test-all: $(READY) ## run the tests in full: real training, soaks, fuzzing
 	$(BIN)/python -m pytest --full
 
 test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-core PYTHON=python3.13

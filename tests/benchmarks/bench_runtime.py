@@ -83,8 +83,8 @@ def rollouts(count: int) -> list[Rollout]:
     return [Rollout("p", COMPLETION) for _ in range(count)]
 
 
-def throughput(calls: int, rounds: int) -> Iterable[tuple[str, str, str]]:
-    """Trivial calls a second, beside pebble's schedule per call with the same deadline."""
+def throughput_seconds(calls: int, rounds: int) -> dict[str, list[float]]:
+    """Gives the seconds that trivial calls take here and in pebble, taken in turn, with the same deadline."""
     batch = rollouts(calls)
     with Runtime([reward(timeout_s=1.0)(trivial)], workers=2) as runtime, pebble.ProcessPool(max_workers=2) as pool:
 
@@ -96,8 +96,13 @@ def throughput(calls: int, rounds: int) -> Iterable[tuple[str, str, str]]:
             outcomes = runtime.score(batch)["trivial"]
             assert all(outcome.score == 2000.0 for outcome in outcomes)
 
-        seconds = interleaved({"pebble": with_pebble, "rewardkit": with_rewardkit}, rounds)
-        ratios = [slow / fast for slow, fast in zip(seconds["pebble"], seconds["rewardkit"], strict=True)]
+        return interleaved({"pebble": with_pebble, "rewardkit": with_rewardkit}, rounds)
+
+
+def throughput(calls: int, rounds: int) -> Iterable[tuple[str, str, str]]:
+    """Trivial calls a second, beside pebble's schedule per call with the same deadline."""
+    seconds = throughput_seconds(calls, rounds)
+    ratios = [slow / fast for slow, fast in zip(seconds["pebble"], seconds["rewardkit"], strict=True)]
     ours, theirs = statistics.median(seconds["rewardkit"]), statistics.median(seconds["pebble"])
     yield f"{calls:,} trivial calls, rewardkit", f"{calls / ours:,.0f} calls/s", ""
     yield f"{calls:,} trivial calls, pebble schedule", f"{calls / theirs:,.0f} calls/s", ""
@@ -155,16 +160,17 @@ def coercion() -> Iterable[tuple[str, str, str]]:
         yield f"coercing a column to {coerce.expected}", f"{seconds / times * 1e6:.2f} us", ""
 
 
+def import_s() -> float:
+    """Gives the seconds that `import rewardkit` takes in a new process, beyond starting Python."""
+    probe = "import time, sys; t = time.perf_counter(); import rewardkit; print(time.perf_counter() - t)"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
 def importing(rounds: int) -> Iterable[tuple[str, str, str]]:
     """Seconds that `import rewardkit` takes, beyond starting Python."""
-    probe = "import time, sys; t = time.perf_counter(); import rewardkit; print(time.perf_counter() - t)"
-
-    def once() -> float:
-        done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-        return float(done.stdout)
-
-    once()
-    yield "import rewardkit", f"{statistics.median(once() for _ in range(max(5, rounds))):.3f} s", "<= 0.25 s"
+    import_s()
+    yield "import rewardkit", f"{statistics.median(import_s() for _ in range(max(5, rounds))):.3f} s", "<= 0.25 s"
 
 
 def main() -> None:

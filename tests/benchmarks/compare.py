@@ -1,0 +1,183 @@
+"""What a change costs: two checkouts measured in turn, and the ratio of the second to the first.
+
+    git worktree add ../before HEAD~20
+    python tests/benchmarks/compare.py ../before . [--rounds 7] [--only runtime,sandbox,import]
+
+Each round measures both, each in a process of its own, and which of them comes first alternates. The measuring is this
+checkout's for both; what is measured is what each imports. A change is told as real where it has the same sign in
+nearly every round and is larger than the rounds differ among themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+Figures = dict[str, float]
+HIGHER_IS_BETTER = ("calls/s", "throughput", "against the jail", "a check by itself")
+NOISE = 0.03
+"""Below this share, a difference is none."""
+SURE_SHARE = 0.8
+"""Share of the rounds that must agree on the sign of a difference."""
+FEWEST_ROUNDS = 5
+"""Rounds without which nothing is told as a difference."""
+LATE_S = 600.0
+
+
+class Change(NamedTuple):
+    """How a figure differs between the two.
+
+    Attributes:
+        before: Its median in the first.
+        after: Its median in the second.
+        ratio: Median of the rounds' ratios, the second's to the first's.
+        low: The lower quartile of these.
+        high: The upper quartile.
+        real: Whether it is more than noise.
+    """
+
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float
+    real: bool
+
+
+def runtime_figures() -> Figures:
+    """Measure trivial calls beside pebble's."""
+    import bench_runtime
+
+    calls = 10_000
+    seconds = bench_runtime.throughput_seconds(calls, 3)
+    ours, theirs = (statistics.median(seconds[name]) for name in ("rewardkit", "pebble"))
+    return {"rewardkit, calls/s": calls / ours, "throughput against pebble": theirs / ours}
+
+
+def sandbox_figures() -> Figures:
+    """Measure the jail beside other ways of running code."""
+    import bench_sandbox
+
+    seconds, late = bench_sandbox.measure(60, "strict")
+    figures = {name: ratio for name, (ratio, _) in bench_sandbox.ratios(seconds).items()}
+    jail_ms = 1000 * statistics.median(seconds["jail"])
+    return {"jail, ms": jail_ms, **figures, "overrun of a deadline, ms": 1000 * late}
+
+
+def import_figures() -> Figures:
+    """Measure how long the import takes."""
+    import bench_runtime
+
+    bench_runtime.import_s()
+    return {"import rewardkit, ms": 1000 * statistics.median(bench_runtime.import_s() for _ in range(7))}
+
+
+PARTS: dict[str, Callable[[], Figures]] = {
+    "runtime": runtime_figures,
+    "sandbox": sandbox_figures,
+    "import": import_figures,
+}
+
+
+def measured(checkout: Path, part: str) -> Figures:
+    """Give a part's figures as another process measures them on what a checkout holds."""
+    here = Path(__file__).resolve()
+    path = os.pathsep.join([str(checkout.resolve()), str(here.parent)])
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, str(here), "--measure", part, "--of", str(checkout.resolve())],
+            env={**os.environ, "PYTHONPATH": path},
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=LATE_S,
+        )
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _measure(part: str, checkout: str) -> None:
+    """Measure here, and print the figures."""
+    import rewardkit
+
+    if not Path(rewardkit.__file__).is_relative_to(checkout):
+        sys.exit(f"rewardkit was imported from {rewardkit.__file__}, which is not in {checkout}")
+    print(json.dumps(PARTS[part]()))
+
+
+def change(before: Sequence[float], after: Sequence[float]) -> Change:
+    """Give how a figure differs, from its values in each round."""
+    shares = [new / old for old, new in zip(before, after, strict=True)]
+    ratio = statistics.median(shares)
+    low, _, high = statistics.quantiles(shares, n=4, method="inclusive") if len(shares) > 1 else (ratio,) * 3
+    agree = max(sum(share > 1 for share in shares), sum(share < 1 for share in shares)) / len(shares)
+    real = len(shares) >= FEWEST_ROUNDS and abs(ratio - 1) > NOISE and agree >= SURE_SHARE and not low <= 1 <= high
+    return Change(statistics.median(before), statistics.median(after), ratio, low, high, real)
+
+
+def verdict(name: str, one: Change) -> str:
+    """Give a word for a change."""
+    if not one.real:
+        return "same"
+    higher = any(words in name for words in HIGHER_IS_BETTER)
+    return "better" if (one.ratio > 1) is higher else "WORSE"
+
+
+def compare(checkouts: Sequence[Path], parts: Sequence[str], rounds: int) -> dict[str, Change]:
+    """Measure both checkouts in turn and give each figure's change."""
+    figures: list[dict[str, list[float]]] = [{}, {}]
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("measuring", total=2 * rounds * len(parts))
+        for number in range(rounds):
+            for part in parts:
+                for which in (0, 1) if number % 2 == 0 else (1, 0):
+                    for name, value in measured(checkouts[which], part).items():
+                        figures[which].setdefault(name, []).append(value)
+                    progress.advance(task)
+    return {name: change(values, figures[1][name]) for name, values in figures[0].items()}
+
+
+def main() -> int:
+    """Print a table of both; the exit code is 1 where something is worse."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path, nargs="?", help="folder of the checkout that is compared with")
+    parser.add_argument("after", type=Path, nargs="?", default=Path(), help="folder of the other (default: here)")
+    parser.add_argument("--rounds", type=int, default=7, help="times that each is measured (default: 7)")
+    parser.add_argument("--only", default=",".join(PARTS), help="comma-separated parts (default: %(default)s)")
+    parser.add_argument("--measure", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--of", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        _measure(options.measure, options.of)
+        return 0
+    if options.before is None:
+        parser.error("name the checkout to compare with")
+    changes = compare((options.before, options.after), options.only.split(","), options.rounds)
+    table = Table(
+        title=f"{options.before} and {options.after}, {options.rounds} rounds in turn, {os.cpu_count()} cores"
+    )
+    for column in ("what", "before", "after", "ratio", "quartiles", ""):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    for name, one in changes.items():
+        quartiles = f"{one.low:.2f} to {one.high:.2f}"
+        numbers = (f"{one.before:,.4g}", f"{one.after:,.4g}", f"{one.ratio:.2f}x", quartiles)
+        table.add_row(name, *numbers, verdict(name, one))
+    Console(width=120).print(table)
+    return int(any(verdict(name, one) == "WORSE" for name, one in changes.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
