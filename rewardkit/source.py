@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sandbox.restricted import CheckedSource
     from sandbox.results import ExecutionResult
 
+_MAX_WORDS, _MAX_FRAMES = 2_000, 8  # as many as the jail sends; a text that holds it may send more
 KEPT_BACK_SHARE, KEPT_BACK_S = 0.1, 0.25
 """Share of ``timeout_s``, and the most seconds of it, that the jail does not get: it is to end before the worker."""
 
@@ -157,15 +158,17 @@ class _JailedFunction:
         told = value.value if value is not None and value.ok and isinstance(value.value, dict) else {}
         dropped = told.get("dropped")
         sys.stdout.write(result.stdout)
-        if isinstance(dropped, int) and dropped > 0:
+        if isinstance(dropped, int) and 0 < dropped < 1 << 63:
             sys.stdout.write(f"\n[... {dropped:,} more characters dropped]")
         match told:
             case {"value": returned}:
                 return returned
             case {"score": [returned, reason, dict(metrics)]}:
                 return Score(returned, reason, metrics)
-            case {"odd": words}:
-                raise RewardTextError(f"returned {words}; expected a finite number, a Score or None", Cause.BAD_RETURN)
+            case {"odd": str(words)}:
+                raise RewardTextError(
+                    f"returned {words[:_MAX_WORDS]}; expected a finite number, a Score or None", Cause.BAD_RETURN
+                )
             case {"raised": {"type": kind, "message": message, "frames": frames}}:
                 raise self._raised(kind, message, frames)
         cause = _CAUSES.get(str(result.status), Cause.EXCEPTION)
@@ -174,13 +177,14 @@ class _JailedFunction:
 
     def _raised(self, kind: Any, message: Any, frames: Any) -> RewardTextError:
         lines = self.source_text.splitlines()
-        words = f"{kind}: {message}" if message else str(kind)
+        kind, message = (one[:_MAX_WORDS] if isinstance(one, str) else "" for one in (kind, message))
+        words = f"{kind}: {message}" if message else kind
         trace, last = "", 0
-        for frame in frames if isinstance(frames, list) else ():
+        for frame in frames[-_MAX_FRAMES:] if isinstance(frames, list) else ():
             match frame:
                 case [int(line), str(function)]:
-                    shown = f"    {lines[line - 1].strip()}\n" if 0 < line <= len(lines) else ""
-                    trace += f'  File "<text of {self.__name__}>", line {line}, in {function}\n{shown}'
+                    shown = f"    {lines[line - 1].strip()[:_MAX_WORDS]}\n" if 0 < line <= len(lines) else ""
+                    trace += f'  File "<text of {self.__name__}>", line {line}, in {function[:_MAX_WORDS]}\n{shown}'
                     last = line
         return RewardTextError(f"{words} (line {last})" if last else words, Cause.EXCEPTION, trace or None)
 

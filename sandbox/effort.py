@@ -44,7 +44,7 @@ class Effort:
         """
         self._steps -= steps
         if self._steps < 0:
-            raise NotPlainError("values of too many parts, more than are read of one evaluation")
+            raise NotPlainError("too many parts, or too many that are alike, to be read of one evaluation")
 
     def spend_on_json(self, text: bytes) -> None:
         """Pay for JSON text before it is parsed: by its parts, and by its size, which costs most in numbers."""

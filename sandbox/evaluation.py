@@ -29,6 +29,7 @@ MAX_VERDICT_LINES = 1 << 20
 """Lines that are read of a judge, who writes two for each assert at most."""
 _LINES_A_RUN, _LINES_BESIDE = 2, 8
 _MAX_LINE = 1 << 32
+_UNNAMED = "an exception without a name"
 _CALL = re.compile(rb'\{"call": ?([0-9]{1,6}),')
 
 
@@ -213,10 +214,11 @@ def _value(line: Mapping[str, Any], effort: Effort) -> CallValue:
 def _raised(raised: Any) -> tuple[Sequence[str], str]:
     """Gives the built-in types and the words of an exception that a child described, whatever it described."""
     if not isinstance(raised, dict):
-        return (), ""
+        return (), "" if raised is None else _UNNAMED
     kinds = raised.get("kinds")
     kinds = [kind for kind in kinds if isinstance(kind, str)] if isinstance(kinds, list) else []
     kind, message = (_words(raised.get(name)) for name in ("type", "message"))
+    kind = kind or _UNNAMED
     return kinds, printable(f"{kind[:200]}: {message[:2000]}" if message else kind[:200])
 
 

@@ -68,7 +68,8 @@ class _Peer:
         try:
             asked = {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
         except NotPlainError as odd:
-            if not str(odd).startswith("nested"):  # that alone can be of the completion's making
+            theirs = any(isinstance(one, BaseException) for one in (*arguments, *keywords.values()))
+            if not theirs and not str(odd).startswith("nested"):  # else it may be of the completion's making
                 emit({"tests_fault": describe(TypeError(f"{self.last} cannot be called in a jail: {odd}"))})
                 os._exit(0)
             raise TypeError(f"{self.last} cannot be called in a jail: {odd}") from None

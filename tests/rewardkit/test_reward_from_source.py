@@ -261,6 +261,16 @@ def test_its_traceback_shows_its_own_lines() -> None:
     ] == [line.strip() for line in (outcome.traceback or "").splitlines()]
 
 
+def test_a_traceback_is_short_whatever_the_jail_sends() -> None:
+    """A text that had got hold of its jail could tell of a million frames at its longest line."""
+    made = reward_from_source("def f(completion):\n    return [" + "1, " * 20_000 + "]\n")
+    error = made.function._raised(["x"] * 9, {"y": 1}, [[2, "f"]] * 100_000)  # type: ignore[attr-defined]
+    assert error.trace is not None
+    assert 8 == error.trace.count("File")
+    assert len(error.trace) < 30_000
+    assert " (line 2)" == str(error)
+
+
 def test_a_deadline_in_the_jail_costs_no_worker() -> None:
     """The jail ends what takes too long, so the worker lives on; what was printed before is known."""
     text = "def f(completion):\n    print('before')\n    while completion == 'loop':\n        pass\n    return 1\n"

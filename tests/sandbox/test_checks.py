@@ -315,6 +315,13 @@ time.sleep(1)
         assert [ERROR] == _statuses(report), report
 
 
+def test_an_exception_that_the_tests_pass_on_is_not_their_fault(sandbox: Sandbox) -> None:
+    """A completion that raises where a value is wanted has failed, also where the tests call it with the exception."""
+    tests = "try:\n    found = f(1)\nexcept Exception as error:\n    found = error\nassert f(found) == 2"
+    assert [PASSED] == _statuses(check_asserts(sandbox, "def f(x): return x + (x == 1)", tests))
+    assert 0 == check_asserts(sandbox, "def f(x): raise ValueError", tests).passed
+
+
 def test_large_integers_and_special_floats_travel(sandbox: Sandbox) -> None:
     """Numbers of any size compare, also those that Python does not print."""
     source = "import math\ndef f(n):\n    return math.factorial(n)\ndef g():\n    return [math.inf, -math.inf]\n"

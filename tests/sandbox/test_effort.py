@@ -142,3 +142,19 @@ def test_runs_do_not_show_what_other_runs_wrote(sandbox: Sandbox) -> None:
     assert sum(len(one.stdout) for one in executions) <= 2 << 20
     report = check_programs(sandbox, source, [ProgramCheck("", "y")] * 20)
     assert 0 == report.passed
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["{}", "[]", "1", '""', '{"type":[],"message":{},"line":1e999}', '{"type":"","message":"","kinds":{}}',
+     '{"type":"E","line":true,"kinds":[[]]}', '{"type":"E","line":' + "9" * 4_000 + "}"],
+)  # fmt: skip
+def test_an_exception_told_in_odd_ways_has_words(sandbox: Sandbox, told: str) -> None:
+    """However a completion describes its error, the check says that there was one, at no line or a real one."""
+    source = f"{WRITES}\ndef f(x):\n    say({told!r}.join(('{{\"call\":0,\"raised\":', '}}\\n')))\n"
+    report = check_functions(sandbox, source, "f", [FunctionCheck([1], None)])
+    assert [CheckStatus.ERROR] == [check.status for check in report.checks]
+    assert report.checks[0].reason
+    (value,) = sandbox.call(source, "f", [[1]]).value or []
+    assert not value.ok
+    assert value.line is None
