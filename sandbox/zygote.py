@@ -128,6 +128,7 @@ class Zygote:
         self._above = os.open(self._scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._work = os.path.join(self._scratch, FOLDER)
         self._folder = -1
+        self._shape: tuple[int, ...] = ()
         self._made: tuple[int, ...] = ()
         self._names = ctypes.create_string_buffer(512)
         self._make_folder()
@@ -459,12 +460,13 @@ class Zygote:
         return 0
 
     def _clean_scratch(self) -> None:
-        """Make the scratch directory anew; where that cannot be done, end: the next evaluation must not see it."""
+        """Empty the scratch directory; where that cannot be done, end: the next evaluation must not see it."""
         if self._worn or not self._empty_folder():
             os._exit(3)
-        os.fchmod(self._above, 0o700)
-        os.rmdir(FOLDER, dir_fd=self._above)
-        self._make_folder()
+        if not self._scratch_is_as_made():  # it has grown
+            os.fchmod(self._above, 0o700)
+            os.rmdir(FOLDER, dir_fd=self._above)
+            self._make_folder()
 
     def _empty_folder(self) -> bool:
         """Empty the scratch directory; whether that was done in time."""
@@ -479,10 +481,7 @@ class Zygote:
         return self._reaped(process)[0] == 0
 
     def _make_folder(self) -> None:
-        """Make the directory of the next evaluations, and let them change nothing of the one above.
-
-        Its times, size and number tell nothing of evaluations that were in another.
-        """
+        """Make the directory of the next evaluations, and let them change nothing of the one above."""
         os.fchmod(self._above, 0o700)
         os.mkdir(FOLDER, 0o700, dir_fd=self._above)
         os.fchmod(self._above, 0o500)
@@ -491,16 +490,25 @@ class Zygote:
         options = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW | _O_NOATIME
         self._folder = os.open(FOLDER, options, dir_fd=self._above)
         self._list = kernel.Prepared("getdents64", self._folder, ctypes.addressof(self._names), 512)
-        os.utime(self._folder, ns=(0, 0))  # any change sets another time, however soon it comes
+        self._shape = self._marks()[:2]
+        self._forget_times()
+
+    def _forget_times(self) -> None:
+        """Take back when the scratch directory was read and changed. Any change sets another time, however soon."""
+        os.utime(self._folder, ns=(0, 0))
         self._made = self._marks()
 
     def _marks(self) -> tuple[int, ...]:
         """Gives what of the scratch directory itself an evaluation can change for a later one to see."""
         about = os.fstat(self._folder)
-        return about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_nlink
+        return about.st_size, about.st_nlink, about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns
 
     def _scratch_is_as_made(self) -> bool:
-        return self._marks() == self._made and self._scratch_is_empty()
+        """Whether the scratch directory is empty and has not grown; its times are then taken back."""
+        if not self._scratch_is_empty() or self._marks()[:2] != self._shape:
+            return False
+        self._forget_times()
+        return True
 
     def _scratch_is_empty(self) -> bool:
         """Whether the scratch directory is, without a name of its files staying in memory."""

@@ -40,7 +40,7 @@ for number in range(8):
     held.append(names)
     os.mkdir(f"a{number}")
     os.symlink(outside, f"b{number}")
-    for inner in range(3):
+    for inner in range(100):
         open(f"a{number}/f{inner}", "w").close()
     one, other = map(ctypes.addressof, names)
     loops.append(endless(316, -100, one, -100, other, 2))  # renameat2, RENAME_EXCHANGE
