@@ -30,6 +30,8 @@ _STANDARD = tuple(
 )
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _MUTATORS = frozenset({"add", "append", "appendleft", "extend", "insert", "register", "setdefault", "update"})
+_LARGEST = 2_000_000
+"""Bytes of a file that is parsed; larger ones are data, and parsing takes a minute for 50 MB."""
 _MARKERS = frozenset({"reward", "group_reward"})
 _CONSTANT = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
@@ -236,11 +238,13 @@ def _mutated(definition: ast.AST) -> Iterator[str]:
 
 
 def read(file: Path) -> Module | None:
-    """Gives a file parsed, as it is now; ``None`` where it cannot be read or is not Python."""
+    """Gives a file parsed, as it is now; ``None`` where it cannot be read, is not Python, or is larger than 2 MB."""
     file = Path(os.path.realpath(file))  # one module, however it was reached
     try:
         stamp = file.stat()
     except OSError:
+        return None
+    if stamp.st_size > _LARGEST:
         return None
     return _read_file(file, stamp.st_mtime_ns, stamp.st_size)
 
@@ -252,6 +256,23 @@ def _read_file(file: Path, *_stamp: int) -> Module | None:
             return Module(ast.parse(opened.read()), file)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def size_of(file: Path) -> int:
+    """Gives a file's size; 0 where it cannot be read."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def digest_of(file: Path) -> str:
+    """Gives a digest of a file's bytes; nothing where it cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def read_cell(name: str) -> Module | None:

@@ -12,10 +12,12 @@ from collections import deque
 from pathlib import Path
 
 from rewardkit.names_used import Target, Use
-from rewardkit.own_modules import Module, Place, find_below, find_from, is_own, read
+from rewardkit.own_modules import Module, Place, digest_of, find_below, find_from, is_own, read, size_of
 
 MOST_DEFINITIONS = 5_000
-"""Statements that are followed for one reward; what lies beyond does not count."""
+"""Definitions that are followed for one reward; the files in which further ones are count by their bytes."""
+MOST_BYTES = 2_000_000
+"""Bytes of source that are parsed for one reward; further files count by their bytes. It bounds the time to seconds."""
 
 
 class Reach:
@@ -34,6 +36,7 @@ class Reach:
         self._numbers: dict[int, int] = {}
         self._modules: list[Module] = []  # holds them, for their ids are keys
         self._seen: set[tuple[object, ...]] = set()
+        self._bytes: dict[Path, int] = {}
         self._waiting: deque[tuple[Module, ast.AST]] = deque()
 
     def start(self, module: Module, node: ast.AST, closed_over: frozenset[str] = frozenset()) -> list[Use]:
@@ -66,6 +69,9 @@ class Reach:
 
     def _follow(self, module: Module, use: Use) -> bool:
         """Takes in what a name of a module leads to. Gives whether the module's source says."""
+        if not self._new("use", id(module), use):
+            return True  # it was followed before, and packages may take a name from each other in a circle
+        self._modules.append(module)
         if use.target is not None:
             self._import(module, use.target, use.attributes)
             return True
@@ -122,7 +128,20 @@ class Reach:
     def _own(self, place: Place | None) -> Module | None:
         if place is None or place.file is None or not is_own(place.file, self._home):
             return None
-        return read(place.file)
+        if place.file not in self._bytes:
+            if sum(self._bytes.values()) > MOST_BYTES:
+                self._take_bytes(place.file)
+                return None
+            self._bytes[place.file] = size_of(place.file)
+        module = read(place.file)
+        if module is None:
+            self._take_bytes(place.file)
+        return module
+
+    def _take_bytes(self, file: Path | None) -> None:
+        """Takes in a file without looking into it."""
+        if file is not None and self._new("bytes", file):
+            self.entries.append(("bytes", digest_of(file)))
 
     def _take_whole(self, module: Module) -> None:
         for statement in module.statements:
@@ -136,7 +155,10 @@ class Reach:
 
     def _note(self, module: Module, node: ast.AST) -> bool:
         """Adds a piece of source to the entries, once. Gives whether it is new."""
-        if len(self._seen) > MOST_DEFINITIONS or not self._new("source", id(node)):
+        if not self._new("source", id(node)):
+            return False
+        if len(self.entries) > MOST_DEFINITIONS:
+            self._take_bytes(module.file)
             return False
         self._modules.append(module)
         self.entries.append((self._number(module), module.told(node).digest))

@@ -537,6 +537,56 @@ def test_circles_end(tmp_path: Path) -> None:
     assert same[0] == same[1] != version_in(written(tmp_path / "c", changed))
 
 
+def test_names_taken_in_a_circle_end(tmp_path: Path) -> None:
+    """Two modules that take one name from each other, which one of them also binds, are followed once."""
+    files = {
+        "rewards.py": "from rewardkit import reward\n\n@reward\ndef score(completion: str) -> float:\n"
+        "    from one import name\n    return name\n",
+        "one.py": "from two import name\n",
+        "two.py": "try:\n    from one import name\nexcept ImportError:\n    name = 1\n",
+    }
+    changed = {**files, "two.py": files["two.py"].replace("name = 1", "name = 2")}
+    assert version_in(written(tmp_path / "a", files)) != version_in(written(tmp_path / "b", changed))
+
+
+UNPARSED = {"large": "VALUE = 1\nDATA = '" + "x" * 2_100_000 + "'\n", "wrong": "VALUE = 1\nthis is no Python\n"}
+
+
+@pytest.mark.parametrize("text", UNPARSED.values(), ids=list(UNPARSED))
+def test_a_file_that_is_not_parsed_counts_by_its_bytes(tmp_path: Path, text: str) -> None:
+    """One of many megabytes, which would take long, and one that cannot be."""
+    rewards = (
+        "from rewardkit import reward\n\n@reward\ndef score(completion: str) -> float:\n"
+        "    import data\n    return data.VALUE\n"
+    )
+    versions = []
+    for value in "121":
+        files = {"rewards.py": rewards, "data.py": text.replace("VALUE = 1", f"VALUE = {value}")}
+        versions.append(version_in(written(tmp_path / str(len(versions)), files)))
+    assert versions[0] == versions[2] != versions[1]
+
+
+@pytest.mark.parametrize("bound", [{"MOST_BYTES": 250}, {"MOST_DEFINITIONS": 6}], ids=["bytes", "definitions"])
+def test_what_is_followed_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: dict[str, int]) -> None:
+    """The first file beyond the bound counts by its bytes; as long as it is not reached, comments do not count."""
+    files = {
+        "rewards.py": "from rewardkit import reward\n\n@reward\ndef score(completion: str) -> float:\n"
+        "    import a0\n    return a0.f()\n",
+        **{f"a{n}.py": f"import a{n + 1}\n\ndef f():\n    return a{n + 1}.f()\n" for n in range(20)},
+        "a20.py": "def f():\n    return 1\n",
+    }
+    variants = [{**files, f"a{n}.py": files[f"a{n}.py"] + "# a comment\n"} for n in range(21)]
+    usual = version_in(written(tmp_path / "usual", files))
+    assert {usual} == {version_in(written(tmp_path / f"all{n}", variants[n])) for n in (0, 5, 20)}
+    for name, value in bound.items():
+        monkeypatch.setattr(f"rewardkit.reach.{name}", value)
+    usual = version_in(written(tmp_path / "bound", files))
+    differ = [version_in(written(tmp_path / str(n), one)) != usual for n, one in enumerate(variants)]
+    assert usual == version_in(written(tmp_path / "again", files))
+    assert [True] == sorted(set(differ[4:8]))[-1:]
+    assert not differ[0]
+
+
 def test_source_that_is_nested_deep_counts(tmp_path: Path) -> None:
     """A sum of seven hundred terms is too deep to walk, and changes the version all the same."""
 
