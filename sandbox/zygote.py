@@ -67,7 +67,6 @@ _DEATH_S = 0.3  # seconds that a process may take to die of a kill
 _NICE = 1  # how far behind the zygote, and whoever else is there, what it supervises gets the processor: a little
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a judge, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
-_KILLED = (int(signal.SIGKILL), resource.struct_rusage([0] * 16))
 _O_NOATIME = getattr(os, "O_NOATIME", 0)
 
 
@@ -254,7 +253,7 @@ class Zygote:
                     os.close(watched)
             elif time.monotonic() >= until:
                 self._worn = True
-                return _KILLED
+                return _killed()
 
     def _reap_all(self) -> None:
         """Reap all that an evaluation has started besides its first process; all of it is killed."""
@@ -519,6 +518,14 @@ class Zygote:
             return False
         finally:
             ctypes.memset(self._names, 0, len(self._names))
+
+
+def _killed() -> tuple[int, resource.struct_rusage]:
+    """Gives the status and use of a process that was killed and has not been reaped.
+
+    No constant: Python's end complains of one, as its type is taken down before it.
+    """
+    return int(signal.SIGKILL), resource.struct_rusage([0] * 16)
 
 
 def _hide_the_hosts_name() -> None:
