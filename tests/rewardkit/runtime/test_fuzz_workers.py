@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ FIRST_SEED = 1001
 SEEDS_APART = 100_000
 LATE_S = 600.0
 """Seconds beyond its own time that only a fuzzer which never ends takes: every session has a bound of its own."""
-SHOWN_CHARS = 6000
+SHOWN_CHARS = 5000
 ONCE_WRONG = (
     ("shortens/1@now", "writes/3@now", "writes_zeros/1@now", "forks_twice/3@now | forks/1@now"),
     ("threads: empties_module/1@now | patches/472@now", "loop: freezes_clock/1@now | sets_up_loop/11@later"),
@@ -55,7 +56,15 @@ def _fuzz(folder: Path, *arguments: str, takes_s: float = 0.0) -> str:
     for process in fuzz_workers.processes_of(fuzzer.pid):
         process.kill()
     ending = f"exit code {code}; everything that it started is gone: {gone}"
-    return "" if code == 0 and gone else f"{told.read_text()[-SHOWN_CHARS:]}\n{ending}"
+    return "" if code == 0 and gone else "\n".join([*_wrong(told.read_text()), ending])
+
+
+def _wrong(told: str) -> list[str]:
+    """Give what was told of the sessions that did not go right, each cut off where it is long."""
+    sessions = re.split(r"(?m)^(?=(?:seed|script) .*: begins: )", told)
+    return [
+        one[:SHOWN_CHARS] for one in sessions if one and not re.search(r"(?m)^.*: ended after [\d.]+ s: right$", one)
+    ]
 
 
 def _all_right(folder: Path, runs: list[list[str]], takes_s: float = 0.0) -> None:
