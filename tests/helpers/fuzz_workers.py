@@ -221,8 +221,10 @@ class _Watched:
             file.seek(0)
             stacks = file.read().decode()
         pool = self._runtime._pool
+        fields = {} if pool is None else {name: value for name, value in vars(pool).items() if "warden" in name}
         slots = [] if pool is None else [str(slot)[:2000] for slot in pool._slots]
-        return "\n".join([*slots, stacks])
+        processes = [str((one.pid, one.ppid(), one.status())) for one in _processes()]
+        return "\n".join([f"{time.monotonic()}: {fields}", *slots, *processes, stacks])
 
     def close(self) -> None:
         """Kill what is left."""
