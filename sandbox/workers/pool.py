@@ -893,7 +893,7 @@ class WorkerPool:
                     pass
                 case ["waits", int(index), int(generation)] if self._is_slot(index):
                     if generation == self._slots[index].generation:
-                        self._slots[index].check_at = time.monotonic() + self._load_timeout_s + WARDEN_ANSWER_S
+                        self._slots[index].waits_until = time.monotonic() + self._load_timeout_s + WARDEN_ANSWER_S
                 case ["started", int(index), int(generation), int(process), bool(borne)] if self._is_slot(index):
                     self._begun(self._slots[index], generation, process, borne)
                 case ["ended", int(index), int(process), int(code)] if self._is_slot(index):
@@ -916,10 +916,13 @@ class WorkerPool:
         """A worker's beginning or end is late: ask the warden whether it is there, and wake it if it was stopped.
 
         One that answers and still reports no end has a worker that cannot die, for the kernel or a tracer holds it.
-        It runs nothing any more, and its place is given to another.
+        It runs nothing any more, and its place is given to another. A beginning takes longer where a nursery loads the
+        targets first; meanwhile the warden is only asked whether it is there.
         """
         slot.check_at = now + WARDEN_DOUBT_S
         if self._warden_due == math.inf:
+            if slot.state is State.STARTING and now < slot.waits_until:
+                slot.doubted = False
             if slot.doubted and slot.state is State.DYING:
                 self._ended(slot, slot.process, -signal.SIGKILL)
                 return

@@ -86,6 +86,7 @@ class Slot:
         failed_starts: Workers in a row that were never ready.
         counted: Whether the present worker is one of these already.
         doubted: Whether the present worker's beginning or end was asked for.
+        waits_until: Until when its beginning may wait for a nursery that loads its targets.
         first: Its present worker's first ticket.
         malformed: What the worker wrote that its own code does not write; ``""`` for nothing.
         idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
@@ -119,6 +120,7 @@ class Slot:
     failed_starts: int = 0
     counted: bool = False
     doubted: bool = False
+    waits_until: float = -math.inf
     first: int = 1
     malformed: str = ""
     excused_s: float = 0.0
@@ -144,6 +146,7 @@ class Slot:
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
         self.idle_since, self.chunk, self.malformed = math.inf, range(0), ""
         self.counted, self.doubted, self.borne, self.began = False, False, False, math.inf
+        self.waits_until = -math.inf
         self._sendings.clear()
         self.first = self._next_ticket
         self.batches.clear()
