@@ -527,7 +527,7 @@ def _hide_the_hosts_name() -> None:
     told = os.uname_result((known.sysname, "jail", known.release, known.version, known.machine))
     named = sys.modules.get("platform")
     if named is not None:
-        named._uname_cache = None  # what it has seen before; it asks again
+        vars(named)["_uname_cache"] = None  # what it has seen before; it asks again
     sys.modules["posix"].uname = os.uname = lambda: told  # type: ignore[attr-defined]
 
 
