@@ -213,7 +213,7 @@ def test_the_helper_may_touch_its_folder_alone(tmp_path: Path) -> None:
     source = (
         "import os\nfrom sandbox.jail import scratch\n"
         "def attack(folder):\n    os.unlink('file', dir_fd=folder)\n    os.rmdir(os.environ['OUTSIDE'])\n"
-        "scratch.empty = attack\nscratch.main()"
+        "scratch.empty = attack\nscratch.main(3)"
     )
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -221,7 +221,7 @@ def test_the_helper_may_touch_its_folder_alone(tmp_path: Path) -> None:
     child = os.posix_spawn(
         sys.executable, [sys.executable, "-c", source],
         {**os.environ, "OUTSIDE": str(outside), "PYTHONPATH": os.pathsep.join(sys.path)},
-        file_actions=[(os.POSIX_SPAWN_DUP2, opened, 50), (os.POSIX_SPAWN_DUP2, 50, scratch.FOLDER)],
+        file_actions=[(os.POSIX_SPAWN_DUP2, opened, 50), (os.POSIX_SPAWN_DUP2, 50, 3)],
     )  # fmt: skip
     os.close(opened)
     assert 1 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
