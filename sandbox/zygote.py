@@ -67,7 +67,6 @@ _DEATH_S = 0.3  # seconds that a process may take to die of a kill
 _NICE = 1  # how far behind the zygote, and whoever else is there, what it supervises gets the processor: a little
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a judge, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
-_KILLED = (int(signal.SIGKILL), resource.struct_rusage([0] * 16))
 _O_NOATIME = getattr(os, "O_NOATIME", 0)
 
 
@@ -254,7 +253,7 @@ class Zygote:
                     os.close(watched)
             elif time.monotonic() >= until:
                 self._worn = True
-                return _KILLED
+                return int(signal.SIGKILL), resource.struct_rusage([0] * 16)
 
     def _reap_all(self) -> None:
         """Reap all that an evaluation has started besides its first process; all of it is killed."""
