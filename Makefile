@@ -62,6 +62,7 @@ bench: $(READY) ## measure what the runtime, the jail and a judge cost
 	$(BIN)/python tests/benchmarks/bench_runtime.py
 	$(BIN)/python tests/benchmarks/bench_sandbox.py
 	$(BIN)/python tests/benchmarks/bench_verdicts.py
+	PYTHONPATH=tests/helpers $(BIN)/python tests/benchmarks/bench_overrun.py
 	$(BIN)/python tests/benchmarks/bench_judge.py
 
 docs: $(READY) ## run the examples in the docs

@@ -20,9 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sandbox.jail import scratch
-
-_HELPER = "import sys; sys.path.insert(0, {root!r}); from sandbox.jail import scratch; scratch.main()"
+_HELPER = "import sys; sys.path.insert(0, {root!r}); from sandbox.jail import scratch; scratch.main({folder})"
+_FOLDER = 3  # descriptor on which the helper is given the folder
 _HELP_S = 5.0  # seconds that emptying a folder may take
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -72,9 +71,9 @@ def remove(folder: str, *inner: str) -> None:
 def _empty(folder: int) -> None:
     """Have a directory emptied by a process that may do nothing else, for a bounded time."""
     root = str(Path(__file__).resolve().parent.parent)
-    command = [sys.executable, "-I", "-S", "-B", "-c", _HELPER.format(root=root)]
-    aside = max(folder, scratch.FOLDER) + 1  # a descriptor that is duplicated onto itself would be closed
-    actions = [(os.POSIX_SPAWN_DUP2, folder, aside), (os.POSIX_SPAWN_DUP2, aside, scratch.FOLDER)]
+    command = [sys.executable, "-I", "-S", "-B", "-c", _HELPER.format(root=root, folder=_FOLDER)]
+    aside = max(folder, _FOLDER) + 1  # a descriptor that is duplicated onto itself would be closed
+    actions = [(os.POSIX_SPAWN_DUP2, folder, aside), (os.POSIX_SPAWN_DUP2, aside, _FOLDER)]
     helper = os.posix_spawn(sys.executable, command, {}, file_actions=actions)
     try:
         watched = os.pidfd_open(helper)

@@ -253,7 +253,7 @@ class Zygote:
                     os.close(watched)
             elif time.monotonic() >= until:
                 self._worn = True
-                return _killed()
+                return int(signal.SIGKILL), resource.struct_rusage([0] * 16)
 
     def _reap_all(self) -> None:
         """Reap all that an evaluation has started besides its first process; all of it is killed."""
@@ -518,14 +518,6 @@ class Zygote:
             return False
         finally:
             ctypes.memset(self._names, 0, len(self._names))
-
-
-def _killed() -> tuple[int, resource.struct_rusage]:
-    """Gives the status and use of a process that was killed and has not been reaped.
-
-    No constant: Python's end complains of one, as its type is taken down before it.
-    """
-    return int(signal.SIGKILL), resource.struct_rusage([0] * 16)
 
 
 def _hide_the_hosts_name() -> None:

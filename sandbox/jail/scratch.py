@@ -17,9 +17,6 @@ import stat
 
 from sandbox.jail import kernel, landlock
 
-FOLDER = 3
-"""Descriptor on which the helper is given the directory."""
-
 _MOST_FILES = 4096
 _DEEPEST = 64  # directories in each other, each with a descriptor while it is looked at
 _MOVED = ".moved-"
@@ -29,13 +26,13 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """What opening a directory says that has been removed, or exchanged with a file or link, since it was listed."""
 
 
-def main() -> None:
-    """Empty the directory on descriptor :data:`FOLDER`, with no right to any other file. Never returns."""
+def main(folder: int) -> None:
+    """Empty the directory on a descriptor, with no right to any other file. Never returns."""
     code = 1
     try:
         if landlock.abi():
-            landlock.restrict((), [FOLDER])
-        empty(FOLDER)
+            landlock.restrict((), [folder])
+        empty(folder)
         code = 0
     finally:
         os._exit(code)

@@ -213,7 +213,7 @@ def test_the_helper_may_touch_its_folder_alone(tmp_path: Path) -> None:
     source = (
         "import os\nfrom sandbox.jail import scratch\n"
         "def attack(folder):\n    os.unlink('file', dir_fd=folder)\n    os.rmdir(os.environ['OUTSIDE'])\n"
-        "scratch.empty = attack\nscratch.main()"
+        "scratch.empty = attack\nscratch.main(3)"
     )
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -221,7 +221,7 @@ def test_the_helper_may_touch_its_folder_alone(tmp_path: Path) -> None:
     child = os.posix_spawn(
         sys.executable, [sys.executable, "-c", source],
         {**os.environ, "OUTSIDE": str(outside), "PYTHONPATH": os.pathsep.join(sys.path)},
-        file_actions=[(os.POSIX_SPAWN_DUP2, opened, 50), (os.POSIX_SPAWN_DUP2, 50, scratch.FOLDER)],
+        file_actions=[(os.POSIX_SPAWN_DUP2, opened, 50), (os.POSIX_SPAWN_DUP2, 50, 3)],
     )  # fmt: skip
     os.close(opened)
     assert 1 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -482,21 +482,19 @@ def test_calls_of_probes_come_to_nothing(own: Sandbox, number: int) -> None:
     assert "1\n" == own.run("print(1)").stdout
 
 
-def test_the_probes_file_has_a_name_that_nobody_can_foresee() -> None:
+def test_the_probes_file_has_a_name_that_nobody_can_foresee(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the proof of a level tries to write cannot stand there already, and does not stay where it succeeds."""
-    written: list[str] = []
-
-    def run(source: str) -> str:
-        written.append(source)
-        return "[]"
-
-    for _ in range(2):
-        probe.succeeded(run, Level.STANDARD)
-    assert written[0] != written[1]
-    before = set(os.listdir(tempfile.gettempdir()))
+    name = "write outside its directory"
+    monkeypatch.setattr(probe, "ATTACKS", {name: probe.ATTACKS[name]})
     with pytest.warns(UserWarning, match="not isolated"):
         sandbox = Sandbox(level="none", workers=1, limits=Limits(memory_bytes=1 << 31)).start()
+    sources: list[str] = []
+
+    def run(source: str) -> str:
+        sources.append(source)
+        return sandbox.run(source).stdout
+
     with sandbox:
-        attack = {"write outside its directory": probe.ATTACKS["write outside its directory"]}
-        assert "write outside its directory" in attack
-    assert {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("rewardkit-probe")} <= before
+        assert [[name]] * 2 == [probe.succeeded(run, Level.STANDARD) for _ in range(2)]
+    assert sources[0] != sources[1]
+    assert [] == list(Path(tempfile.gettempdir()).glob("rewardkit-probe*"))

@@ -174,7 +174,7 @@ DANGEROUS = """
     socket connect bind listen accept sendmsg recvmsg setsockopt execve execveat ptrace mount umount2 unshare setns
     chroot pivot_root bpf perf_event_open userfaultfd keyctl add_key io_uring_setup process_vm_readv pidfd_getfd
     memfd_create tgkill tkill personality sched_setaffinity setsid setpgid landlock_create_ruleset
-    landlock_restrict_self capset utimensat truncate fallocate shmget semget msgget openat2 setrlimit syslog
+    landlock_restrict_self capset truncate fallocate shmget semget msgget openat2 setrlimit syslog
     chown mknod
 """
 

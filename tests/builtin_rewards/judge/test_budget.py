@@ -532,6 +532,18 @@ def test_a_private_ledger_ends_with_the_process_that_made_it() -> None:
     assert not Path(path).parent.exists()
 
 
+def test_a_private_ledger_of_a_killed_process_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next process of the same user that makes one takes it away, and none of those that live."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = f"import os, tempfile\nfrom {Budget.__module__} import Budget\ntempfile.tempdir = {str(tmp_path)!r}\n"
+    killed += "budget = Budget(requests=3)\nos.kill(os.getpid(), 9)"
+    assert -9 == subprocess.run([sys.executable, "-c", killed]).returncode
+    (left,) = tmp_path.iterdir()
+    ours = Budget(requests=3), Budget(requests=3)
+    assert 2 == len(ours) == len(list(tmp_path.iterdir()))
+    assert not left.exists()
+
+
 def test_it_pickles_as_its_settings(tmp_path: Path) -> None:
     """The copy counts in the same ledger, though that was named from another folder."""
     budget = Budget(usd=1.5, tokens=1000, ledger=os.path.relpath(tmp_path / "l.db"))

@@ -126,7 +126,7 @@ def test_what_a_fork_would_share_is_loaded_anew(tmp_path: Path, name: str) -> No
     with Runtime([reference], workers=1) as runtime:
         _expect_right(rollouts, runtime.score(rollouts)["scored"])
         assert [] == _others(runtime)
-    assert 1 + 1 + 1 + 3 == _loads(tmp_path)
+    assert 1 + 1 + 1 + 3 <= _loads(tmp_path)
 
 
 HARMS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP}
