@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 FILE = "rewardkit-run.json"
 """The record's name in an output folder and in a checkpoint."""
 MAY_CHANGE = frozenset(
-    {"train_steps", "save_steps", "eval_steps", "logging_steps", "workers", "per_device_batch_size", "use_cpu"}
+    {
+        "train_steps",
+        "save_steps",
+        "eval_steps",
+        "logging_steps",
+        "workers",
+        "load_timeout_s",
+        "per_device_batch_size",
+        "use_cpu",
+    }
 )
 """Settings that a run may go on with changed: how long it goes, what it leaves behind, what it runs on."""
 MOST_ROWS = 200_000
