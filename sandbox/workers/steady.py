@@ -36,16 +36,19 @@ class Keeper:
         self._loaded = len(self._modules)
         self._mark = _mark()
 
-    def check(self) -> None:
+    def check(self) -> bool:
         """End a process that a call forked: the call goes on in the worker, and its copy ends where the call does.
 
         Put back modules that a call took out of ``sys.modules``: the next call's ``import`` would make second copies.
+        Gives whether there were such.
         """
         if not self._mark[0] and Steady.process() != self._process:
             Steady.end(0)
-        if len(self._live) < self._loaded:
-            for name, module in self._modules.items():
-                self._live.setdefault(name, module)
+        if len(self._live) >= self._loaded:
+            return False
+        for name, module in self._modules.items():
+            self._live.setdefault(name, module)
+        return True
 
 
 def _mark() -> mmap.mmap | bytes:

@@ -27,9 +27,10 @@ class ThreadLane:
     def __init__(self, desk: Desk, width: int) -> None:
         self._desk = desk
         self._cells: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for cell in range(cells_of("threads", width)):
+        self._all_cells = cells_of("threads", width)
+        for cell in range(self._all_cells):
             self._cells.put(cell)
-        self._pool = ThreadPool(max_workers=cells_of("threads", width))
+        self._pool = ThreadPool(max_workers=self._all_cells)
 
     def run(self) -> int:
         """Serve until the parent is gone."""
@@ -62,7 +63,8 @@ class ThreadLane:
             began = Steady.monotonic()
             desk.page.begin(cell, order.ticket, began, False)
             answer = desk.targets[order.target](*desk.arguments(order))
-            desk.keeper.check()
+            if desk.keeper.check() and self._others_run():
+                Steady.end(BROKEN)  # one of them may have failed for want of a module; each runs again alone
             if capture.planned:
                 capture.cancel_plans()
             timer.end()
@@ -73,3 +75,6 @@ class ThreadLane:
             Steady.end(BROKEN)  # the pool of threads would keep it to itself, and the call never be answered
         finally:
             self._cells.put(cell)
+
+    def _others_run(self) -> bool:
+        return self._cells.qsize() < self._all_cells - 1

@@ -69,10 +69,10 @@ def _rewards(act: Callable[[], Any], lane: str, timeout_s: float) -> list[Reward
 def _score(act: Callable[[], Any], lane: str, timeout_s: float = LONG_S, bad: tuple[int, ...] = BAD) -> list[Outcome]:
     """Score a batch in which some rows act; expect the others right and nothing left, and give those rows' outcomes."""
     rollouts = [Rollout("p", "bad" if row in bad else "fine", {"row": str(row)}) for row in range(ROWS)]
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors, others = len(os.listdir("/proc/self/fd")), psutil.Process().children(recursive=True)
     with Runtime(_rewards(act, lane, timeout_s), workers=2) as runtime:
         outcomes = _within(2 * timeout_s + LONG_S, runtime, rollouts)
-        workers = psutil.Process().children(recursive=True)
+        workers = set(psutil.Process().children(recursive=True)) - set(others)
     for row, outcome in enumerate(outcomes):
         if row not in bad:
             assert (Status.SCORED, float(row)) == (outcome.status, outcome.score), outcome
