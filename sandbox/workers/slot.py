@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CONSOLE_CHARS = 4000
 """Characters kept of what the interpreter wrote as it crashed."""
+CONSOLE_BYTES = 1 << 16
+"""Size of the file that it writes to."""
 
 
 class Lane(StrEnum):
@@ -138,7 +140,7 @@ class Slot:
         self.close()
         self.channel, theirs = channel_pair()
         cells = cells_of(self.lane, self.width)
-        sizes = {"page": page_bytes(cells), "results": RECORDS_BYTES, "console": 0}
+        sizes = {"page": page_bytes(cells), "results": RECORDS_BYTES, "console": CONSOLE_BYTES}
         self._descriptors = [anonymous_file(name, size) for name, size in sizes.items()]
         self.page = Page(map_shared(self._descriptors[0], sizes["page"], writable=True), cells)
         self.reader = RecordReader(self._descriptors[1])
