@@ -39,7 +39,8 @@ def note(name):
 
 note("loads")
 time.sleep(0.4)
-{at_load}
+if "REWARDKIT_INSIDE_WORKER" in os.environ:
+    {at_load}
 
 @reward(timeout_s={timeout_s}, default=-1.0{options})
 {kind} scored(completion: str) -> float:
@@ -54,7 +55,7 @@ time.sleep(0.4)
 def _write(folder: Path, *, lane: str = "serial", act: str = "os._exit(3)", **changes: Any) -> str:
     """Write a module whose loading takes long and is noted; give the reference to its reward."""
     options, kind, pause = LANES[lane]
-    texts = {"at_load": "", "also": "", "timeout_s": LONG_S, "options": options, "kind": kind, "pause": pause}
+    texts = {"at_load": "pass", "also": "", "timeout_s": LONG_S, "options": options, "kind": kind, "pause": pause}
     (folder / "rewards.py").write_text(MODULE.format(**{**texts, "act": act, **changes}))
     return f"{folder / 'rewards.py'}:scored"
 
@@ -83,6 +84,13 @@ def _others(runtime: Runtime) -> list[psutil.Process]:
     return [child for child in warden.children() if child.pid not in runtime.processes]
 
 
+def _are_all_the_wardens(runtime: Runtime) -> bool:
+    """Whether every worker's parent is a child of this process; a worker may be replaced while this looks."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return all(psutil.Process(one).parent() in psutil.Process().children() for one in runtime.processes)
+    return False
+
+
 @linux
 @pytest.mark.parametrize("lane", LANES)
 def test_replacements_load_the_rewards_once_for_all(tmp_path: Path, lane: str) -> None:
@@ -93,7 +101,7 @@ def test_replacements_load_the_rewards_once_for_all(tmp_path: Path, lane: str) -
             _expect_right(rollouts, runtime.score(rollouts)["scored"])
         here, workers = 1, 2 if lane == "serial" else 1
         assert here + workers + 1 == _loads(tmp_path)
-        assert all(psutil.Process(one).parent() in psutil.Process().children() for one in runtime.processes)
+        assert wait_for(lambda: _are_all_the_wardens(runtime))
 
 
 @linux
