@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 import resource
 import traceback
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score
 from sandbox.workers.job import Answer
+from sandbox.workers.steady import INSIDE
 
 SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
 
@@ -42,10 +44,16 @@ _SHOWN_CHARS = 80
 def attempt(
     spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
 ) -> Finding:
-    """Runs a plain reward once on one rollout, or on one group, and gives the finding. Never raises."""
+    """Runs a plain reward once on one rollout, or on one group, and gives the finding.
+
+    Raises:
+        KeyboardInterrupt: Somebody pressed Ctrl-C in the caller's own process; a worker gets none.
+    """
     try:
         value = spec.function(**spec.bind(rollouts, context, places))
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and INSIDE not in os.environ:
+            raise
         return _hinting(spec, _raised(error))
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
         return [SCORED, value]  # the usual case; inf - inf and nan - nan are not 0
@@ -136,8 +144,8 @@ def judge(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
         if spec.kind is Kind.SINGLE:
             return _one(spec.options, value)
         return _group(spec.options, value, rollouts)
-    except Exception as odd:  # a value whose own methods raise
-        return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {odd}")
+    except BaseException as odd:  # a value whose own methods raise
+        return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {_told(odd)}")
 
 
 def _one(options: RewardOptions, value: Any) -> Finding:
@@ -226,10 +234,10 @@ def _hint(value: Any) -> str:
 def _raised(error: BaseException, ours: int = 1) -> Finding:
     """Gives the finding that an error makes; its first frames, so many of ours, are left out."""
     if isinstance(error, CoercionError):
-        return [FAILED, Cause.COERCION.value, _clean(str(error), _MAX_ERROR_CHARS), None]
+        return [FAILED, Cause.COERCION.value, _clean(_told(error), _MAX_ERROR_CHARS), None]
     if isinstance(error, InfrastructureError):
         final = [] if error.retry else [True]
-        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(str(error), _MAX_ERROR_CHARS), None, *final]
+        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(_told(error), _MAX_ERROR_CHARS), None, *final]
     if isinstance(error, RewardTextError):
         trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
         return [FAILED, error.cause, _clean(error.words, _MAX_ERROR_CHARS), trace]
@@ -242,6 +250,14 @@ def _raised(error: BaseException, ours: int = 1) -> Finding:
     except BaseException as worse:  # an error whose own __str__ raises
         words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None
     return [FAILED, Cause.EXCEPTION.value, _clean(words, _MAX_ERROR_CHARS), trace and _clean(trace, _MAX_TRACE_CHARS)]
+
+
+def _told(error: BaseException) -> str:
+    """Gives an error's message, or words for one that cannot be had."""
+    try:
+        return str(error)
+    except BaseException as worse:
+        return f"(its message cannot be read: {type(worse).__name__})"
 
 
 def _hinting(spec: RewardSpec, finding: Finding) -> Finding:

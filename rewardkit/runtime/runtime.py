@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import importlib.util
 import math
 import os
@@ -336,12 +337,11 @@ class _Run:
     def _finished(self) -> None:
         assert self._job is not None
         error = self._job.error
-        if self.future.cancelled() or self.future.done():
-            return
-        if error is None:
-            self.future.set_result(None)
-        else:
-            self.future.set_exception(_translated(error))
+        with contextlib.suppress(concurrent.futures.InvalidStateError):  # who waited has cancelled it
+            if error is None:
+                self.future.set_result(None)
+            else:
+                self.future.set_exception(_translated(error))
 
     def cancel(self) -> None:
         """Stop what has not been run; nothing where all is done."""

@@ -15,6 +15,7 @@ import contextvars
 import threading
 from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from json import dumps
 from pickle import loads
 from typing import Any
@@ -45,6 +46,7 @@ class _Call(clock.Clock):
         self.deadline = self.began + order.timeout_s
         self.log = capture.CallLog()
         self.over = False
+        self.threads: ThreadPoolExecutor | None = None
 
     def time_stolen(self) -> float:
         """Gives the seconds for which other calls' slow steps kept the loop since this call began."""
@@ -68,6 +70,9 @@ class _Marked(Coroutine[Any, Any, Any]):
         self._call = call
         self.__name__ = getattr(coroutine, "__name__", "call")
         self.__qualname__ = getattr(coroutine, "__qualname__", "call")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coroutine, name)  # its state, which some libraries look at
 
     def send(self, value: Any) -> Any:
         return self._step(self._coroutine.send, value)
@@ -109,6 +114,20 @@ class _Loop(asyncio.SelectorEventLoop):
         if callable(getattr(_Loop, name, None)):
             raise AttributeError(f"{name!r} of the event loop cannot be replaced: other calls run on it")
         super().__setattr__(name, value)
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
+        """Run a function in a thread: the default ones are the call's own, so that stuck ones are no other call's."""
+        call = _call.get()
+        if executor is None and call is not None:
+            call.threads = call.threads or ThreadPoolExecutor()
+            executor = call.threads
+        return super().run_in_executor(executor, func, *args)
+
+    def set_default_executor(self, executor: Any) -> None:
+        """Do nothing: each call has its own."""
+
+    async def shutdown_default_executor(self, *_: Any) -> None:
+        """Do nothing: a call's own ends with the call."""
 
     def set_task_factory(self, factory: Any) -> None:
         """Set it, where the lane asks; a call's own would run for the others too."""
@@ -200,6 +219,8 @@ class LoopLane:
             answer = await self.desk.targets[call.order.target](*self.desk.arguments(call.order))
         except asyncio.CancelledError:  # not for its deadline, or the call is over
             answer = dumps(AGAIN)
+        except BaseException:
+            Steady.end(BROKEN)  # the loop would only log it, and the call never be answered
         if not call.over:
             self._finish(call, answer)
 
@@ -221,6 +242,8 @@ class LoopLane:
         self.desk.keeper.check()
         call.over = True
         call.end()
+        if call.threads is not None:
+            call.threads.shutdown(wait=False, cancel_futures=True)
         if capture.planned:
             capture.cancel_plans()
         took = Steady.monotonic() - call.began - call.stopped_s()

@@ -50,9 +50,10 @@ from sandbox.workers.slot import (
     out_of_memory_kills,
     sleeps,
 )
+from sandbox.workers.steady import INSIDE
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import AGAIN, Channel, MalformedError, channel_pair, decoded
-from sandbox.workers.worker import BROKEN, CHANNEL_LOST, INSIDE
+from sandbox.workers.worker import BROKEN, CHANNEL_LOST
 
 MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""
@@ -402,9 +403,10 @@ class WorkerPool:
 
     def _feed_wide(self, slot: Slot) -> None:
         orders = []
-        for job, target in list(self._ring):
-            if target not in slot.targets:
-                continue
+        ring = [(job, target) for job, target in self._ring if target in slot.targets]
+        # Calls that have nothing but their turn alone to wait for get it: other jobs' calls stand back until then.
+        alone = [(job, target) for job, target in ring if job.alone.get(target) and not job.pending.get(target)]
+        for job, target in alone or ring:
             if any(call.alone for _, call in slot.sent.values()):
                 break
             while len(slot.sent) < slot.width and job.pending.get(target):

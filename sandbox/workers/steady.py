@@ -11,6 +11,9 @@ import os
 import sys
 import time
 
+INSIDE = "REWARDKIT_INSIDE_WORKER"
+"""Set in the environment of workers and of what they start."""
+
 
 class Steady:
     """Functions as they were when the worker was loaded.

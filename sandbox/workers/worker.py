@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import fcntl
 import gc
+import importlib
 import os
 import pickle
 import random
@@ -25,14 +26,11 @@ from typing import Any, NamedTuple
 from sandbox.workers import capture, clock
 from sandbox.workers.job import Answer
 from sandbox.workers.page import Page, page_bytes
-from sandbox.workers.steady import Keeper, Steady
+from sandbox.workers.steady import INSIDE, Keeper, Steady
 from sandbox.workers.wire import BatchView, Channel, RecordWriter, map_shared
 
 BOX_S = 0.02
 """Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
-
-INSIDE = "REWARDKIT_INSIDE_WORKER"
-"""Set in the environment of workers and of what they start."""
 
 OUR_DESCRIPTORS_FROM = 400
 """A worker's own descriptors have numbers above what a reward's files get, so that the two are never mistaken."""
@@ -222,6 +220,8 @@ def fill_low_descriptors() -> None:
 
 def _load(name: str, payload: bytes) -> Target:
     try:
+        if b"_asyncio" in payload:
+            importlib.import_module("asyncio")  # before its C half: the two would have tasks of their own
         target: Target = pickle.loads(payload)  # noqa: S301 - the parent is trusted
         return target
     except BaseException as fault:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import faulthandler
 import gc
+import inspect
 import json
 import os
 import signal
@@ -21,7 +22,7 @@ import psutil
 import pytest
 from patience import LONG_S, alive
 
-from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Status, reward
+from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Status, reward
 from sandbox.workers.page import Page
 
 ROWS = 60
@@ -338,3 +339,79 @@ def test_inline_a_child_that_a_call_forks_ends_with_the_call() -> None:
         os._exit(1)
     assert [1.5] == [outcome.score for outcome in outcomes]
     assert 0 == os.waitpid(-1, 0)[1]
+
+
+def test_threads_that_a_call_leaves_stuck_are_no_other_calls() -> None:
+    """The default threads of an event loop would be all calls': after a few stuck ones, nobody's ``to_thread`` ran."""
+
+    async def waits(completion: str, row: int) -> float:
+        stuck = completion == "bad"
+        await asyncio.to_thread(time.sleep, 600 if stuck else 0.0)
+        return float(row)
+
+    rollouts = [Rollout("p", "bad" if row % 3 == 0 else "fine", {"row": str(row)}) for row in range(ROWS)]
+    with Runtime([reward(timeout_s=SOON_S, default=-1.0, concurrency=64)(waits)]) as runtime:
+        for _ in range(2):
+            outcomes = runtime.score(rollouts)["waits"]
+            assert [-1.0 if row % 3 == 0 else float(row) for row in range(ROWS)] == [one.score for one in outcomes]
+
+
+def test_a_call_that_waits_for_its_turn_alone_is_not_held_up_by_other_batches() -> None:
+    """While other threads keep the event loop busy without a pause, it runs all the same."""
+    over = threading.Event()
+    with Runtime(_rewards(_cancels_itself, "asyncio", LONG_S)) as runtime:
+
+        def go_on() -> None:
+            while not over.is_set():
+                runtime.score([Rollout("p", "fine", {"row": str(row)}) for row in range(40)])
+
+        flow = [threading.Thread(target=go_on) for _ in range(2)]
+        for thread in flow:
+            thread.start()
+        try:
+            (outcome,) = _within(LONG_S / 2, runtime, [Rollout("p", "bad", {"row": "0"})])
+        finally:
+            over.set()
+            for thread in flow:
+                thread.join()
+    assert Cause.EXCEPTION is outcome.cause
+
+
+def test_a_coroutine_can_be_looked_at_as_any_other() -> None:
+    """Libraries ask for a task's state, and for the loop's own C functions by way of a script's names."""
+
+    async def looks(completion: str) -> float:
+        coroutine = asyncio.current_task().get_coro()  # type: ignore[union-attr]
+        async with asyncio.timeout(LONG_S):
+            await asyncio.sleep(0)
+        return float(inspect.getcoroutinestate(coroutine) == inspect.CORO_RUNNING)  # type: ignore[arg-type]
+
+    with Runtime([reward(looks)]) as runtime:
+        assert [1.0] == [one.score for one in runtime.score([Rollout("p", "c")])["looks"]]
+
+
+class _Untellable(InfrastructureError):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+class _Odd:
+    ndim = 0
+
+    def item(self) -> float:
+        raise SystemExit
+
+
+def _raises_what_cannot_be_told() -> float:
+    raise _Untellable
+
+
+@pytest.mark.parametrize("lane", [*LANES, "inline"])
+def test_what_cannot_be_told_or_read_is_still_an_outcome(lane: str) -> None:
+    """An error whose words cannot be had, or a value whose methods end the process, costs its call alone."""
+    for act, cause in ((_raises_what_cannot_be_told, Cause.INFRASTRUCTURE), (_Odd, Cause.BAD_RETURN)):
+        (made,) = _rewards(act, "serial" if lane == "inline" else lane, LONG_S)
+        with Runtime([made], lane="inline" if lane == "inline" else "worker", max_infrastructure_rate=1) as runtime:
+            rollouts = [Rollout("p", said, {"row": "4"}) for said in ("bad", "fine")]
+            bad, fine = _within(LONG_S, runtime, rollouts)
+        assert (cause, 4.0) == (bad.cause, fine.score)
