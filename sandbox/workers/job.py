@@ -64,6 +64,8 @@ class Call:
         lost: How often its worker was killed from outside while it ran.
         alone: Whether it must run with no other call in flight, in a worker where no threads are left
             over: it was one of several that may have brought a worker down.
+        fresh: Whether it must run in a worker that has run no other call: its worker died where it was alone, but
+            not the first.
         apart: Whether it must run with no other call in flight in any worker: it was one of several that may have
             brought all of them down.
     """
@@ -73,6 +75,7 @@ class Call:
     timeout_s: float
     lost: int = 0
     alone: bool = False
+    fresh: bool = False
     apart: bool = False
 
 

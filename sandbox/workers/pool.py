@@ -339,7 +339,7 @@ class WorkerPool:
                 if slot.lane is Lane.SERIAL:
                     if not slot.chunk:
                         self._feed_serial(slot)
-                elif not slot.reader.large:  # type: ignore[union-attr]  # open as long as the worker lives
+                elif not slot.leaks and not slot.reader.large:  # type: ignore[union-attr]  # open as long as the worker lives
                     self._feed_wide(slot)
 
     def _feed_apart(self) -> None:
@@ -380,7 +380,7 @@ class WorkerPool:
             if target not in slot.targets:
                 continue
             if job.alone.get(target):
-                if slot.tainted:
+                if slot.tainted or (job.alone[target][0].fresh and slot.used):
                     self._retire(slot)
                     return
                 self._send_chunk(slot, job, target, [job.alone[target].popleft()])
@@ -412,7 +412,7 @@ class WorkerPool:
             while len(slot.sent) < slot.width and job.pending.get(target):
                 orders.append(self._order_for(slot, job, job.pending[target].popleft()))
             if job.alone.get(target) and not slot.sent:
-                if slot.given_up:
+                if slot.given_up or (job.alone[target][0].fresh and slot.used):
                     self._retire(slot)
                     return
                 orders.append(self._order_for(slot, job, job.alone[target].popleft()))
@@ -465,10 +465,10 @@ class WorkerPool:
                 slot.load_s = max(slot.load_s, time.monotonic() - slot.began)
             case ["load_error", str(words)] if slot.state is State.STARTING:
                 self._failed_start(slot, words, last=not slot.loaded)
-            case ["done", int(first), int(done), bool(tainted), int(resident_bytes)] if slot.is_at(first, done):
-                self._chunk_done(slot, done, tainted, resident_bytes)
-            case ["wake"]:
-                slot.page.woken = False
+            case ["done", int(first), int(done), bool(tainted), int(held_bytes)] if slot.is_at(first, done):
+                self._chunk_done(slot, done, tainted, self._leaks(held_bytes))
+            case ["wake", int(held_bytes)]:
+                slot.page.woken, slot.leaks = False, self._leaks(held_bytes)
                 self._collect(slot)
                 self._settle(slot)
             case ["emptied"] if slot.emptying:
@@ -477,6 +477,9 @@ class WorkerPool:
             case _:
                 return slot.state is State.DYING  # what it wrote before it was killed is of no use any more
         return True
+
+    def _leaks(self, held_bytes: int) -> bool:
+        return self._memory_bytes is not None and held_bytes > RETIRE_SHARE * self._memory_bytes
 
     def _lost_channel(self, slot: Slot) -> None:
         """The worker's end of the socket is closed: it is dying, or a call closed its descriptors."""
@@ -491,14 +494,13 @@ class WorkerPool:
             self._deafen(slot)
             self._kill(slot)
 
-    def _chunk_done(self, slot: Slot, done: int, tainted: bool, resident_bytes: int) -> None:
+    def _chunk_done(self, slot: Slot, done: int, tainted: bool, leaks: bool) -> None:
         """Queue again what the worker gave back, send it the next chunk, and only then read its results."""
         for ticket in reversed(slot.chunk[done:]):
             given_back = slot.sent.pop(ticket, None)
             if given_back is not None:
                 self._queue(*given_back, first=True)
         answers, finished, slot.tainted = slot.unread_answers(), slot.finish_chunk(), tainted
-        leaks = self._memory_bytes is not None and resident_bytes > RETIRE_SHARE * self._memory_bytes
         grown = slot.reader is not None and slot.reader.large
         # A call that is to run alone is not sent before it is known whether these answers can be read.
         alone = any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
@@ -673,8 +675,8 @@ class WorkerPool:
         self._settle(slot)
 
     def _settle(self, slot: Slot) -> None:
-        """Replace a worker whose stuck threads are many, or that has nothing else to do."""
-        if slot.given_up and (not slot.sent or slot.given_up >= slot.width):
+        """Replace a worker whose stuck threads are many, or that has nothing else to do, or that leaks."""
+        if (slot.given_up and (not slot.sent or slot.given_up >= slot.width)) or (slot.leaks and not slot.sent):
             self._retire(slot)
         elif not slot.sent:
             slot.check_at = math.inf
@@ -797,11 +799,14 @@ class WorkerPool:
         else:
             self._count_lost(slot, suspects, f"{describe_end(code)} from outside")
             return
-        doubtful = cut_off or list(suspects) != [slot.first]  # an earlier call may have planned this end
+        first = list(suspects) == [slot.first]  # otherwise an earlier call may have planned this end
         for ticket, tainted in suspects.items():
             job, call = slot.sent[ticket]
-            if (doubtful or tainted) and not call.alone:
+            if (cut_off or tainted or not first) and not call.alone:
                 call.alone = True
+                continue
+            if not first and not call.fresh:
+                call.fresh = True
                 continue
             del slot.sent[ticket]
             report = f"{message}\n{words}" if words else message

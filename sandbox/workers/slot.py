@@ -90,6 +90,7 @@ class Slot:
         doubted: Whether the present worker's beginning or end was asked for.
         waits_until: Until when its beginning may wait for a nursery that loads its targets.
         first: Its present worker's first ticket.
+        leaks: Whether it holds so much memory that it is to be replaced when it has answered.
         malformed: What the worker wrote that its own code does not write; ``""`` for nothing.
         idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
         looked_at: When the page was last looked at for what runs.
@@ -124,6 +125,7 @@ class Slot:
     doubted: bool = False
     waits_until: float = -math.inf
     first: int = 1
+    leaks: bool = False
     malformed: str = ""
     excused_s: float = 0.0
     idle_since: float = math.inf
@@ -150,7 +152,7 @@ class Slot:
         self.counted, self.doubted, self.borne, self.began = False, False, False, math.inf
         self.waits_until = -math.inf
         self._sendings.clear()
-        self.first = self._next_ticket
+        self.first, self.leaks = self._next_ticket, False
         self.batches.clear()
         self.guilty.clear()
         return [theirs.detach(), *self._descriptors]
@@ -181,6 +183,11 @@ class Slot:
         if not self.chunk or self.page is None:
             return ()
         return self.page.answers(self.half, self.numbers_read, len(self.chunk) - self.numbers_read)
+
+    @property
+    def used(self) -> bool:
+        """Whether the present worker has been sent a call."""
+        return self._next_ticket > self.first
 
     @property
     def look_at(self) -> float:

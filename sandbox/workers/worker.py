@@ -120,7 +120,7 @@ class Desk:
         """Tell the parent of results: one message for all that are written before it looks."""
         if not self.page.woken:
             self.page.woken = True
-            self.tell("wake")
+            self.tell("wake", _held_bytes()[0])
 
     def tell(self, *message: Any) -> None:
         """Send a message to the parent."""
@@ -247,6 +247,7 @@ class SerialLane:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._data_bytes = _held_bytes()[1]
 
     def run(self) -> int:
         """Serve until the parent is gone."""
@@ -309,7 +310,8 @@ class SerialLane:
                 break
         timer.end()
         page.end(0)
-        desk.tell("done", ticket, done, desk.tainted, _resident_bytes())
+        touched, data = _held_bytes()
+        desk.tell("done", ticket, done, desk.tainted, max(touched, data - self._data_bytes))
 
     def _new_clock(self) -> clock.Clock:
         timer = clock.CellClock(self._desk.page, 0)
@@ -317,10 +319,14 @@ class SerialLane:
         return timer
 
 
-def _resident_bytes() -> int:
-    """Gives the memory that this process holds now, in bytes; where that is not told, its highest ever."""
+def _held_bytes() -> tuple[int, int]:
+    """Gives the memory that this process holds now, in bytes: what it has touched, and its data, touched or not.
+
+    Where that is not told, the first is its highest ever and the second 0.
+    """
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
+            pages = file.read().split()
+        return int(pages[1]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024), 0

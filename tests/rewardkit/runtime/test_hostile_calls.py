@@ -415,3 +415,23 @@ def test_what_cannot_be_told_or_read_is_still_an_outcome(lane: str) -> None:
             rollouts = [Rollout("p", said, {"row": "4"}) for said in ("bad", "fine")]
             bad, fine = _within(LONG_S, runtime, rollouts)
         assert (cause, 4.0) == (bad.cause, fine.score)
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_worker_that_leaks_is_replaced_before_innocents_lack_memory(lane: str) -> None:
+    """What calls leave behind is given back with the worker, in every lane, whether it was touched or not."""
+    hoard: list[Any] = []
+
+    def leaks() -> float:
+        hoard.append(b"x" * (40 << 20))
+        return 0.5
+
+    bad = tuple(range(0, ROWS, 4))
+    wrap, options = LANES[lane]
+    rollouts = [Rollout("p", "bad" if row in bad else "fine", {"row": str(row)}) for row in range(ROWS)]
+    narrow = dict.fromkeys(options, 4)
+    made = reward(timeout_s=LONG_S, default=-1.0, **narrow)(wrap(leaks))
+    with Runtime([made], workers=1, memory_bytes=1 << 29) as runtime:
+        for _ in range(3):
+            outcomes = _within(LONG_S, runtime, rollouts)
+            assert [0.5 if row in bad else float(row) for row in range(ROWS)] == [one.score for one in outcomes]
