@@ -23,7 +23,7 @@ from trainer_adapter.dataset import Source, is_conversational, read_dataset
 from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
-from trainer_adapter.run_record import FILE, RunRecord, record_of, write_record
+from trainer_adapter.run_record import FILE, RunRecord, counted, record_of, write_record
 from trainer_adapter.timing import BatchTiming, leaves_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def train(
     Raises:
         ConfigError: The model or the checkpoint cannot be loaded, the batch cannot be shared out, or the run in
             ``output_dir`` was started with other rewards, settings or rows, each of which is named.
-        DataError: The dataset is wrong; names file and line, or row.
+        DataError: The dataset is wrong, or too small for one step; names file and line, or row.
         MissingColumnError: A reward needs a column that the dataset lacks.
         ModuleNotFoundError: The extra ``train`` is not installed.
         RewardError: A reward cannot be loaded, or rewards failed as the configuration forbids.
@@ -109,6 +109,8 @@ def train(
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:
         _check_columns(adapter, eval_rows, "evaluation set")
+    called = str(dataset) if isinstance(dataset, str | Path) else "dataset"
+    _check_enough(config, rows, called)
     trained = _trained(config, output_dir)
     now = record_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
     start = choose_start(output_dir, trained, now, resume)
@@ -126,6 +128,8 @@ def train(
             _save_interrupted(trainer, output_dir, start.record)
             raise
         seconds = time.monotonic() - began
+        if trainer.state.global_step == 0:
+            raise DataError(f"{called}: the trainer took no step on its {counted(len(rows), 'row')}; nothing was saved")
         trainer.save_model(str(trained))
         state = trainer.state
         write_record(output_dir, start.record.model_copy(update={"finished_steps": state.global_step}))
@@ -147,7 +151,7 @@ def _tell_changes(start: Start, config: GRPOConfig) -> None:
         return
     words = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
     if any(line.startswith("train_steps") for line in start.changed) and config.lr_scheduler_type in _FALLING:
-        words += f"\nfrom here on the learning rate is that of a run of {config.train_steps:,} steps"
+        words += f"\nfrom here on the learning rate is that of a run of {counted(config.train_steps, 'step')}"
     _log.warning(words)
 
 
@@ -219,6 +223,17 @@ def _check_columns(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
         if column not in columns:
             hint = hint_at(column, columns, leaf.spec.kind)
             raise MissingColumnError(f"reward {leaf.name!r} needs column {column!r}, which the {what} lacks; {hint}")
+
+
+def _check_enough(config: GRPOConfig, rows: Dataset, called: str) -> None:
+    """Raise for too few rows to make up one step: TRL drops a batch that is not full, and would train nothing."""
+    prompts = config.effective_batch_size // config.num_generations
+    if len(rows) < prompts:
+        raise DataError(
+            f"{called}: {counted(len(rows), 'row')}, but a step takes {prompts:,} prompts (effective_batch_size "
+            f"{config.effective_batch_size} / num_generations {config.num_generations}); "
+            "give more rows, or make the batch smaller"
+        )
 
 
 def _check_template(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -301,10 +302,31 @@ def test_mistakes_are_found_before_the_model_loads(
         train(config(**{"base_model": str(tmp_path), **fields}), rows, tmp_path / "run")
 
 
+def test_too_few_rows_for_one_step_are_refused(tmp_path: Path) -> None:
+    """Before the model loads, with the numbers that a step takes; the folder stays as it was."""
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"prompt": "?"}\n')
+    said = "1 row, but a step takes 2 prompts (effective_batch_size 8 / num_generations 4); give more rows, or make the"
+    for rows, called in ((str(file), str(file)), ([{"prompt": "?"}], "dataset")):
+        with pytest.raises(DataError, match=re.escape(f"{called}: {said} batch smaller")):
+            train(config(str(tmp_path)), rows, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_a_step_leaves_no_result(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whyever the trainer took none: nothing is noted as finished, and the next call is not refused."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["trainer_adapter.train"], "_check_enough", lambda *_: None)
+        with pytest.raises(DataError, match="took no step on its 1 row"):
+            train(config(tiny), ROWS[:1], tmp_path)
+    assert not (tmp_path / "adapter").exists()
+    assert train(config(tiny, train_steps=1), ROWS, tmp_path).steps == 1
+
+
 def test_chat_needs_a_template(tiny: str, tmp_path: Path) -> None:
     """Chat prompts for a model without a chat template are a DataError, not a fault in the first step."""
     with pytest.raises(DataError, match="has no chat template"):
-        train(config(tiny), [{"prompt": CHAT}], tmp_path)
+        train(config(tiny), [{"prompt": CHAT}] * 2, tmp_path)
 
 
 @pytest.mark.parametrize(
