@@ -72,7 +72,8 @@ def train(
     """Trains a model with GRPO on the configured rewards.
 
     Prints nothing: give a callback, such as transformers' ``ProgressCallback``, to watch a run. Ctrl-C
-    leaves a checkpoint of the last whole step, from which the next call goes on. What a run was started with is
+    leaves a checkpoint of the last whole step, from which the next call goes on; a note of the ``KeyboardInterrupt``
+    says where. What a run was started with is
     noted in its output folder, and a call with other rewards, settings or rows is refused there.
 
     Args:
@@ -116,7 +117,7 @@ def train(
     start = choose_start(output_dir, trained, now, resume)
     if start.finished:
         return _finished(start, trained, output_dir)
-    _tell_changes(start, config)
+    _tell_start(start, config)
     with adapter:
         trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
         trainer.add_callback(_recorder(start.record))
@@ -124,8 +125,9 @@ def train(
         began = time.monotonic()
         try:
             trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
-        except KeyboardInterrupt:
-            _save_interrupted(trainer, output_dir, start.record)
+        except KeyboardInterrupt as stop:
+            saved = _save_interrupted(trainer, output_dir, start.record)
+            stop.add_note(_where_it_stopped(saved or start.checkpoint, trainer.state.global_step, resume is True))
             raise
         seconds = time.monotonic() - began
         if trainer.state.global_step == 0:
@@ -145,9 +147,11 @@ def _finished(start: Start, trained: Path, output_dir: Path) -> TrainResult:
     return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True)
 
 
-def _tell_changes(start: Start, config: GRPOConfig) -> None:
-    """Log which settings a run goes on with that it did not have before."""
+def _tell_start(start: Start, config: GRPOConfig) -> None:
+    """Log that a run goes on, and which settings it has that it did not have before."""
     if not start.changed:
+        if start.checkpoint is not None:
+            _log.info("goes on from step %s, of %s", f"{start.steps_done:,}", start.checkpoint)
         return
     words = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
     if any(line.startswith("train_steps") for line in start.changed) and config.lr_scheduler_type in _FALLING:
@@ -256,12 +260,23 @@ def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
             raise ConfigError(f"target_modules: {config.base_model!r} has no layer {target!r}; {hint}")
 
 
-def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord) -> None:
-    """Leave a checkpoint of the last whole step, unless there is one."""
+def _where_it_stopped(checkpoint: Path | None, step: int, resumes: bool) -> str:
+    """Gives words for who stopped a run: what is done, and what the next start goes on from."""
+    if checkpoint is None:
+        return "stopped before the first step was done; a new start begins at the beginning"
+    done = max(step, state_of(checkpoint)["global_step"])
+    how = "in the same way" if resumes else "to resume"
+    return f"stopped after step {done:,}; started again {how}, it goes on from {checkpoint}"
+
+
+def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord) -> Path | None:
+    """Leave a checkpoint of the last whole step, unless there is one; gives it, or ``None`` where there is none."""
     step = trainer.state.global_step
     checkpoint = output_dir / f"checkpoint-{step}"
-    if step == 0 or ((checkpoint / STATE).is_file() and (checkpoint / FILE).is_file()):
-        return
+    if step == 0:
+        return None
+    if (checkpoint / STATE).is_file() and (checkpoint / FILE).is_file():
+        return checkpoint
     try:
         # Not public, but what the public ways to save leave out (optimizer, scheduler, random states) is
         # what resuming needs, and a callback's request to save is only heard at the end of the next step.
@@ -269,3 +284,5 @@ def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord)
         write_record(checkpoint, record)
     except Exception:  # the interrupt is what the caller must see
         _log.exception("interrupted after step %d, and its checkpoint could not be saved", step)
+        return None
+    return checkpoint
