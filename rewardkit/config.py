@@ -135,7 +135,8 @@ def read_yaml(path: Path) -> Any:
     except OSError as reason:
         raise ConfigError(f"{path}: {reason.strerror or reason}") from reason
     except (yaml.YAMLError, UnicodeDecodeError) as reason:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(reason).split())}") from reason
+        said = " ".join(str(reason).split()).replace('in "<unicode string>", ', "in ")
+        raise ConfigError(f"{path}: not YAML: {said}") from reason
 
 
 def key_twice(root: Any) -> Any:

@@ -5,20 +5,25 @@ It reads the file and shows the result; :mod:`trainer_adapter.config` checks, :m
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from rewardkit.errors import ConfigError
+from rewardkit.shown import plain
 
 if TYPE_CHECKING:
     from trainer_adapter.config import GRPOConfig
     from trainer_adapter.train import TrainResult
 
 _MISTAKE = 2
+_ROWS = frozenset({".jsonl", ".ndjson", ".parquet", ".csv"})
 _SHOWN_METRICS = ("reward", "reward_std", "loss", "kl")
 
 
@@ -76,14 +81,19 @@ def train_command(
     try:
         from trainer_adapter.train import train
 
-        result = train(
-            plan.config,
-            plan.dataset,
-            output_dir,
-            eval_dataset=plan.eval_dataset,
-            callbacks=_watchers(),
-            resume=resume,
-        )
+        with _log_shown():
+            result = train(
+                plan.config,
+                plan.dataset,
+                output_dir,
+                eval_dataset=plan.eval_dataset,
+                callbacks=_watchers(),
+                resume=resume,
+            )
+    except KeyboardInterrupt as stop:
+        for note in getattr(stop, "__notes__", ()):
+            print(plain(note), file=sys.stderr)
+        raise
     except ModuleNotFoundError as missing:
         print(f"error: {missing}", file=sys.stderr)
         raise typer.Exit(_MISTAKE) from missing
@@ -99,6 +109,10 @@ def read_plan(path: Path) -> Plan:
     from rewardkit.config import read_yaml
     from trainer_adapter.config import GRPOConfig
 
+    if path.is_file() and _ROWS.intersection(path.suffixes):
+        raise ConfigError(
+            f"{path}: expected a YAML file of settings, got rows; name them there, as dataset: {path.name}"
+        )
     data = read_yaml(path)
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a mapping of fields, got {data!r}")
@@ -133,6 +147,20 @@ def _watchers() -> list[Any]:
     return [ProgressCallback()]
 
 
+@contextlib.contextmanager
+def _log_shown() -> Iterator[None]:
+    """Show what the trainer logs, as where a run goes on; by itself Python shows warnings alone."""
+    logger, handler = logging.getLogger("trainer_adapter"), logging.StreamHandler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+
+
 def _tell(result: TrainResult, *, as_json: bool) -> None:
     metrics: dict[str, Any] = {}
     for entry in result.log_history:
@@ -150,8 +178,12 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
         return
     last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
     if result.already_finished:
-        typer.echo(f"already finished, nothing run: {result.steps:,} steps are in {result.output_dir}")
+        typer.echo(f"already finished, nothing run: {_steps(result)} done, in {result.output_dir}")
         typer.echo(f"trained: {result.trained}")
         return
-    typer.echo(f"{result.steps:,} steps in {result.seconds:,.0f} s; at the end {last or 'no metrics were logged'}")
+    typer.echo(f"{_steps(result)} in {result.seconds:,.0f} s; at the end {last or 'no metrics were logged'}")
     typer.echo(f"wrote {result.trained}")
+
+
+def _steps(result: TrainResult) -> str:
+    return f"{result.steps:,} step{'' if result.steps == 1 else 's'}"

@@ -158,7 +158,8 @@ class GRPOConfig(_Checked):
     effective_batch_size: Count = Field(
         default=64,
         ge=2,
-        description="Completions an optimizer step, over all devices; a multiple of `num_generations`.",
+        description="Completions an optimizer step, over all devices; a multiple of `num_generations`. "
+        "The dataset has `effective_batch_size / num_generations` rows or more.",
     )
     per_device_batch_size: Count | None = Field(
         default=None,

@@ -72,23 +72,27 @@ def is_conversational(rows: Dataset) -> bool:
 def _read_lines(path: Path) -> Iterator[_Row]:
     """Gives the rows of a file of JSON Lines or Parquet; empty lines are none."""
     for number, record in records(path):
-        place = f"{path}, line {number}"
-        row = record if isinstance(record, dict) else _read_line(path, place, record)
+        place = f"{path}:{number}"
+        row = record if isinstance(record, dict) else _read_line(place, record)
         if row is not None:
             yield _Row(place, row)
 
 
-def _read_line(path: Path, place: str, raw: bytes) -> dict[str, Any] | None:
+def _read_line(place: str, raw: bytes) -> dict[str, Any] | None:
     try:
-        line = raw.decode("utf-8-sig")
+        line = raw.decode("utf-8-sig").strip()
     except UnicodeDecodeError as reason:
-        raise DataError(f"{path}: not UTF-8: {reason}") from reason
-    if not line.strip():
+        raise DataError(f"{place}: not UTF-8: {reason.reason} at byte {reason.start}") from reason
+    if not line:
         return None
     try:
         row = decode(line)
-    except (ValueError, RecursionError) as reason:
-        raise DataError(f"{place}: not JSON: {reason}: {line[:80]!r}") from None
+    except RecursionError:
+        raise DataError(f"{place}: nested too deeply") from None
+    except json.JSONDecodeError as reason:
+        raise DataError(f"{place}: not JSON: {reason.msg} at column {reason.colno}: {line[:80]!r}") from None
+    except ValueError as reason:
+        raise DataError(f"{place}: {reason}: {line[:80]!r}") from None
     if not isinstance(row, dict):
         raise DataError(f"{place}: expected an object, got {line[:80]!r}")
     return row

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewardkit import ConfigError
-from trainer_adapter.run_record import Differences, RunRecord, differences, read_record
+from trainer_adapter.run_record import FILE, Differences, RunRecord, counted, differences, read_record
 
 _log = logging.getLogger("trainer_adapter")
 
@@ -56,7 +57,7 @@ def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool |
     """
     if resume is False:
         return Start(now)
-    kept = read_record(output_dir)
+    kept = _kept(output_dir)
     if resume is not True:
         return _from_named(Path(resume), output_dir, kept, now)
     whole = whole_checkpoints(output_dir)
@@ -73,6 +74,40 @@ def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool |
     return _within(record, own, trained, changed, output_dir)
 
 
+def _kept(output_dir: Path) -> RunRecord | None:
+    """Gives the record of the run in a folder; ``None`` where there is none.
+
+    Raises:
+        ConfigError: It cannot be read; says where there is a copy.
+    """
+    try:
+        return read_record(output_dir)
+    except ConfigError as unreadable:
+        copy = _copy_in(output_dir)
+        if copy is None:
+            raise
+        raise ConfigError(f"{unreadable}\n{_how_to_copy(copy, output_dir)}") from unreadable
+
+
+def _copy_in(output_dir: Path) -> Path | None:
+    """Gives the whole checkpoint written last of those that hold a record which can be read."""
+    places = [
+        (file.stat().st_mtime_ns, place) for place in whole_checkpoints(output_dir) if (file := place / FILE).is_file()
+    ]
+    return next((place for _, place in sorted(places, reverse=True) if _has_record(place)), None)
+
+
+def _has_record(checkpoint: Path) -> bool:
+    try:
+        return read_record(checkpoint) is not None
+    except ConfigError:
+        return False
+
+
+def _how_to_copy(checkpoint: Path, output_dir: Path) -> str:
+    return f"{checkpoint.name} has a copy of it:\n  {shlex.join(['cp', str(checkpoint / FILE), f'{output_dir}/'])}"
+
+
 def _within(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequence[str], output_dir: Path) -> Start:
     """Gives where a run with the same rewards and settings goes on."""
     checkpoint = own[-1] if own else None
@@ -83,8 +118,8 @@ def _within(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequ
         return Start(record, checkpoint, max(steps, done), finished=True)
     if checkpoint is None and done:
         raise ConfigError(
-            f"{output_dir}: the run in it ended after {done:,} steps and left no checkpoint\n(save_steps is null), "
-            f"so it cannot go on to {wanted:,}. Nothing was run or changed.\nPlease {_OTHERWISE}"
+            f"{output_dir}: the run in it ended after {counted(done, 'step')} and left no checkpoint\n"
+            f"(save_steps is null), so it cannot go on to {wanted:,}. Nothing was run or changed.\nPlease {_OTHERWISE}"
         )
     return Start(record, checkpoint, steps, changed=changed)
 
@@ -117,15 +152,23 @@ def _allowed(where: Path, found: Differences) -> Sequence[str]:
         return found.allowed
     lines = "".join(f"  {line}\n" for line in found.refused)
     raise ConfigError(
-        f"{where}: the run in it was started with other rewards or settings:\n{lines}"
+        f"{where}: the run in it was started with other rewards, settings or rows:\n{lines}"
         f"Nothing was run or changed. To go on, put these back.\nOtherwise {_OTHERWISE}"
     )
 
 
 def _unrecorded(output_dir: Path, found: Path) -> ConfigError:
+    copy = _copy_in(output_dir)
+    if copy is not None:
+        return ConfigError(
+            f"{output_dir}: {FILE} is missing: it says with which rewards, settings\n"
+            "and rows the run in it was started. Nothing was run or changed.\n"
+            f"{_how_to_copy(copy, output_dir)}\nOtherwise {_OTHERWISE}"
+        )
     return ConfigError(
         f"{output_dir}: {found.name} in it does not say with which rewards and settings it was\n"
-        "made: earlier releases did not note them. Nothing was run or changed.\n"
+        f"made: there is no {FILE}, nor a copy of it in a checkpoint.\n"
+        "Nothing was run or changed.\n"
         f"Please {_OTHERWISE}\n"
         "Python can go on from a checkpoint that you name: resume='.../checkpoint-100'."
     )

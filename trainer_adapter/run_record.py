@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
+from rewardkit.shown import one_line
 from trainer_adapter.config import GRPOConfig
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ _WEIGHTS = (".safetensors", ".bin", ".gguf", ".json")
 Version = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
 
 
+def counted(number: int, noun: str) -> str:
+    """Gives a number with its noun: ``1 step``, ``1,000 steps``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 class DatasetIdentity(BaseModel):
     """Which rows a run was trained on.
 
@@ -60,7 +66,7 @@ class DatasetIdentity(BaseModel):
     digest: Version
 
     def __str__(self) -> str:
-        return f"{self.rows:,} rows, digest {self.digest}"
+        return f"{counted(self.rows, 'row')}, digest {self.digest}"
 
 
 class RunRecord(BaseModel):
@@ -125,10 +131,9 @@ def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any
         found["lora_alpha"] = None if lora["lora_alpha"] == 2 * config.rank else lora["lora_alpha"]
     found |= {f"sampling_params.{name}": value for name, value in config.sampling_params.model_dump().items()}
     found |= {f"reward_weights.{name}": float(weight) for name, weight in weights.items()}
-    if isinstance(config.reward_fns, RewardFunctionsConfig):
-        runtime = config.reward_fns.runtime
-        found["reward_fns.runtime.packages"] = sorted(runtime.packages)
-        found["reward_fns.runtime.env"] = sorted(runtime.env)  # names alone, for values may be secrets
+    runtime = config.reward_fns.runtime if isinstance(config.reward_fns, RewardFunctionsConfig) else None
+    found["reward_fns.runtime.packages"] = [] if runtime is None else sorted(runtime.packages)
+    found["reward_fns.runtime.env"] = [] if runtime is None else sorted(runtime.env)  # values may be secrets
     plain: dict[str, Any] = json.loads(json.dumps(found))
     return plain
 
@@ -199,7 +204,9 @@ def read_record(folder: Path) -> RunRecord | None:
         return None
     except (OSError, ValueError, RecursionError) as reason:
         raise _unreadable(file, str(reason)) from reason
-    written = data.get("format") if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        raise _unreadable(file, f"expected a JSON object, got {one_line(json.dumps(data))[:80]}")
+    written = data.get("format")
     if isinstance(written, int) and written != 1:
         raise _unreadable(file, f"it is of format {written}, and this release reads format 1")
     try:

@@ -23,7 +23,7 @@ from trainer_adapter.dataset import Source, is_conversational, read_dataset
 from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
-from trainer_adapter.run_record import FILE, RunRecord, record_of, write_record
+from trainer_adapter.run_record import FILE, RunRecord, counted, record_of, write_record
 from trainer_adapter.timing import BatchTiming, leaves_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def train(
     """Trains a model with GRPO on the configured rewards.
 
     Prints nothing: give a callback, such as transformers' ``ProgressCallback``, to watch a run. Ctrl-C
-    leaves a checkpoint of the last whole step, from which the next call goes on. What a run was started with is
+    leaves a checkpoint of the last whole step, from which the next call goes on; a note of the ``KeyboardInterrupt``
+    says where. What a run was started with is
     noted in its output folder, and a call with other rewards, settings or rows is refused there.
 
     Args:
@@ -89,7 +90,7 @@ def train(
     Raises:
         ConfigError: The model or the checkpoint cannot be loaded, the batch cannot be shared out, or the run in
             ``output_dir`` was started with other rewards, settings or rows, each of which is named.
-        DataError: The dataset is wrong; names file and line, or row.
+        DataError: The dataset is wrong, or too small for one step; names file and line, or row.
         MissingColumnError: A reward needs a column that the dataset lacks.
         ModuleNotFoundError: The extra ``train`` is not installed.
         RewardError: A reward cannot be loaded, or rewards failed as the configuration forbids.
@@ -109,12 +110,14 @@ def train(
     _check_columns(adapter, rows, "dataset")
     if eval_rows is not None:
         _check_columns(adapter, eval_rows, "evaluation set")
+    called = str(dataset) if isinstance(dataset, str | Path) else "dataset"
+    _check_enough(config, rows, called)
     trained = _trained(config, output_dir)
     now = record_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
     start = choose_start(output_dir, trained, now, resume)
     if start.finished:
         return _finished(start, trained, output_dir)
-    _tell_changes(start, config)
+    _tell_start(start, config)
     with adapter:
         trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
         trainer.add_callback(_recorder(start.record))
@@ -122,10 +125,13 @@ def train(
         began = time.monotonic()
         try:
             trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
-        except KeyboardInterrupt:
-            _save_interrupted(trainer, output_dir, start.record)
+        except KeyboardInterrupt as stop:
+            saved = _save_interrupted(trainer, output_dir, start.record)
+            stop.add_note(_where_it_stopped(saved or start.checkpoint, trainer.state.global_step, resume is True))
             raise
         seconds = time.monotonic() - began
+        if trainer.state.global_step == 0:
+            raise DataError(f"{called}: the trainer took no step on its {counted(len(rows), 'row')}; nothing was saved")
         trainer.save_model(str(trained))
         state = trainer.state
         write_record(output_dir, start.record.model_copy(update={"finished_steps": state.global_step}))
@@ -141,13 +147,15 @@ def _finished(start: Start, trained: Path, output_dir: Path) -> TrainResult:
     return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True)
 
 
-def _tell_changes(start: Start, config: GRPOConfig) -> None:
-    """Log which settings a run goes on with that it did not have before."""
+def _tell_start(start: Start, config: GRPOConfig) -> None:
+    """Log that a run goes on, and which settings it has that it did not have before."""
     if not start.changed:
+        if start.checkpoint is not None:
+            _log.info("goes on from step %s, of %s", f"{start.steps_done:,}", start.checkpoint)
         return
     words = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
     if any(line.startswith("train_steps") for line in start.changed) and config.lr_scheduler_type in _FALLING:
-        words += f"\nfrom here on the learning rate is that of a run of {config.train_steps:,} steps"
+        words += f"\nfrom here on the learning rate is that of a run of {counted(config.train_steps, 'step')}"
     _log.warning(words)
 
 
@@ -221,6 +229,17 @@ def _check_columns(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
             raise MissingColumnError(f"reward {leaf.name!r} needs column {column!r}, which the {what} lacks; {hint}")
 
 
+def _check_enough(config: GRPOConfig, rows: Dataset, called: str) -> None:
+    """Raise for too few rows to make up one step: TRL drops a batch that is not full, and would train nothing."""
+    prompts = config.effective_batch_size // config.num_generations
+    if len(rows) < prompts:
+        raise DataError(
+            f"{called}: {counted(len(rows), 'row')}, but a step takes {prompts:,} prompts (effective_batch_size "
+            f"{config.effective_batch_size} / num_generations {config.num_generations}); "
+            "give more rows, or make the batch smaller"
+        )
+
+
 def _check_template(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
     if is_conversational(rows) and not loaded.tokenizer.chat_template:
         raise DataError(
@@ -241,12 +260,23 @@ def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
             raise ConfigError(f"target_modules: {config.base_model!r} has no layer {target!r}; {hint}")
 
 
-def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord) -> None:
-    """Leave a checkpoint of the last whole step, unless there is one."""
+def _where_it_stopped(checkpoint: Path | None, step: int, resumes: bool) -> str:
+    """Gives words for who stopped a run: what is done, and what the next start goes on from."""
+    if checkpoint is None:
+        return "stopped before the first step was done; a new start begins at the beginning"
+    done = max(step, state_of(checkpoint)["global_step"])
+    how = "in the same way" if resumes else "to resume"
+    return f"stopped after step {done:,}; started again {how}, it goes on from {checkpoint}"
+
+
+def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord) -> Path | None:
+    """Leave a checkpoint of the last whole step, unless there is one; gives it, or ``None`` where there is none."""
     step = trainer.state.global_step
     checkpoint = output_dir / f"checkpoint-{step}"
-    if step == 0 or ((checkpoint / STATE).is_file() and (checkpoint / FILE).is_file()):
-        return
+    if step == 0:
+        return None
+    if (checkpoint / STATE).is_file() and (checkpoint / FILE).is_file():
+        return checkpoint
     try:
         # Not public, but what the public ways to save leave out (optimizer, scheduler, random states) is
         # what resuming needs, and a callback's request to save is only heard at the end of the next step.
@@ -254,3 +284,5 @@ def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord)
         write_record(checkpoint, record)
     except Exception:  # the interrupt is what the caller must see
         _log.exception("interrupted after step %d, and its checkpoint could not be saved", step)
+        return None
+    return checkpoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -93,9 +94,52 @@ def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dic
 def test_a_finished_run_is_told_as_such(config: Path, calls: list[dict[str, Any]]) -> None:
     """Where nothing was run, the command says so, and that is no failure."""
     done = _run(str(config), "--output", "finished")
-    expected = "already finished, nothing run: 60 steps are in finished\ntrained: finished/adapter\n"
+    expected = "already finished, nothing run: 60 steps done, in finished\ntrained: finished/adapter\n"
     assert (0, expected) == (done.exit_code, done.stdout)
     assert json.loads(_run(str(config), "--output", "finished", "--json").stdout)["already_finished"]
+
+
+def test_an_interrupted_run_says_where_it_goes_on(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the trainer notes and logs is shown; the interrupt goes on to whoever ends the program."""
+
+    def train(*_: Any, **__: Any) -> None:
+        logging.getLogger("trainer_adapter").info("goes on from step 2")
+        stop = KeyboardInterrupt()
+        stop.add_note("stopped after step 3")
+        raise stop
+
+    module = ModuleType("trainer_adapter.train")
+    module.train = train  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "trainer_adapter.train", module)
+    done = _run(str(config))
+    assert ["goes on from step 2", "stopped after step 3"] == done.stderr.splitlines()[:2]
+    assert done.exit_code != 0
+
+
+def test_one_step_is_one_step(config: Path, calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noun follows the number."""
+    train = sys.modules["trainer_adapter.train"].train
+    one = lambda *given, **options: SimpleNamespace(**{**vars(train(*given, **options)), "steps": 1})  # noqa: E731
+    monkeypatch.setattr(sys.modules["trainer_adapter.train"], "train", one)
+    assert _run(str(config), "--output", "out").stdout.startswith("1 step in 12 s")
+    assert ": 1 step done, in finished" in _run(str(config), "--output", "finished").stdout
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.parquet"])
+def test_rows_in_place_of_a_configuration_are_told_as_such(tmp_path: Path, name: str) -> None:
+    """Not as faulty YAML; the field that takes them is named."""
+    path = tmp_path / name
+    path.write_bytes(b'{"prompt": "?"}\n{"prompt": "!"}\n')
+    with pytest.raises(ConfigError, match=f"expected a YAML file of settings, got rows; .* dataset: {name}"):
+        read_plan(path)
+
+
+def test_faulty_yaml_is_told_with_its_place_alone(config: Path) -> None:
+    """Where the reader got the text from is nobody's concern."""
+    config.write_text("a: 1\nb: [\n")
+    with pytest.raises(ConfigError, match=r"not YAML: .* line 3") as wrong:
+        read_plan(config)
+    assert "unicode string" not in str(wrong.value)
 
 
 def test_a_missing_extra_is_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,7 @@ def test_another_run_is_refused_by_name(tmp_path: Path, fields: dict[str, Any], 
     said = str(refused.value)
     assert str(tmp_path) in said
     assert "another output folder" in said
+    assert "other rewards, settings or rows" in said
     assert "put these back" in said
     assert before == contents(tmp_path)
 
@@ -171,7 +175,7 @@ def test_a_finished_run_is_finished_without_checkpoints(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", ["checkpoint", "adapter"])
 def test_what_does_not_say_what_it_was_made_with_is_refused(tmp_path: Path, left: str) -> None:
-    """As a folder of an earlier release; what cannot be compared is not mixed."""
+    """Where the record is nowhere; what cannot be compared is not mixed."""
     if left == "checkpoint":
         checkpoint(tmp_path, 5, None)
     else:
@@ -180,6 +184,37 @@ def test_what_does_not_say_what_it_was_made_with_is_refused(tmp_path: Path, left
     with pytest.raises(ConfigError, match="does not say with which rewards"):
         start(tmp_path, record())
     assert start(tmp_path, record(), resume=False).checkpoint is None
+
+
+@pytest.mark.parametrize("left", [None, "[]"], ids=["deleted", "damaged"])
+def test_a_lost_record_is_put_back_from_a_checkpoint(tmp_path: Path, left: str | None) -> None:
+    """The error names the copy written last and the command that puts it back, which the run then goes on with."""
+    folder = tmp_path / "a run"
+    now = record()
+    for step in (9, 20, 3):
+        place = checkpoint(folder, step, now if step != 20 else None)
+        os.utime(place, ns=(step, step))
+        if step != 20:
+            os.utime(place / FILE, ns=(100 - step, 100 - step))  # the third is of the run started last
+    checkpoint(folder, 30, now).joinpath(FILE).write_text("{")
+    if left is not None:
+        (folder / FILE).write_text(left)
+    with pytest.raises(ConfigError, match="checkpoint-3 has a copy of it") as refused:
+        start(folder, now)
+    said = str(refused.value)
+    assert "does not say" not in said
+    command = next(line for line in said.splitlines() if line.startswith("  cp "))
+    subprocess.run(shlex.split(command), check=True, timeout=60)
+    (folder / "checkpoint-30" / FILE).unlink()
+    assert folder / "checkpoint-9" == start(folder, now).checkpoint
+
+
+def test_both_ways_to_name_rewards_are_one_run() -> None:
+    """A list of rewards has no packages and no environment, as a mapping without them has."""
+    found = differences(record(reward_fns=RewardFunctionsConfig({"digits": scoring(1.0)})), record())
+    assert ([], []) == (found.refused, found.allowed)
+    found = differences(record(), record(reward_fns=RewardFunctionsConfig({"digits": scoring(1.0)})))
+    assert ([], []) == (found.refused, found.allowed)
 
 
 def test_a_named_checkpoint_is_compared_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -202,7 +237,7 @@ DAMAGED = {
     "cut off": (lambda text: text[:100], "cannot be read"),
     "empty": (lambda text: "", "cannot be read"),
     "bytes that are no text": (lambda text: b"\xff" + text.encode(), "cannot be read"),
-    "a list": (lambda text: "[]", "cannot be read"),
+    "a list": (lambda text: "[]", r"expected a JSON object, got \[\]"),
     "nested without end": (lambda text: "[" * 100_000, "cannot be read"),
     "a field that is missing": (lambda text: text.replace('"rewards"', '"rewads"'), "rewa"),
     "a version that is none": (lambda text: re.sub(r'("digits": )"\w+"', r'\1"?"', text), "rewards.digits: "),

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,16 @@ def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     assert not list((tmp_path / "run").glob("checkpoint-*"))
 
 
+def _stop_at_the_start() -> Any:
+    from transformers import TrainerCallback
+
+    class Stop(TrainerCallback):  # type: ignore[misc]  # the base is Any where transformers is absent
+        def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
+            raise KeyboardInterrupt
+
+    return Stop()
+
+
 def _stop_after(step: int) -> Any:
     from transformers import TrainerCallback
 
@@ -113,18 +124,29 @@ def _stop_after(step: int) -> Any:
 
 
 @pytest.mark.slow
-def test_goes_on_where_it_was_interrupted(tiny: str, tmp_path: Path) -> None:
+def test_goes_on_where_it_was_interrupted(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A run that Ctrl-C stopped and one that ran through end with the same weights and the same log."""
     through = train(config(tiny, train_steps=3), ROWS, tmp_path / "through")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as stop:
         train(config(tiny, train_steps=3), ROWS, tmp_path / "stopped", callbacks=[_stop_after(1)])
-    assert (tmp_path / "stopped" / "checkpoint-1" / "trainer_state.json").is_file()
-    resumed = train(config(tiny, train_steps=3), ROWS, tmp_path / "stopped")
+    place = tmp_path / "stopped" / "checkpoint-1"
+    assert [f"stopped after step 1; started again in the same way, it goes on from {place}"] == stop.value.__notes__
+    assert (place / "trainer_state.json").is_file()
+    with caplog.at_level("INFO", "trainer_adapter"):
+        resumed = train(config(tiny, train_steps=3), ROWS, tmp_path / "stopped")
+    assert f"goes on from step 1, of {place}" in caplog.text
     assert resumed.steps == 3
     rewards = [[entry["reward"] for entry in r.log_history if "reward" in entry] for r in (through, resumed)]
     assert rewards[0][-2:] == rewards[1][-2:]
     expected, found = weights(through.trained), weights(resumed.trained)
     assert all((expected[name] == found[name]).all() for name in expected)
+
+
+def test_a_run_stopped_before_a_step_says_so(tiny: str, tmp_path: Path) -> None:
+    """There is nothing to go on from, and nothing is promised."""
+    with pytest.raises(KeyboardInterrupt) as stop:
+        train(config(tiny), ROWS, tmp_path, callbacks=[_stop_at_the_start()])
+    assert ["stopped before the first step was done; a new start begins at the beginning"] == stop.value.__notes__
 
 
 @pytest.mark.slow
@@ -207,17 +229,18 @@ def test_refuses_rows(rows: Any, words: str) -> None:
 
 BAD_LINES = {
     "nothing": ("\n\n", "{path}: there is no row in it"),
-    "not JSON": ('{"prompt": "?"}\n\n{"prompt": ?}\n', "{path}, line 3: not JSON"),
-    "cut off": ('{"prompt": "?"}\n{"prompt": "', "{path}, line 2: not JSON"),
-    "a list": ('["?"]\n', "{path}, line 1: expected an object"),
-    "other keys": ('{"prompt": "?"}\n{"promt": "?"}\n', "{path}, line 2: lacks 'prompt', adds 'promt'"),
-    "a key twice": ('{"prompt": "?", "prompt": "!"}', "{path}, line 1: not JSON: key 'prompt' stands there twice"),
+    "not JSON": ('{"prompt": "?"}\n\n{"prompt": ?}\n', "{path}:3: not JSON"),
+    "cut off": ('{"prompt": "?"}\n{"prompt": "', "{path}:2: not JSON"),
+    "a list": ('["?"]\n', "{path}:1: expected an object, got '[\"?\"]'"),
+    "nested without end": ("[" * 100_000, "{path}:1: nested too deeply"),
+    "other keys": ('{"prompt": "?"}\n{"promt": "?"}\n', "{path}:2: lacks 'prompt', adds 'promt'"),
+    "a key twice": ('{"prompt": "?", "prompt": "!"}', "{path}:1: key 'prompt' stands there twice"),
     "a number without end": (
         '{"prompt": "?", "n": 1e999}',
-        "{path}, line 1: not JSON: 1e999 is too large",
+        "{path}:1: 1e999 is too large",
     ),
     "a number that is none": ('{"prompt": "?", "n": NaN}', "write null (key 'n')"),
-    "bytes that are no text": (b'{"prompt": "\xff"}', "{path}: not UTF-8"),
+    "bytes that are no text": (b'{"prompt": "\xff"}', "{path}:1: not UTF-8: invalid start byte at byte 12"),
 }
 
 
@@ -301,10 +324,31 @@ def test_mistakes_are_found_before_the_model_loads(
         train(config(**{"base_model": str(tmp_path), **fields}), rows, tmp_path / "run")
 
 
+def test_too_few_rows_for_one_step_are_refused(tmp_path: Path) -> None:
+    """Before the model loads, with the numbers that a step takes; the folder stays as it was."""
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"prompt": "?"}\n')
+    said = "1 row, but a step takes 2 prompts (effective_batch_size 8 / num_generations 4); give more rows, or make the"
+    for rows, called in ((str(file), str(file)), ([{"prompt": "?"}], "dataset")):
+        with pytest.raises(DataError, match=re.escape(f"{called}: {said} batch smaller")):
+            train(config(str(tmp_path)), rows, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_a_step_leaves_no_result(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whyever the trainer took none: nothing is noted as finished, and the next call is not refused."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["trainer_adapter.train"], "_check_enough", lambda *_: None)
+        with pytest.raises(DataError, match="took no step on its 1 row"):
+            train(config(tiny), ROWS[:1], tmp_path)
+    assert not (tmp_path / "adapter").exists()
+    assert train(config(tiny, train_steps=1), ROWS, tmp_path).steps == 1
+
+
 def test_chat_needs_a_template(tiny: str, tmp_path: Path) -> None:
     """Chat prompts for a model without a chat template are a DataError, not a fault in the first step."""
     with pytest.raises(DataError, match="has no chat template"):
-        train(config(tiny), [{"prompt": CHAT}], tmp_path)
+        train(config(tiny), [{"prompt": CHAT}] * 2, tmp_path)
 
 
 @pytest.mark.parametrize(
