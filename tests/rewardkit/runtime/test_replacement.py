@@ -228,7 +228,10 @@ def test_a_first_load_that_takes_too_long_names_the_option(tmp_path: Path) -> No
     only_there = f"os.getpid() == {os.getpid()} or time.sleep(600)"
     with (
         Runtime([_write(tmp_path, at_load=only_there)], workers=1, load_timeout_s=1.5) as runtime,
-        pytest.raises(RewardLoadError, match=r"longer than 1.5 s: 'scored'.*load_timeout_s="),
+        pytest.raises(
+            RewardLoadError,
+            match=r"longer than 1.5 s: 'scored'.*load_timeout_s=..., on the command line with --load-timeout",
+        ),
     ):
         runtime.score(_rollouts(0))
 
