@@ -249,7 +249,7 @@ def test_a_replacement_that_cannot_load_is_tried_again(
 ) -> None:
     """What loaded before is given two more chances, and a batch is not lost with a machine that stalls for once."""
     monkeypatch.setattr(pool_module, "NURSERY_FROM_S", 1e9)
-    at_load = f"if (HERE / 'stall').exists():\n    (HERE / 'stall').unlink()\n    {STALLS[name]}"
+    at_load = f"if (HERE / 'stall').exists():\n        (HERE / 'stall').unlink()\n        {STALLS[name]}"
     reference = _write(tmp_path, at_load=at_load, act="(HERE / 'stall').touch(); os._exit(3)")
     rollouts = _rollouts(2)
     with Runtime([reference], workers=1, load_timeout_s=3.0) as runtime:
