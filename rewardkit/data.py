@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.datafile import name_of, records
 from rewardkit.errors import DataError
-from rewardkit.strict_json import decode
+from rewardkit.strict_json import decode, told
 from rewardkit.types import Rollout
 
 _SHOWN_CHARS = 60
@@ -77,7 +77,8 @@ def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None 
             _refuse_keys(path, row, rows[0])
         rows.append(row)
     if not rows:
-        raise DataError(f"{name_of(path)}: no rows in it; expected one JSON object a line")
+        expected = "" if path.suffix == ".parquet" else "; expected one JSON object a line"
+        raise DataError(f"{name_of(path)}: no rows in it{expected}")
     return rows
 
 
@@ -94,8 +95,7 @@ def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
     except RecursionError:
         _refuse(path, line, "nested too deeply")
     except ValueError as wrong:
-        said = f"{wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
-        _refuse(path, line, f"not JSON: {said}: {_shown(text)}{_instead(path, line, text)}")
+        _refuse(path, line, f"{told(wrong)}: {_shown(text)}{_instead(path, line, text)}")
     if not isinstance(value, dict):
         _refuse(path, line, f"expected a JSON object, got {_shown(text)}{_instead(path, line, text)}")
     return value

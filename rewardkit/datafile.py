@@ -72,7 +72,8 @@ def records(path: Path) -> Iterator[Record]:
                     raise DataError(f"{where}:{number}: longer than {MAX_LINE_BYTES:,} bytes; expected a row a line")
                 yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as wrong:
-        raise DataError(f"{where}: damaged: gzip cannot unpack it after line {number}: {wrong}") from None
+        which = f"it after line {number}" if number else "the first line"
+        raise DataError(f"{where}: damaged: gzip cannot unpack {which}: {wrong}") from None
     except OSError as reason:
         raise DataError(f"{where}: {reason.strerror or reason}") from reason
 
@@ -133,6 +134,8 @@ def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:
     except (pyarrow.ArrowException, ValueError) as wrong:
         said = " ".join(str(wrong).split())
         raise DataError(f"{where}: damaged: Parquet cannot be read after row {number}: {said}") from None
+    if not number:
+        raise DataError(f"{where}: no rows in it: the table of this Parquet file is empty")
 
 
 def _held(file: IO[bytes], where: str) -> BinaryIO:

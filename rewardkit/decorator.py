@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
-from rewardkit.callables import why_no_reward, without_partials
+from rewardkit.callables import set_by_partials, why_no_reward, without_partials
 from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable
 from rewardkit.errors import RewardDefinitionError
@@ -84,7 +84,8 @@ class Reward(Composable, Generic[P, R]):
 
         Raises:
             CoercionError: A column's value is not what the annotation says.
-            TypeError: An argument is missing or unknown, as with any function, or a trainer calls with its whole batch.
+            TypeError: An argument is missing or unknown, as with any function, a partial has set it, or a trainer
+                calls with its whole batch.
         """
         if columns.keys() >= _OF_TRAINERS:
             raise TypeError(
@@ -99,11 +100,21 @@ class Reward(Composable, Generic[P, R]):
         for name in given:
             if name in columns:
                 raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
+        self._refuse_what_is_set(columns)
         given.update(columns)
         supplied = self.spec.supplies(given)
         coerced = {name: self._as_in_a_run(name, value) for name, value in given.items()}
         result: R = self.spec.function(**supplied, **coerced)
         return result
+
+    def _refuse_what_is_set(self, columns: Mapping[str, Any]) -> None:
+        """Raise where a call gives an argument that a partial has set; a run keeps what is set."""
+        for name in columns:
+            if name in set_by_partials(self.spec.function):
+                raise TypeError(
+                    f"{self.name}() got a value for {name!r}, which functools.partial has set, and a run keeps what is "
+                    "set; leave it out of the call, or out of the partial"
+                )
 
     def _as_in_a_run(self, name: str, value: Any) -> Any:
         plan = {parameter.name: parameter for parameter in self.spec.parameters}

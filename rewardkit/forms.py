@@ -195,6 +195,7 @@ _TEXT_AS_MESSAGES = re.compile(
 )
 _MESSAGES_AS_TEXT = re.compile(
     r"AttributeError: '(?:list|tuple|dict)' object has no attribute '(?P<name>\w+)'"
+    r"|TypeError: (?:list|tuple) indices must be integers or slices, not str"
     r"|TypeError: expected string or bytes-like object, got '(?:list|tuple|dict)'"
     r"|TypeError: (?:int|float)\(\) argument must be .*, not '(?:list|tuple|dict)'"
 )
@@ -219,7 +220,8 @@ def hint_of(error: str, taken: Iterable[Taken]) -> str:
         return ""
     names = " or ".join(repr(one.name) for one in meant)
     other = "messages" if held == "text" else "text"
-    are = f"{'it is' if len(meant) == 1 else 'they are'} {'a list of messages' if held == 'messages' else 'text'} here"
+    are = "each is" if meant[0].name == "completions" else "it is" if len(meant) == 1 else "they are"
+    are = f"{are} {'a list of messages' if held == 'messages' else 'text'} here"
     return f" (if {names} is meant: {are}; for {other} annotate {', '.join(repr(one.instead) for one in meant)})"
 
 
@@ -239,6 +241,8 @@ def why_no_text(value: Any) -> str | None:
                 f"expected a list of messages such as {{'role': 'user', 'content': ...}}, but its element {number} is "
                 f"{type(message).__name__} {shorten(message)}"
             )
+        if not isinstance(message.get("role"), str):
+            return f"message {number}: expected a 'role', such as 'user' or 'assistant', in {shorten(message)}"
         content = message.get("content")
         if not isinstance(content, str | list | tuple | None):
             return f"message {number}: expected text or a list of blocks as content, got {shorten(content)}"

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rewardkit.coercion.rule import shorten
@@ -91,7 +91,9 @@ def resolve_all(reference: str) -> list[Composable]:
         return [_member(module, name, reference)]
     rewards = rewards_in(module)
     if not rewards:
-        raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward")
+        functions = _own_functions(module)
+        named = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
+        raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{named}")
     return rewards
 
 
@@ -134,6 +136,12 @@ def _is_own(value: object, module: ModuleType) -> bool:
         return isinstance(value, Composite)
     function = value.spec.function
     return isinstance(value, TextReward) or function.__module__ == module.__name__ or locate(value, function) is None
+
+
+def _own_functions(module: ModuleType) -> list[str]:
+    """Gives the names under which a module offers functions of its own."""
+    own = (n for n, v in vars(module).items() if isinstance(v, FunctionType) and v.__module__ == module.__name__)
+    return [name for name in own if not name.startswith("_")]
 
 
 def _import(name: str, reference: str) -> ModuleType:

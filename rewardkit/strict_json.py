@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any, NoReturn
+
+
+class _NumberError(ValueError):
+    """A number is none of JSON's, or too large."""
 
 
 class _TwiceError(ValueError):
@@ -24,13 +29,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number; write null")
+    raise _NumberError(f"{name} is not a JSON number; write null")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text[:40]} is too large for a number; write it as text")
+        raise _NumberError(f"{text[:40]} is too large for a number; write it as text")
     return number
 
 
@@ -51,8 +56,15 @@ def decode(text: str) -> Any:
     except (json.JSONDecodeError, _TwiceError):
         raise
     except ValueError as wrong:
+        digits = f"an integer of more than {sys.get_int_max_str_digits():,} digits is too long; write it as text"
+        said = str(wrong) if isinstance(wrong, _NumberError) else digits
         key = _key_of_odd_number(text)
-        raise ValueError(f"{wrong}{'' if key is None else f' (key {key!r})'}") from None
+        raise ValueError(f"{said}{'' if key is None else f' (key {key!r})'}") from None
+
+
+def told(wrong: ValueError) -> str:
+    """Gives the words for what :func:`decode` raised: only what is no JSON is called that."""
+    return f"not JSON: {wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
 
 
 class _Odd:

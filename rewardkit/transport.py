@@ -114,6 +114,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
     """
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, io.TextIOWrapper) and obj not in (sys.stdout, sys.stderr):
+            # cloudpickle would send what one that is read holds, at its place: a copy that is nobody's file
+            raise TypeError(f"cannot pickle the open file {getattr(obj, 'name', '')!r}")
         if isinstance(obj, types.FunctionType | type) and (obj.__module__ or "").startswith(FILE_MODULES):
             place = locate(obj, obj)
             if place is not None:

@@ -131,7 +131,14 @@ def run(reward: Composable, rows: Rows, settings: Settings, tick: Tick) -> Trial
         RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
     """
     leaves = {leaf.name: leaf for leaf in leaves_of(reward)}
-    with Runtime(leaves, workers=settings.workers, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
+    runtime = Runtime(
+        leaves,
+        workers=settings.workers,
+        load_timeout_s=settings.load_timeout_s,
+        cache_entries=0,
+        max_infrastructure_rate=1.0,
+    )
+    with runtime:
         return _Course(Bench(reward, rows.rows, runtime, tick), rows.rows, settings).run()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rewardkit.audit.families import Family
+from sandbox.limits import LOAD_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Settings:
         heavy_rows: Rows on which the heavy probes are tried.
         repeated_rows: Rows whose honest forms are scored a second time.
         workers: Worker processes; ``None`` for the runtime's own choice.
+        load_timeout_s: Seconds that a worker may take to load the reward.
         skipped: Families that the author calls not applicable, with the reason.
     """
 
@@ -27,4 +29,5 @@ class Settings:
     heavy_rows: int = 2
     repeated_rows: int = 5
     workers: int | None = None
+    load_timeout_s: float = LOAD_TIMEOUT_S
     skipped: Mapping[Family, str] = field(default_factory=dict)

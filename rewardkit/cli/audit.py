@@ -73,6 +73,10 @@ def audit_command(
     timeout: Annotated[
         float | None, typer.Option(help="Seconds a call may take, instead of the reward's own timeout.", metavar="S")
     ] = None,
+    load_timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that a worker may take to load the rewards; by default 60.", metavar="S"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
 ) -> None:
     """Attack REWARDS with the rows of your data, and show what they wrongly pay for and wrongly refuse.
@@ -90,11 +94,17 @@ def audit_command(
     _check_share("--slow-share", slow_share)
     from rewardkit.audit.lint import family_named
     from rewardkit.audit.settings import Settings
-    from rewardkit.cli.rewards import chosen
+    from rewardkit.cli.rewards import chosen, load_seconds
     from rewardkit.data import read_rows
 
     skipped = {family_named(name, "--skip"): "with --skip" for name in skip or ()}
-    settings = Settings(accept_share=accept_share, slow_share=slow_share, workers=workers, skipped=skipped)
+    settings = Settings(
+        accept_share=accept_share,
+        slow_share=slow_share,
+        workers=workers,
+        load_timeout_s=load_seconds(load_timeout),
+        skipped=skipped,
+    )
     limits = {
         "false_accept": max_false_accept,
         "false_reject": max_false_reject,

@@ -86,6 +86,10 @@ def check_command(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes; by default the cores at hand, at most 4.", metavar="N")
     ] = None,
+    load_timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that a worker may take to load the rewards; by default 60.", metavar="S"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
 ) -> None:
     """Check that every row of your data suits every one of REWARDS, before you train.
@@ -97,14 +101,15 @@ def check_command(
     Example: [bold]rewardkit check my_rewards.py --data rows.jsonl[/]
     """
     from rewardkit.audit.run import leaves_of
-    from rewardkit.cli.rewards import chosen
+    from rewardkit.cli.rewards import chosen, load_seconds
     from rewardkit.data import read_rows
 
+    load_timeout_s = load_seconds(load_timeout)
     found = chosen(rewards)
     leaves = list(dict.fromkeys(leaf for reward in found.rewards.values() for leaf in leaves_of(reward)))
     lines = read_rows(data)
     checked = {leaf.name: coerced(leaf, lines) for leaf in leaves}
-    _score(leaves, lines[:rows], gold, data, checked, workers)
+    _score(leaves, lines[:rows], gold, data, checked, workers, load_timeout_s)
     if as_json:
         import json
 
@@ -159,6 +164,7 @@ def _score(
     path: Path,
     checked: Mapping[str, Checked],
     workers: int | None,
+    load_timeout_s: float,
 ) -> None:
     """Score the rows' references with each reward that they suit."""
     from rewardkit.runtime.runtime import Runtime
@@ -170,7 +176,10 @@ def _score(
         if not rows:
             continue
         rollouts = [Rollout(row.prompt, text, dict(row.columns)) for row, text in rows]
-        with Runtime({leaf.name: leaf}, workers=workers, max_infrastructure_rate=1.0) as runtime:
+        runtime = Runtime(
+            {leaf.name: leaf}, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
+        )
+        with runtime:
             outcomes = runtime.score(rollouts)[leaf.name]
         _take(checked[leaf.name], [row.line for row, _ in rows], outcomes)
 

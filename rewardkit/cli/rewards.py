@@ -16,6 +16,7 @@ from rewardkit.config import RewardFunctionsConfig
 from rewardkit.decorator import Reward
 from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet, resolve_all, resolve_set
+from sandbox.limits import LOAD_TIMEOUT_S
 
 AnyReward = Reward[..., Any]
 
@@ -72,6 +73,15 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
     changed: dict[AnyReward, AnyReward] = {}
     rewards = {name: _with_timeout(reward, timeout_s, changed) for name, reward in found.rewards.items()}
     return dataclasses.replace(found, rewards=rewards)
+
+
+def load_seconds(load_timeout_s: float | None) -> float:
+    """Gives what ``--load-timeout`` says, or the runtime's own; raises ConfigError where it makes no sense."""
+    if load_timeout_s is None:
+        return LOAD_TIMEOUT_S
+    if not 0 < load_timeout_s < math.inf:
+        raise ConfigError(f"--load-timeout {load_timeout_s:g}: expected a number of seconds greater than 0")
+    return load_timeout_s
 
 
 def listed(references: str) -> list[Composable]:

@@ -83,19 +83,18 @@ def score_command(
 
     [bold]rewardkit score a.py:correct,b.py:short rollouts.jsonl --weights 0.8,0.2 --out scored.jsonl[/]
     """
-    from rewardkit.cli.rewards import chosen
+    from rewardkit.cli.rewards import chosen, load_seconds
     from rewardkit.data import read_rollouts
 
     if out is not None:
         from rewardkit.cli.output import check_writable
 
         check_writable(out, [data, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
-    if load_timeout is not None and not 0 < load_timeout < math.inf:
-        raise ConfigError(f"--load-timeout {load_timeout:g}: expected a number of seconds greater than 0")
+    load_timeout_s = load_seconds(load_timeout)
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
     task = _Task(found, read_rollouts(data, limit=limit), _weights(list(found.rewards), numbers), out)
-    summary = task.run(workers, inline=inline, load_timeout_s=load_timeout)
+    summary = task.run(workers, inline=inline, load_timeout_s=load_timeout_s)
     _tell(summary, out, as_json=as_json)
     if fail_on_error and summary.failures:
         raise typer.Exit(FAILED)
@@ -141,7 +140,7 @@ class _Task:
     weights: dict[str, float]
     out: Path | None
 
-    def run(self, workers: int | None, *, inline: bool, load_timeout_s: float | None = None) -> Summary:
+    def run(self, workers: int | None, *, inline: bool, load_timeout_s: float) -> Summary:
         """Score everything and write the rows; what was finished is kept where that is cut short."""
         from dataclasses import replace
 
@@ -153,7 +152,6 @@ class _Task:
         from rewardkit.compose import Composite
         from rewardkit.registry import resolve_set
         from rewardkit.runtime.runtime import Runtime
-        from sandbox.limits import LOAD_TIMEOUT_S
 
         leaves = leaves_of(list(self.found.rewards.values()))
         resolved = _Resolved(replace(self.found, rewards=resolve_set(leaves).rewards))
@@ -164,7 +162,7 @@ class _Task:
                 resolved,
                 workers=workers,
                 lane="inline" if inline else "worker",
-                load_timeout_s=LOAD_TIMEOUT_S if load_timeout_s is None else load_timeout_s,
+                load_timeout_s=load_timeout_s,
             ) as runtime:
                 with progress(len(leaves) * len(self.rollouts)) as tick:
                     for finished in _stream(runtime, self.rollouts, inline=inline):

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 from rewardkit.errors import (
+    DataError,
     InfrastructureError,
     RewardDefinitionError,
     RewardError,
@@ -278,6 +280,14 @@ class Runtime:
                 )
 
 
+def _listed(rollouts: Iterable[Rollout]) -> list[Rollout]:
+    if isinstance(rollouts, Rollout):
+        raise DataError("expected a list of rollouts, got one Rollout; score([rollout])")
+    if not isinstance(rollouts, Iterable):
+        raise DataError(f"expected a list of rollouts, got {shorten(rollouts)}")
+    return list(rollouts)
+
+
 class _Run:
     """One batch being scored.
 
@@ -290,7 +300,7 @@ class _Run:
     ) -> None:
         runtime._check_open()
         self._runtime = runtime
-        self._rollouts = list(rollouts)
+        self._rollouts = _listed(rollouts)
         self._context = context
         leaves = runtime._leaves
         check_rollouts(leaves, self._rollouts)

@@ -7,7 +7,6 @@ first line may hold the settings. Places are kept so that an expectation can be 
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.config import key_twice
 from rewardkit.errors import DataError
-from rewardkit.strict_json import DECODER, decode
+from rewardkit.strict_json import DECODER, decode, told
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")
 """Endings of files that may hold cases."""
@@ -115,8 +114,7 @@ def _json_entry(where: str, line: str, offset: int) -> Entry:
     try:
         values = decode(line)
     except ValueError as wrong:
-        said = f"{wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
-        raise DataError(f"{where}: not JSON: {said}") from None
+        raise DataError(f"{where}: {told(wrong)}") from None
     if not isinstance(values, dict):
         raise DataError(f"{where}: expected a JSON object, got a {type(values).__name__}")
     return Entry(where, values, span=functools.partial(_json_span, line, offset))

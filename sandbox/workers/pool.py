@@ -705,7 +705,7 @@ class WorkerPool:
         """Give a worker up that loads for too long; where it could be loaded before, another one may do better."""
         words = (
             f"loading took longer than {self._load_timeout_s:g} s: {self._names(slot)}; give it longer with "
-            "load_timeout_s=..."
+            "load_timeout_s=..., on the command line with --load-timeout"
         )
         if not self._failed_start(slot, words, last=not slot.loaded):
             slot.retiring = True

@@ -87,10 +87,13 @@ def test_it_coerces_as_its_function_does_and_keeps_what_is_set(function: Callabl
 
 
 def test_a_plain_call_of_a_partial_coerces() -> None:
-    """A unit test sees what a run does, and may give another value for what the partial has set."""
+    """A unit test sees what a run does, and another value for what the partial has set is refused, not taken."""
     part = reward(functools.partial(weighed, weight=2.0))
     assert ("weighed", weighed.__doc__) == (part.name, part.__doc__)
-    assert (2.0, 3.0) == (part(completion="4", answer="4"), part(completion="4", answer="4", weight=3.0))
+    assert 2.0 == part(completion="4", answer="4")
+    for weight in (3.0, "3"):
+        with pytest.raises(TypeError, match=r"weighed\(\) got a value for 'weight', which functools.partial has set"):
+            part(completion="4", answer="4", weight=weight)
 
 
 def test_a_reserved_name_may_be_set_by_a_partial() -> None:

@@ -232,6 +232,7 @@ MISTAKES = {
     "no-import": (["broken.py", "data.jsonl"], "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
     "user-traceback": (["broken.py", "data.jsonl"], 'broken.py", line 3, in load'),
     "no-reward": (["none.py", "data.jsonl"], "none.py: no reward in it"),
+    "no-mark": (["plain.py", "data.jsonl"], "or name one, which then needs no mark: plain.py:scored"),
     "one-name-twice": (["twice.py", "data.jsonl"], "two rewards are named 'same'"),
     "one-name-twice-built-in": (["length_between,length_between", "data.jsonl"], ".with_options(name=...) where it is"),
     "settings": (
@@ -266,6 +267,7 @@ def test_a_mistake_is_named_and_nothing_is_written(work: Path, arguments: list[s
     (work / "bad.jsonl").write_text('{"prompt": "", "completion": ""}\n{"prompt')
     _write(work / "keys.jsonl", [_row("4"), _row("4", extra=1)])
     (work / "none.py").write_text("x = 1\n")
+    (work / "plain.py").write_text("from os import getcwd\ndef _own(): pass\ndef scored(completion): return 1.0\n")
     (work / "broken.py").write_text("def load():\n    # first\n    import no_such_module_at_all\n\nload()\n")
     marked = "@reward(name='same')\ndef {}(completion): return 1.0\n"
     (work / "twice.py").write_text("from rewardkit import reward\n" + marked.format("a") + marked.format("b"))

@@ -101,7 +101,7 @@ def test_a_mistake_in_a_row_is_told_with_its_place_and_key(work: Path) -> None:
     ):
         done = _run(work, "score", "rewards.py", "-", input=text, capture_output=True)
         assert 2 == done.returncode
-        assert f"error: standard input:1: not JSON: {words}" in done.stderr.decode()
+        assert f"error: standard input:1: {words}" in done.stderr.decode()
 
 
 COMMANDS = {

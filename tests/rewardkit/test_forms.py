@@ -142,6 +142,9 @@ def test_an_annotation_of_no_list_of_completions_is_refused(annotation: Any) -> 
     [
         (["4"], "expected a list of messages such as {'role': .*}, but its element 0 is str '4'"),
         ([*TALK, None], "expected a list .*, but its element 1 is NoneType None"),
+        ([{"content": "4"}], "message 0: expected a 'role', such as 'user' or 'assistant', in {'content': '4'}"),
+        ([{"from": "gpt", "value": "4"}], "message 0: expected a 'role'"),
+        ([*TALK, {"role": None, "content": "4"}], "message 1: expected a 'role'"),
         ([{"role": "user", "content": 4}], "message 0: expected text or a list of blocks as content, got 4"),
         (4, "expected a string or a list of messages, got int"),
         ({"role": "user", "content": "4"}, "expected a string or a list of messages, got dict"),
@@ -197,6 +200,10 @@ def _group_strips(completions: list) -> list[float]:
     return [float(one.strip() == "4") for one in completions]
 
 
+def _group_takes_messages(completions: list[dict]) -> list[float]:
+    return [float(one["content"] == "4") for one in completions]
+
+
 TO_TEXT = "(if 'completion' is meant: it is a list of messages here; for text annotate 'completion: str')"
 TO_MESSAGES = "(if 'completion' is meant: it is text here; for messages annotate 'completion: list[dict]')"
 
@@ -211,6 +218,10 @@ TO_MESSAGES = "(if 'completion' is meant: it is text here; for messages annotate
         (reward(_searches), f"TypeError: expected string or bytes-like object, got 'list' {TO_TEXT}"),
         (reward(_counts), f"not 'list' {TO_TEXT}"),
         (group_reward(_group_indexes), "for messages annotate 'completions: list[list[dict]]')"),
+        (
+            group_reward(_group_takes_messages),
+            "(if 'completions' is meant: each is a list of messages here; for text annotate 'completions: list[str]')",
+        ),
         (group_reward(_group_strips), "for text annotate 'completions: list[str]')"),
     ],
     ids=lambda value: getattr(value, "name", ""),

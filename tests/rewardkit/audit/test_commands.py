@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,18 @@ def test_audit_refuses_options_without_sense(work: Path, options: tuple[str, ...
     code, _, err = _run("audit", "mine.py:correct", "--data", "rows.jsonl", *options)
     assert 2 == code
     assert said in err
+
+
+@pytest.mark.parametrize("command", ["audit", "check"])
+def test_the_time_to_load_is_an_option(work: Path, command: str) -> None:
+    """What takes longer is given up, and the error names the option, whose value must make sense."""
+    (work / "slow_there.py").write_text(f"import os, time\nos.getpid() == {os.getpid()} or time.sleep(600)\n{REWARDS}")
+    given = (command, "slow_there.py:loose", "--data", "rows.jsonl", "--workers", "1", "--load-timeout")
+    for seconds, said in (("1.5", "longer than 1.5 s"), ("0", "--load-timeout 0: expected a number of seconds")):
+        code, _, err = _run(*given, seconds)
+        assert 2 == code
+        assert said in err
+        assert "--load-timeout" in err
 
 
 def test_check_passes_data_that_suits(work: Path) -> None:

@@ -228,7 +228,10 @@ def test_a_first_load_that_takes_too_long_names_the_option(tmp_path: Path) -> No
     only_there = f"os.getpid() == {os.getpid()} or time.sleep(600)"
     with (
         Runtime([_write(tmp_path, at_load=only_there)], workers=1, load_timeout_s=1.5) as runtime,
-        pytest.raises(RewardLoadError, match=r"longer than 1.5 s: 'scored'.*load_timeout_s="),
+        pytest.raises(
+            RewardLoadError,
+            match=r"longer than 1.5 s: 'scored'.*load_timeout_s=..., on the command line with --load-timeout",
+        ),
     ):
         runtime.score(_rollouts(0))
 
@@ -246,7 +249,7 @@ def test_a_replacement_that_cannot_load_is_tried_again(
 ) -> None:
     """What loaded before is given two more chances, and a batch is not lost with a machine that stalls for once."""
     monkeypatch.setattr(pool_module, "NURSERY_FROM_S", 1e9)
-    at_load = f"if (HERE / 'stall').exists():\n    (HERE / 'stall').unlink()\n    {STALLS[name]}"
+    at_load = f"if (HERE / 'stall').exists():\n        (HERE / 'stall').unlink()\n        {STALLS[name]}"
     reference = _write(tmp_path, at_load=at_load, act="(HERE / 'stall').touch(); os._exit(3)")
     rollouts = _rollouts(2)
     with Runtime([reference], workers=1, load_timeout_s=3.0) as runtime:

@@ -268,6 +268,17 @@ def test_what_is_no_rollout_is_refused() -> None:
         runtime.score([Rollout("p", "c"), {"prompt": "p"}])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(Rollout("p", "c"), r"got one Rollout; score\(\[rollout\]\)"), (None, "got None"), (4, "got 4")],
+    ids=["one", "none", "a number"],
+)
+def test_what_is_no_list_of_rollouts_is_refused(given: Any, words: str) -> None:
+    """A rollout by itself, or nothing, is told by what is expected in its place."""
+    with Runtime([length], lane="inline") as runtime, pytest.raises(DataError, match=f"a list of rollouts, {words}"):
+        runtime.score(given)
+
+
 def test_a_row_that_cannot_travel_is_named() -> None:
     """A lock in a row is refused with the row's number."""
     with Runtime([reward(_raw)], workers=1) as runtime, pytest.raises(DataError, match="row 0 cannot travel"):
@@ -394,6 +405,20 @@ def test_a_closed_runtime_says_so() -> None:
     runtime.close()
     with pytest.raises(RuntimeClosedError, match="closed"):
         runtime.score(_rollouts(1))
+
+
+@pytest.mark.parametrize("mode", ["r", "rb", "a", "r+"])
+def test_an_open_file_does_not_travel(tmp_path: Path, mode: str) -> None:
+    """A worker gets no copy of a file that is open here: text to read is refused as are bytes and what is written."""
+    path = tmp_path / "words.txt"
+    path.write_text("4\n5\n")
+    with path.open(mode) as file:
+
+        def reads(completion: str) -> float:
+            return float(completion in file.read())
+
+        with pytest.raises(RewardTransportError, match=r"'reads' cannot travel to a worker process: cannot pickle"):
+            Runtime([reads])
 
 
 def test_what_cannot_travel_is_named_with_its_remedy() -> None:
