@@ -23,6 +23,7 @@ from sandbox.inside import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, printable
+from sandbox.workers.collector import CollectorPaused
 from sandbox.zygote import MAX_THREADS, PAIR, REASONS
 
 MAX_VERDICT_LINES = 1 << 20
@@ -64,6 +65,10 @@ class Evaluation:
 
     def results(self, count: int, level: Level) -> list[ExecutionResult]:
         """Gives the results of a program's runs, up to the one that ended the process; otherwise just one."""
+        with CollectorPaused():  # which would walk through all that the caller has, for each few hundred parts read
+            return self._read(count, level)
+
+    def _read(self, count: int, level: Level) -> list[ExecutionResult]:
         if self._report is None:
             lost = unrun(ExecutionStatus.INFRASTRUCTURE, self._words, level)
             values = [CallValue(ok=False, error=lost.error)] * count if self._kind == CALLS else None
