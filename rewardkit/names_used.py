@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from sandbox.syntax import parse_expression
+
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -122,7 +124,7 @@ def _annotation(node: ast.expr) -> ast.AST:
     """Gives an annotation's tree, also where it is quoted."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
-            return ast.parse(node.value, mode="eval").body
+            return parse_expression(node.value)
         except (SyntaxError, ValueError):
             return node
     return node

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from rewardkit.names_used import Target, Use, bound_by, imported, own_nodes, shape, uses
 from rewardkit.transport import spec_afresh
+from sandbox.syntax import parse
 
 _PACKAGES = Path(os.path.realpath(__file__)).parents[1]
 _MACHINERY = tuple(str(_PACKAGES / name) + os.sep for name in ("rewardkit", "sandbox", "trainer_adapter"))
@@ -253,7 +254,7 @@ def read(file: Path) -> Module | None:
 def _read_file(file: Path, *_stamp: int) -> Module | None:
     try:
         with tokenize.open(file) as opened:
-            return Module(ast.parse(opened.read()), file)
+            return Module(parse(opened.read()), file)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -281,7 +282,7 @@ def read_cell(name: str) -> Module | None:
     if not isinstance(lines, tuple) or len(lines) < 3:
         return None
     try:
-        return Module(ast.parse("".join(lines[2])), None)
+        return Module(parse("".join(lines[2])), None)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

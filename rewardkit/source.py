@@ -17,6 +17,7 @@ from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.spec import Kind, sandbox_of_process
 from rewardkit.types import Cause, Score
 from sandbox.errors import NotPlainError, RestrictedSourceError
+from sandbox.syntax import parse_expression
 
 if TYPE_CHECKING:
     from sandbox.restricted import CheckedSource
@@ -299,7 +300,7 @@ def _type(node: ast.expr) -> Any:
             return None
         case ast.Constant(value=str(text)):
             try:
-                return _type(ast.parse(text, mode="eval").body)
+                return _type(parse_expression(text))
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 raise _NotAllowed from None
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):

@@ -30,6 +30,7 @@ from RestrictedPython.transformer import RestrictingNodeTransformer
 
 from sandbox import guards
 from sandbox.errors import RestrictedSourceError
+from sandbox.syntax import parse
 
 MAX_TEXT_CHARS = 100_000
 """Length of a text; a longer one is refused."""
@@ -96,8 +97,8 @@ def check_source(text: str) -> CheckedSource:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd escapes and comparisons: the author's affair, not this process's
         try:
-            written = ast.parse(text)
-            gated = _Gate(text, written).visit(ast.parse(text))
+            written = parse(text)
+            gated = _Gate(text, written).visit(parse(text))
             code = compile(gated, guards.FILE_NAME, "exec", dont_inherit=True, optimize=0)
         except SyntaxError as wrong:
             raise RestrictedSourceError(

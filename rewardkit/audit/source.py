@@ -11,6 +11,7 @@ from typing import Any
 
 from rewardkit.callables import written
 from rewardkit.decorator import Reward
+from sandbox.syntax import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) 
 def _piece(
     reward: Reward[..., Any] | None, name: str, file: str, first: int, text: str, names: Mapping[str, Any]
 ) -> Piece:
-    tree = ast.parse(text)
+    tree = parse(text)
     columns: dict[str, str] = {}
     completions = frozenset[str]()
     if reward is not None:
