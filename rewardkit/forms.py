@@ -11,7 +11,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -48,23 +48,9 @@ def form_of(annotation: Any) -> Form | None:
     ``str`` and no annotation are text, a list of mappings or a bare list is messages, ``object`` and a union of both
     are whatever the rollout holds.
     """
-    if annotation in (Any, inspect.Parameter.empty, str, typing.LiteralString):
+    if annotation in (str, typing.LiteralString):
         return Form.TEXT
-    if annotation is object or isinstance(annotation, typing.TypeVar):
-        return Form.AS_IS
-    if isinstance(annotation, typing.NewType):
-        return form_of(annotation.__supertype__)
-    origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        return form_of(annotation.__origin__)
-    if origin is None and hasattr(annotation, "__value__"):  # type Alias = ...
-        return form_of(annotation.__value__)
-    if origin in (typing.Union, types.UnionType):
-        return _together([form_of(member) for member in typing.get_args(annotation) if member is not type(None)])
-    if (origin or annotation) in _LISTS:
-        elements = [one for one in typing.get_args(annotation) if one is not ...]
-        return Form.MESSAGES if all(map(_is_message, elements)) else None
-    return None
+    return _form(annotation, form_of, lambda elements: Form.MESSAGES if all(map(_is_message, elements)) else None)
 
 
 def form_of_each(annotation: Any) -> Form | None:
@@ -72,22 +58,38 @@ def form_of_each(annotation: Any) -> Form | None:
 
     Its elements' annotation says it, as that of ``completion`` does; a bare list is one of conversations.
     """
+    return _form(
+        annotation,
+        form_of_each,
+        lambda elements: _together([_form_of_element(one) for one in elements]) if elements else Form.MESSAGES,
+    )
+
+
+def _form(
+    annotation: Any, form_of_part: Callable[[Any], Form | None], form_of_list: Callable[[list[Any]], Form | None]
+) -> Form | None:
+    """Gives the form of an annotation: an alias stands for what it names, a union for its members.
+
+    Args:
+        annotation: The annotation.
+        form_of_part: Gives the form of what an alias or a union holds.
+        form_of_list: Gives the form of a list by its elements' annotations.
+    """
     if annotation in (Any, inspect.Parameter.empty):
         return Form.TEXT
     if annotation is object or isinstance(annotation, typing.TypeVar):
         return Form.AS_IS
     if isinstance(annotation, typing.NewType):
-        return form_of_each(annotation.__supertype__)
+        return form_of_part(annotation.__supertype__)
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
-        return form_of_each(annotation.__origin__)
-    if origin is None and hasattr(annotation, "__value__"):
-        return form_of_each(annotation.__value__)
+        return form_of_part(annotation.__origin__)
+    if origin is None and hasattr(annotation, "__value__"):  # type Alias = ...
+        return form_of_part(annotation.__value__)
     if origin in (typing.Union, types.UnionType):
-        return _together([form_of_each(member) for member in typing.get_args(annotation) if member is not type(None)])
+        return _together([form_of_part(member) for member in typing.get_args(annotation) if member is not type(None)])
     if (origin or annotation) in _LISTS:
-        elements = [one for one in typing.get_args(annotation) if one is not ...]
-        return _together([_form_of_element(one) for one in elements]) if elements else Form.MESSAGES
+        return form_of_list([one for one in typing.get_args(annotation) if one is not ...])
     return None
 
 

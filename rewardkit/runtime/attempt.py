@@ -92,8 +92,10 @@ def decode(answer: Any, rollouts: int) -> Finding:
 
     A call may write over what its worker says. What is no finding for so many rollouts counts as a crash.
     """
-    finding: Finding = [SCORED, answer] if type(answer) is float else answer
-    if _is_usual(finding) or _is_finding(finding) or _is_group(finding, rollouts):
+    if type(answer) is float and answer - answer == 0.0:
+        return [SCORED, answer]
+    if _is_usual(answer) or _is_finding(answer) or _is_group(answer, rollouts):
+        finding: Finding = answer
         return finding
     return [FAILED, Cause.CRASHED.value, f"the worker's answer was overwritten: {_shown(answer)}", None]
 

@@ -63,11 +63,15 @@ class _Call(clock.Clock):
 
 
 class _Marked(Coroutine[Any, Any, Any]):
-    """A coroutine whose every step is marked on the page as its call's."""
+    """A coroutine whose every step is marked on the page as its call's.
+
+    Attributes:
+        call: That call.
+    """
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], call: _Call) -> None:
         self._coroutine = coroutine
-        self._call = call
+        self.call = call
         self.__name__ = getattr(coroutine, "__name__", "call")
         self.__qualname__ = getattr(coroutine, "__qualname__", "call")
 
@@ -87,7 +91,7 @@ class _Marked(Coroutine[Any, Any, Any]):
         return (yield from self._coroutine.__await__())
 
     def _step(self, advance: Callable[..., Any], *arguments: Any) -> Any:
-        call = self._call
+        call = self.call
         page, began, loop = call.lane.desk.page, Steady.monotonic(), call.lane.loop
         page.step(call.order.ticket, began, call.deadline)
         try:
@@ -111,7 +115,7 @@ class _Loop(asyncio.SelectorEventLoop):
         return Steady.monotonic
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if callable(getattr(_Loop, name, None)):
+        if name in _METHODS:
             raise AttributeError(f"{name!r} of the event loop cannot be replaced: other calls run on it")
         super().__setattr__(name, value)
 
@@ -135,18 +139,16 @@ class _Loop(asyncio.SelectorEventLoop):
             super().set_task_factory(factory)
 
 
+_METHODS = frozenset(name for name in dir(_Loop) if name == "time" or callable(getattr(_Loop, name)))
+
+
 class _Task(asyncio.Task[Any]):
-    """A task of a call; while the call is in progress only that call and the lane can cancel it.
-
-    Attributes:
-        call: The call that started it, if any.
-    """
-
-    call: _Call | None = None
+    """A task; while the call that started it is in progress only that call and the lane can cancel it."""
 
     def cancel(self, msg: Any | None = None) -> bool:
-        canceller = _call.get()
-        if self.call is not None and not self.call.over and canceller not in (None, self.call):
+        coroutine = self.get_coro()
+        owner = coroutine.call if isinstance(coroutine, _Marked) else None
+        if owner is not None and not owner.over and _call.get() not in (None, owner):
             return False
         return super().cancel(msg)
 
@@ -264,6 +266,4 @@ def _loop_time(loop: asyncio.AbstractEventLoop, monotonic: float) -> float:
 def _task_factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
     """Mark the steps of every task that a call starts as that call's."""
     call = _call.get()
-    task = _Task(coroutine if call is None else _Marked(coroutine, call), loop=loop, **options)
-    task.call = call
-    return task
+    return _Task(coroutine if call is None else _Marked(coroutine, call), loop=loop, **options)

@@ -20,7 +20,6 @@ import os
 import selectors
 import signal
 import socket
-import struct
 import sys
 import threading
 import time
@@ -699,6 +698,7 @@ class WorkerPool:
     def _kill(self, slot: Slot) -> None:
         if slot.state in (State.STARTING, State.READY, State.CUT_OFF):
             slot.state, slot.check_at = State.DYING, time.monotonic() + WARDEN_DOUBT_S
+            slot.doubted = False  # its end was not yet asked for; a slow beginning may have been
             self._tell_warden(("kill", slot.index))
 
     def _loads_too_long(self, slot: Slot) -> None:
@@ -849,9 +849,7 @@ class WorkerPool:
     # The warden.
 
     def _start_warden(self) -> None:
-        self._control, theirs = channel_pair()
-        patience = struct.pack("@ll", int(WARDEN_ANSWER_S), 0)  # one that was stopped reads nothing
-        self._control.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
+        self._control, theirs = channel_pair(int(WARDEN_ANSWER_S))  # one that was stopped reads nothing
         root = str(Path(__file__).parents[2])
         boot = _BOOT.format(root=root, fd=_CONTROL, pid=os.getpid())
         # Not subprocess.Popen: it waits for the end of a pipe that a fork in another thread (a data

@@ -172,9 +172,11 @@ class Slot:
         """Enter calls as sent, under tickets in a row, and give the first."""
         first = self._next_ticket
         self._next_ticket += len(calls)
+        now = time.monotonic()
         if not self.sent:
-            self.looked_at = time.monotonic()  # it was not looked at for a while, for there was nothing to see
-        self._sendings[first] = _Sending(time.monotonic(), max([call.timeout_s for call in calls]), self.excused_s)
+            self.looked_at = now  # it was not looked at for a while, for there was nothing to see
+        longest_s = max([call.timeout_s for call in calls]) if len(calls) > 1 else calls[0].timeout_s
+        self._sendings[first] = _Sending(now, longest_s, self.excused_s)
         self.sent.update(zip(range(first, self._next_ticket), zip(repeat(job), calls, strict=False), strict=True))
         return first
 

@@ -26,7 +26,6 @@ from typing import Any
 
 _LENGTH = struct.Struct("<I")
 _MAX_FRAME_BYTES = 1 << 20  # of a worker's message
-_SEND_S = 5  # whole seconds after which a peer that reads nothing is taken to stand still
 _READ_BYTES = 1 << 18
 _MAX_FDS = 8
 _PIECES = 512  # below IOV_MAX everywhere
@@ -173,10 +172,14 @@ class Channel:
         self.sock.close()
 
 
-def channel_pair() -> tuple[Channel, socket.socket]:
-    """Gives this side's channel and the socket for the other side; this side waits for no peer without end."""
+def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
+    """Gives this side's channel and the socket for the other side; this side waits for no peer without end.
+
+    Args:
+        send_s: Whole seconds after which a peer that reads nothing is taken to stand still.
+    """
     ours, theirs = socket.socketpair()
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_S, 0))
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", send_s, 0))
     return Channel(ours, _MAX_FRAME_BYTES), theirs
 
 
@@ -283,15 +286,13 @@ class RecordWriter:
         self._end = 0
         self._map = map_shared(descriptor, RECORDS_BYTES, writable=True)
 
-    def write(self, record: bytes) -> bool:
-        """Add a record; gives whether there was room."""
+    def write(self, record: bytes) -> None:
+        """Add a record; where there is no room for it, it is left out."""
         with self._lock:
             end = self._end + len(record)
-            if end >= len(self._map):
-                return False
-            self._map[self._end : end] = record
-            self._end = end
-        return True
+            if end < len(self._map):
+                self._map[self._end : end] = record
+                self._end = end
 
     def restart(self) -> None:
         """Begin again with an empty file."""

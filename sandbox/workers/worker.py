@@ -10,6 +10,7 @@ import faulthandler
 import fcntl
 import gc
 import importlib
+import math
 import os
 import pickle
 import random
@@ -31,6 +32,9 @@ from sandbox.workers.wire import BatchView, Channel, RecordWriter, map_shared
 
 BOX_S = 0.02
 """Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
+
+WEIGH_S = 0.01
+"""Seconds for which what a process held counts as what it holds: asking the kernel takes longer than a short call."""
 
 OUR_DESCRIPTORS_FROM = 400
 """A worker's own descriptors have numbers above what a reward's files get, so that the two are never mistaken."""
@@ -73,6 +77,7 @@ class Desk:
         self.targets = targets
         self.batches: dict[int, BatchView] = {}
         self.keeper = Keeper()
+        self._held_bytes, self._weighed_at = 0, -math.inf
         self._results = results
         self.threads = threading.active_count()
 
@@ -120,7 +125,10 @@ class Desk:
         """Tell the parent of results: one message for all that are written before it looks."""
         if not self.page.woken:
             self.page.woken = True
-            self.tell("wake", _held_bytes()[0])
+            now = Steady.monotonic()
+            if now >= self._weighed_at + WEIGH_S:
+                self._held_bytes, self._weighed_at = _held_bytes()[0], now
+            self.tell("wake", self._held_bytes)
 
     def tell(self, *message: Any) -> None:
         """Send a message to the parent."""

@@ -17,6 +17,7 @@ from patience import LONG_S, alive, wait_for
 
 from rewardkit import Cause, Outcome, RewardLoadError, Rollout, Runtime, Status, reward
 from sandbox.workers import pool as pool_module
+from sandbox.workers.slot import Slot
 
 INNOCENTS = 24
 DEFAULT = -1.0
@@ -204,6 +205,21 @@ def _stops_the_warden_and_exits() -> None:
 @linux
 def test_a_warden_that_was_stopped_is_woken() -> None:
     """A call that stops the warden and exits is told by its exit code, as if nothing had been stopped."""
+    (outcome,) = _score(_stops_the_warden_and_exits)
+    assert (Cause.CRASHED, "the worker process exited with code 3") == (outcome.cause, outcome.error)
+
+
+@linux
+def test_a_worker_that_began_slowly_ends_with_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That its beginning was asked for says nothing about how late its end is."""
+    opened = Slot.open
+
+    def opens(slot: Slot) -> list[int]:
+        descriptors = opened(slot)
+        slot.doubted = True
+        return descriptors
+
+    monkeypatch.setattr(Slot, "open", opens)
     (outcome,) = _score(_stops_the_warden_and_exits)
     assert (Cause.CRASHED, "the worker process exited with code 3") == (outcome.cause, outcome.error)
 
