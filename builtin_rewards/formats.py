@@ -14,8 +14,9 @@ from xml.parsers import expat
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.code import extract_code
-from builtin_rewards.folding import after_thinking, says, shows, unframed
-from builtin_rewards.markdown import heading_title, read_markdown, split_fences
+from builtin_rewards.reading.markdown import heading_title, read_markdown, split_fences
+from builtin_rewards.reading.turn import after_thinking, unframed
+from builtin_rewards.reading.typography import says, shows
 from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.folding import fold
 from builtin_rewards.length import check_unit, measured
+from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
 

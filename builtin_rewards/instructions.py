@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.instruction_arguments import UnusableInstructionError
-from builtin_rewards.instruction_checkers import Instruction, build_instruction
+from builtin_rewards.ifeval.arguments import UnusableInstructionError
+from builtin_rewards.ifeval.checkers import Instruction, build_instruction
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 60.0

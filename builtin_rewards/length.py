@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.folding import count_words, fold
 from builtin_rewards.matching import normalized_match
+from builtin_rewards.reading.typography import count_words, fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.extras import extra
-from builtin_rewards.folding import final_answer, fold, is_normally, normal_words, normalise, tally
-from builtin_rewards.listed import items_listed, matched_numbers, numbers_listed
-from builtin_rewards.terms import prepared, uses
+from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed
+from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
+from builtin_rewards.reading.terms import prepared, uses
+from builtin_rewards.reading.typography import fold, is_normally, normal_words, normalise, tally
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")

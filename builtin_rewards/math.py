@@ -1,8 +1,8 @@
 """Rewards for mathematics: is the final answer the gold one, or a number near it.
 
-Which part of a completion is its answer: :func:`builtin_rewards.answers.extract_answer`. Plain numbers are compared
-exactly and without sympy (:mod:`builtin_rewards.quantities`), everything else with math-verify
-(:mod:`builtin_rewards.formulas`).
+Which part of a completion is its answer: :func:`builtin_rewards.reading.answer.extract_answer`. Plain numbers are
+compared exactly and without sympy (:mod:`builtin_rewards.reading.numbers`), everything else with math-verify
+(:mod:`builtin_rewards.reading.formulas`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from enum import Enum, auto
 from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.answers import Extraction, Rule, extract_answer
-from builtin_rewards.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
-from builtin_rewards.markup import without_thought
-from builtin_rewards.quantities import (
+from builtin_rewards.reading.answer import Extraction, Rule, extract_answer
+from builtin_rewards.reading.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
+from builtin_rewards.reading.markup import without_thought
+from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
     NUMBER,
     ONE,
@@ -95,7 +95,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     math-verify reads as LaTeX (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution the
     part after ``####`` is the gold, of a worked MATH solution its last box.
 
-    Which part of the completion counts is the rule of :func:`builtin_rewards.answers.extract_answer`; several
+    Which part of the completion counts is the rule of :func:`builtin_rewards.reading.answer.extract_answer`; several
     distinct final answers are answer stuffing and score 0.0, unless the gold itself is a list that they make up.
     What equals what:
 
@@ -105,7 +105,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
       answers 5 meters, since questions name the unit they ask for. A unit where the gold has none is ignored.
     - Words are compared as words, without case and punctuation, never as products of letters.
     - Formulas are compared by math-verify, with the stricter rules of
-      :func:`builtin_rewards.formulas.same_formula`. One beyond its bounds (length, depth, exponents such as
+      :func:`builtin_rewards.reading.formulas.same_formula`. One beyond its bounds (length, depth, exponents such as
       ``9**9**9``, factorials) scores 0.0 and is never evaluated.
     - A verbatim copy of the prompt in the completion is not read.
     - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
-from builtin_rewards.folding import final_answer
+from builtin_rewards.reading.answer import final_answer
 from rewardkit import Reward, Score, reward
 
 _Units = TypeVar("_Units", str, tuple[str, ...])

@@ -21,8 +21,8 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.folding import final_answer
-from builtin_rewards.markdown import split_fences
+from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.markdown import split_fences
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000

@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.code import extract_code
-from builtin_rewards.folding import final_answer, unframed
+from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.turn import unframed
 from rewardkit import Reward, Score, reward
 
 DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")

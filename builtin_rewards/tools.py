@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.folding import final_answer
+from builtin_rewards.reading.answer import final_answer
 from builtin_rewards.structured import json_text, read_json
 from rewardkit import Message, Reward, Score, reward
 

@@ -28,8 +28,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from builtin_rewards.folding import after_thinking, fold, normalise
 from builtin_rewards.judge.prompt import MAX_CHARS
+from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.typography import fold, normalise
 
 _MASTER_KEYS = (
     "thought process",

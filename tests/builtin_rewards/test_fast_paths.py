@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builtin_rewards import choices, folding, groups, links, listed, manners, overlap
+from builtin_rewards import echo, groups, overlap, urls
+from builtin_rewards.reading import lists, options, typography
 from builtin_rewards.repetition import units
 
 BLANKS = (" ", " ", "\n", "\t", "\x1c", "\u3000", "\u2028", "\x85")
@@ -36,7 +37,7 @@ sums = joined(
     *(" ", "\n", "  ", "not", "NOT", *"+-.,/x_e", "5", "12", "3.5", "-.5", "+.5", "1,000", "1e3", "1. ", "- "),
     *("\u2022 ", "\u0665", "\u00d7"),
 )
-lists = joined(
+listings = joined(
     *" \n,;:&$", "and", "or", " and ", " or ", "x", "red", "The", "- ", "1. ", "2) ", "\\text{b}", "\\,", "{", "\u00e9"
 )
 picks = joined(
@@ -52,14 +53,14 @@ often = settings(max_examples=200)
 
 def plainly_folded(text: str) -> str:
     """Folding as it is described, character by character."""
-    text = folding._RAISED.sub(lambda run: "^" + run.group(), text)
-    return unicodedata.normalize("NFKC", "".join(map(folding._plain, text)))
+    text = typography._RAISED.sub(lambda run: "^" + run.group(), text)
+    return unicodedata.normalize("NFKC", "".join(map(typography._plain, text)))
 
 
 def plainly_unmarked(text: str) -> str:
     """Taking punctuation out as it is described, character by character."""
     return "".join(
-        char for place, char in enumerate(text) if not folding._is_mark(char) or folding._is_meant(text, place)
+        char for place, char in enumerate(text) if not typography._is_mark(char) or typography._is_meant(text, place)
     )
 
 
@@ -74,9 +75,9 @@ def plain_words(text: str) -> list[str]:
 @given(texts)
 def test_folding(text: str) -> None:
     """Texts fold as their characters do, whatever few or many of them change."""
-    assert plainly_folded(text) == folding.fold(text)
-    everything = text + "".join(folding._QUOTES) + "".join(map(chr, range(0x2010, 0x2016)))
-    assert plainly_folded(everything) == folding.fold(everything)
+    assert plainly_folded(text) == typography.fold(text)
+    everything = text + "".join(typography._QUOTES) + "".join(map(chr, range(0x2010, 0x2016)))
+    assert plainly_folded(everything) == typography.fold(everything)
 
 
 @often
@@ -84,79 +85,79 @@ def test_folding(text: str) -> None:
 def test_normalising(text: str, wanted: list[str]) -> None:
     """Words are the same taken one by one, line by line, counted in the whole text, and told from its beginning."""
     plain = plain_words(text)
-    assert plain == folding.normal_words(text)
-    assert [" ".join(plain_words(line)) for line in text.split("\n")] == folding.normalise_lines(text)
+    assert plain == typography.normal_words(text)
+    assert [" ".join(plain_words(line)) for line in text.split("\n")] == typography.normalise_lines(text)
     counts = Counter(plain)
-    assert (len(plain), {word: counts[word] for word in wanted}) == folding.tally(text, wanted)
-    assert folding.may_be("a " * 60 + text, (" ".join(plain), "paris"))
+    assert (len(plain), {word: counts[word] for word in wanted}) == typography.tally(text, wanted)
+    assert typography.may_be("a " * 60 + text, (" ".join(plain), "paris"))
 
 
 @often
 @given(texts)
 def test_counting_words(text: str) -> None:
     """Words are counted as ``str.split`` parts them."""
-    assert len(text.split()) == folding.count_words(text)
+    assert len(text.split()) == typography.count_words(text)
 
 
 @often
 @given(sums)
 def test_numbers(text: str) -> None:
     """Numbers that are looked for digit by digit are those that the pattern finds."""
-    found = listed._numbers_in(text, listed._kinds(text))
-    assert repr(listed._numbers_in(text, None)) == repr(found)
+    found = lists._numbers_in(text, lists._kinds(text))
+    assert repr(lists._numbers_in(text, None)) == repr(found)
 
 
 @often
-@given(lists)
+@given(listings)
 def test_lists(text: str) -> None:
     """Markers go, and items part, where plain patterns say so."""
     marker = re.compile(r"^[ \t]*(?:(\d{1,4})[.)]|[-*+\u2022])[ \t]+", re.MULTILINE)
     counted = [found[1] for found in marker.finditer(text) if found[1]]
     counts = len(counted) > 1 and counted == [str(place) for place in range(1, len(counted) + 1)]
     bare = marker.sub(lambda found: "" if counts or not found[1] else found[0], text)
-    assert bare == listed._without_markers(text)
+    assert bare == lists._without_markers(text)
     lines = text.splitlines()
     said = [line[found.end() :].split(";") for line in lines if (found := marker.match(line))]
     said = said or [
         re.split(r"[,;&]|\band\b|\bor\b", line.partition(":")[2] if ":" in line else line) for line in lines
     ]
-    parts = dict.fromkeys(listed._LATEX.sub(" ", part).strip(" \t\r\"'") for line in said for part in line)
+    parts = dict.fromkeys(lists._LATEX.sub(" ", part).strip(" \t\r\"'") for line in said for part in line)
     items = (" ".join(plain_words(part)) for part in parts)
-    assert list(dict.fromkeys(filter(None, items))) == listed._items(listed._parts(text))
+    assert list(dict.fromkeys(filter(None, items))) == lists._items(lists._parts(text))
 
 
 @often
 @given(picks)
 def test_choices(text: str) -> None:
     """What is left unread of a line, a statement and a choice's text has no letter, no denial and no choice in it."""
-    reader = choices._Reader("ABCD", ("Paris", "the answer is 5", "C++", "not Rome"))
+    reader = options._Reader("ABCD", ("Paris", "the answer is 5", "C++", "not Rome"))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(choices, "_ends_bare", lambda line: True)
-        patched.setattr(choices, "may_be", lambda phrase, golds: True)
+        patched.setattr(options, "_ends_bare", lambda line: True)
+        patched.setattr(options, "may_be", lambda phrase, golds: True)
         expected = [reader.bare(text), reader.spelled(text), reader.stated(text)]
     assert expected == [reader.bare(text), reader.spelled(text), reader.stated(text)]
-    assert (choices._DENIED.search(text[-24:]) is not None) == choices._is_denied(text[-24:])
+    assert (options._DENIED.search(text[-24:]) is not None) == options._is_denied(text[-24:])
 
 
 @often
 @given(webs)
 def test_urls(text: str) -> None:
     """URLs without a scheme are those that the pattern finds."""
-    expected = [(match.start(), match[0]) for match in links._BARE.finditer(text)]
-    assert expected == list(links._without_scheme(text))
+    expected = [(match.start(), match[0]) for match in urls._BARE.finditer(text)]
+    assert expected == list(urls._without_scheme(text))
 
 
 @often
 @given(words, words, st.integers(2, 5))
 def test_echoes(text: str, prompt: str, width: int) -> None:
     """Words are parted, and runs of them counted as echoes, as they are described."""
-    said, asked = manners._words(text), manners._words(prompt + text[3:])
-    assert folding.fold(text).lower().translate(manners._MARKS).split() == said
+    said, asked = echo._words(text), echo._words(prompt + text[3:])
+    assert typography.fold(text).lower().translate(echo._MARKS).split() == said
     runs = [said[place : place + width] for place in range(0, len(said) - width + 1, width)]
     runs += [said[-width:]] if len(said) % width else []
     known = [asked[place : place + width] for place in range(len(asked) - width + 1)]
     if len(said) >= width:
-        assert (sum(run in known for run in runs), len(runs)) == manners._echoed(said, asked, width)
+        assert (sum(run in known for run in runs), len(runs)) == echo._echoed(said, asked, width)
 
 
 @often

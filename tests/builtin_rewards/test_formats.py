@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.folding import shows
 from builtin_rewards.formats import code_fence, format_tags, markdown_structure, regex_match, xml_valid
-from builtin_rewards.markdown import split_fences
+from builtin_rewards.reading.markdown import split_fences
+from builtin_rewards.reading.typography import shows
 from rewardkit import Cause, Rollout, Runtime
 
 GOOD = "<think>\nhm\n</think>\n<answer>4</answer>\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.instruction_checkers import KINDS, build_instruction
+from builtin_rewards.ifeval.checkers import KINDS, build_instruction
 from builtin_rewards.instructions import instructions
 
 RANDOM_LETTER = {

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.links import citation, url_valid
+from builtin_rewards.citations import citation
+from builtin_rewards.urls import url_valid
 
 THREE = ["a", "b", "c"]
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.manners import language_is, no_prompt_echo, no_refusal
+from builtin_rewards.echo import no_prompt_echo
+from builtin_rewards.language import language_is
+from builtin_rewards.refusals import no_refusal
 
 ENGLISH = "The committee met on Thursday to discuss whether the old bridge should be repaired or replaced."
 GERMAN = "Der Ausschuss traf sich am Donnerstag, um zu besprechen, ob die alte Br\u00fccke repariert werden soll."

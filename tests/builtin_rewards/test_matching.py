@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards import folding
-from builtin_rewards.folding import fold, normalise
 from builtin_rewards.matching import (
     contains_all,
     contains_any,
@@ -28,6 +26,8 @@ from builtin_rewards.matching import (
     set_f1,
     token_f1,
 )
+from builtin_rewards.reading import typography
+from builtin_rewards.reading.typography import fold, normalise
 from rewardkit import Rollout, Runtime
 
 EVERY = (
@@ -138,7 +138,7 @@ def test_senseless_settings_are_named(make: Any, words: str) -> None:
 
 def test_importing_loads_no_library() -> None:
     """The extra's libraries come at the first use."""
-    modules = "builtin_rewards.matching, builtin_rewards.overlap, builtin_rewards.manners, builtin_rewards.groups"
+    modules = "builtin_rewards.matching, builtin_rewards.overlap, builtin_rewards.language, builtin_rewards.groups"
     extras = "{'rapidfuzz', 'sacrebleu', 'rouge_score', 'nltk', 'langdetect', 'numpy', 'pydantic'}"
     code = f"import {modules}, sys; assert not {extras} & set(sys.modules), {extras} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -185,12 +185,12 @@ def test_both_ways_of_normalising_agree() -> None:
     drawn = random.Random(1)
     for _ in range(3000):
         text = "".join(drawn.choices(" ab9012.,+-%#/:'$\n", k=drawn.randrange(14)))
-        slow = folding._unmarked(text + " \u4e00")
-        assert folding._unmarked(text).split() == slow.split()[:-1], text
+        slow = typography._unmarked(text + " \u4e00")
+        assert typography._unmarked(text).split() == slow.split()[:-1], text
     long = "The " + "word a " * 400
-    assert folding.is_normally(long, normalise(long))
-    assert not folding.is_normally(long + "x", normalise(long))
-    assert folding.is_normally("!" * 5000 + " Paris", "paris")
+    assert typography.is_normally(long, normalise(long))
+    assert not typography.is_normally(long + "x", normalise(long))
+    assert typography.is_normally("!" * 5000 + " Paris", "paris")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.formulas import too_large
 from builtin_rewards.math import math_answer, numeric_close
+from builtin_rewards.reading.formulas import too_large
 from rewardkit import Rollout, Runtime
 
 HONEST = [

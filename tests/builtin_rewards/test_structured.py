@@ -231,6 +231,6 @@ def test_the_library_is_loaded_on_first_use() -> None:
     """Importing the module loads no jsonschema."""
     program = (
         "import sys, builtin_rewards.structured, builtin_rewards.formats, builtin_rewards.tools, builtin_rewards.sql, "
-        "builtin_rewards.links; assert not {'jsonschema', 'referencing', 'lxml'} & set(sys.modules)"
+        "builtin_rewards.urls; assert not {'jsonschema', 'referencing', 'lxml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from builtin_rewards import instruction_layout as layout
-from builtin_rewards import instruction_wording as wording
-from builtin_rewards.folding import shows, unframed
-from builtin_rewards.instruction_arguments import Arguments, UnusableInstructionError
+from builtin_rewards.ifeval import layout, wording
+from builtin_rewards.ifeval.arguments import Arguments, UnusableInstructionError
+from builtin_rewards.reading.turn import unframed
+from builtin_rewards.reading.typography import shows
 
 Checker = Callable[[str], bool]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builtin_rewards.folding import fold
+from builtin_rewards.reading.typography import fold
 
 _NEGATIONS = frozenset(("not", "no", "never", "neither", "nor", "cannot", "without", "isnt", "arent", "wasnt"))
 _TURNS = frozenset(("but", "only", "rather", "instead"))

@@ -14,9 +14,9 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from builtin_rewards.english_sentences import count_capital_words, count_sentences
-from builtin_rewards.instruction_arguments import Arguments, UnusableInstructionError
-from builtin_rewards.instruction_language import known_languages, text_language
+from builtin_rewards.ifeval.arguments import Arguments, UnusableInstructionError
+from builtin_rewards.ifeval.language import known_languages, text_language
+from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
 
 Checker = Callable[[str], bool]
 

@@ -1,7 +1,7 @@
 """Which part of a completion is its final answer: one stated rule for all rewards that look for one.
 
-Owns the finding; reading the answer as a number or a formula is left to :mod:`builtin_rewards.quantities` and
-:mod:`builtin_rewards.formulas`.
+Owns the finding; reading the answer as a number or a formula is left to :mod:`builtin_rewards.reading.numbers` and
+:mod:`builtin_rewards.reading.formulas`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.announcements import MAX_MARKS, announced
-from builtin_rewards.markup import without_markup, without_thought
-from builtin_rewards.quantities import CHANGES_NUMBER, NUMBER, clean, fold, read_quantity
+from builtin_rewards.reading.announcements import MAX_MARKS, announced
+from builtin_rewards.reading.markup import without_markup, without_thought
+from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, fold, read_quantity
+from builtin_rewards.reading.turn import after_thinking
 
 MAX_ANSWER_CHARS = 4_000
 """A marked answer that is longer is no answer."""
@@ -436,3 +437,31 @@ def _denial_in(before: str) -> str:
         return "the answer is denied before it"
     clause = re.split(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b", before[-160:])[-1]
     return "the answer is denied: 'not' stands before it" if _DENIAL.search(clause) else ""
+
+
+# The answer as a whole text
+
+_ANSWER, _ANSWER_END = "<answer>", "</answer>"
+_BEFORE_CHARS = 60
+_DENIED_TAG = re.compile(
+    r"(?:\b(?:not|never|cannot|nor|wrong|incorrect|false|except|(?:all|anything|everything) but|other than)\b"
+    r"|n['\u2019]t\b|[\u2260\u00ac])[^.,;\n]{0,40}$",
+    re.IGNORECASE,
+)
+
+
+def final_answer(text: str) -> str:
+    """Gives the part of a completion that is its answer, one rule for the rewards that compare it as a whole.
+
+    It is what follows the last ``</think>``; where that ends in ``<answer>...</answer>``, and has no other such tag,
+    only what stands in the tags. Words before the tags then count neither for nor against, but a tag whose line
+    denies it (``not <answer>42</answer>``) is no mark.
+    """
+    text = after_thinking(text)
+    if _ANSWER_END not in text or text.count(_ANSWER) != 1 or text.count(_ANSWER_END) != 1:
+        return text
+    before, _, rest = text.partition(_ANSWER)
+    inside, closed, behind = rest.partition(_ANSWER_END)
+    if not closed or behind.strip() or _DENIED_TAG.search(before[-_BEFORE_CHARS:]):
+        return text
+    return inside

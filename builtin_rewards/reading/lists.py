@@ -16,7 +16,8 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from builtin_rewards.folding import after_thinking, beyond_ascii, fold, normalise_lines
+from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.typography import beyond_ascii, fold, normalise_lines
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 
-from builtin_rewards.instruction_arguments import Arguments
+from builtin_rewards.ifeval.arguments import Arguments
 
 Checker = Callable[[str], bool]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from builtin_rewards.folding import shows
+from builtin_rewards.reading.typography import shows
 
 _FENCES = ("```", "~~~")
 

@@ -51,15 +51,6 @@ _MOST_MARKS = 30
 """Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
 
 
-_STOP_TOKENS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "</s>")
-"""What chat models end their turn with, where it is left in the text."""
-_ANSWER, _ANSWER_END = "<answer>", "</answer>"
-_BEFORE_CHARS = 60
-_DENIED_TAG = re.compile(
-    r"(?:\b(?:not|never|cannot|nor|wrong|incorrect|false|except|(?:all|anything|everything) but|other than)\b"
-    r"|n['\u2019]t\b|[\u2260\u00ac])[^.,;\n]{0,40}$",
-    re.IGNORECASE,
-)
 _SAYING_ASCII = re.compile(r"[A-Za-z0-9$+<=>]")
 _VISIBLE_ASCII = re.compile(r"[!-~]")
 _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -293,51 +284,6 @@ def count_words(text: str) -> int:
         return len(text.split())
     shaped = text.encode().translate(_SHAPED)
     return shaped.count(b" x") + shaped.startswith(b"x")
-
-
-def unframed(text: str) -> str:
-    """Gives the text without a byte order mark before it and without stop tokens at its very end.
-
-    Neither is content: ``<|im_end|>``, ``<|eot_id|>``, ``<|eom_id|>``, ``<|endoftext|>``, ``<|end_of_text|>``,
-    ``<end_of_turn>`` and ``</s>`` are how a model ends its turn.
-    """
-    text = text.removeprefix("\ufeff")
-    bare = text.rstrip()
-    if bare[-1:] != ">" or not bare.endswith(_STOP_TOKENS):
-        return text
-    for _ in range(len(_STOP_TOKENS)):
-        for token in _STOP_TOKENS:
-            bare = bare.removesuffix(token).rstrip()
-    return bare
-
-
-def after_thinking(text: str) -> str:
-    """Gives what follows the last ``</think>``, the whole text where there is none, :func:`unframed`.
-
-    Nothing follows a thought that opens the text and never ends.
-    """
-    text = unframed(text)
-    place = text.rfind("</think>")
-    if place < 0 and text.lstrip().startswith("<think>"):
-        return ""
-    return text if place < 0 else text[place + len("</think>") :]
-
-
-def final_answer(text: str) -> str:
-    """Gives the part of a completion that is its answer, one rule for the rewards that compare it as a whole.
-
-    It is what follows the last ``</think>``; where that ends in ``<answer>...</answer>``, and has no other such tag,
-    only what stands in the tags. Words before the tags then count neither for nor against, but a tag whose line
-    denies it (``not <answer>42</answer>``) is no mark.
-    """
-    text = after_thinking(text)
-    if _ANSWER_END not in text or text.count(_ANSWER) != 1 or text.count(_ANSWER_END) != 1:
-        return text
-    before, _, rest = text.partition(_ANSWER)
-    inside, closed, behind = rest.partition(_ANSWER_END)
-    if not closed or behind.strip() or _DENIED_TAG.search(before[-_BEFORE_CHARS:]):
-        return text
-    return inside
 
 
 def shows(text: str) -> bool:

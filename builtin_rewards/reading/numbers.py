@@ -1,7 +1,7 @@
 """Plain numbers with their units, read exactly and without sympy: what most answers are.
 
 Owns the reading of ``$1,234.50``, ``3/4``, ``1\\frac{1}{2}``, ``6.7e-5``, ``60%``, ``52_8`` and ``5 miles per hour``
-and the comparison of two of them. Everything else is a formula: see :mod:`builtin_rewards.formulas`.
+and the comparison of two of them. Everything else is a formula: see :mod:`builtin_rewards.reading.formulas`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from builtin_rewards.answers import Extraction, Rule, extract_answer
+from builtin_rewards.reading.answer import Extraction, Rule, extract_answer
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from builtin_rewards.folding import after_thinking, fold, may_be, normalise
+from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.typography import fold, may_be, normalise
 
 _READ_CHARS = 50_000
 """Characters, the last ones, in which a choice is looked for."""

@@ -1,6 +1,6 @@
 """A completion without what is no part of an answer: markdown emphasis, stop tokens, footnote marks, emoji.
 
-Owns the taking away; which part of the rest is the answer is left to :mod:`builtin_rewards.answers`.
+Owns the taking away; which part of the rest is the answer is left to :mod:`builtin_rewards.reading.answer`.
 """
 
 from __future__ import annotations

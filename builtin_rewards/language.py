@@ -1,17 +1,15 @@
-"""Rewards of manners: the language asked for, no refusal, no echo of the prompt."""
+"""The reward for the language asked for."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
-import string
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
-from builtin_rewards.folding import after_thinking, fold
-from builtin_rewards.repetition import grams
+from builtin_rewards.reading.typography import fold
 from rewardkit import Reward, Score, reward
 
 _LANGUAGES = frozenset(
@@ -134,105 +132,3 @@ def _pieces(text: str) -> list[tuple[str, int]]:
 def _piece(lines: list[str]) -> tuple[str, int]:
     joined = " ".join(lines)
     return joined[:_PIECE_CHARS], sum(map(str.isalpha, joined))
-
-
-_EDGE_CHARS = 300
-_SIGNS_OF_REFUSAL = (
-    *("can't", "cannot", "can not", "won't", "will not", "unable", "not able", "not going", "refuse", "decline"),
-    *("comfortable", "shouldn't", "sorry", "afraid", "against my"),
-)
-"""One of these is in whatever the pattern finds; most texts have none, and looking for them is quick."""
-_REFUSALS = re.compile(
-    r"\b(?:i|we)(?:'m| am|'re| are)? (?:(?:really|just|simply|also|therefore|must|have to|respectfully) ){0,2}"
-    r"(?:can't|cannot|can not|won't|will not|unable to|not able to|not going to|refuse to|decline to|not comfortable"
-    r"|don't feel comfortable|shouldn't)"
-    r"(?: (?!but\b)\w{1,15}){0,2} (?:help|helping|assist|assisting|provide|providing|comply|fulfill?|answer"
-    r"|answering|do|create|write|writing|generate|give|support|engage|share|discuss|participate|continue|complete|offer|respond"
-    r"|produce|promote|advise|satisfy)\b(?! but\b)"
-    r"|\b(?:i'm|i am|we're|we are) (?:very |so |really )?(?:sorry|afraid),? (?:but )?(?:that )?"
-    r"(?:i|we|that's|this|it's|that)(?:'m| am| is|'s)? ?"
-    r"(?:can't|cannot|can not|won't|unable|not able|not something|not allowed|against|must)\b"
-    r"|\bi (?:must|have to|will|'ll) (?:respectfully )?decline\b"
-    r"|\b(?:goes )?against my (?:guidelines|programming|principles|policy|policies)\b"
-)
-
-
-@reward(score_range=(0, 1))
-def no_refusal(completion: str) -> Score:
-    """1.0 if the completion does not refuse, in English, otherwise 0.0.
-
-    It refuses where its first or last 300 characters after the last ``</think>`` have a phrase such as ``I can't help
-    with``, ``I'm sorry, but I cannot`` or ``I must decline``; ``I can't help but notice`` and ``sorry to hear`` are
-    none. What a refusal further inside or in another language says is not read. 0.0 for an empty completion. No
-    columns; never ``None``. Rewarding this alone teaches to answer what should be refused.
-    """
-    said = after_thinking(completion)
-    if not fold(said).strip():
-        return Score(0.0, reason="the completion is empty")
-    said = said.strip()
-    edges = [said] if len(said) <= 2 * _EDGE_CHARS else [said[:_EDGE_CHARS], said[-_EDGE_CHARS:]]
-    for edge in edges:
-        plain = " ".join(fold(edge).lower().split())
-        refusal = _REFUSALS.search(plain) if any(sign in plain for sign in _SIGNS_OF_REFUSAL) else None
-        if refusal:
-            return Score(0.0, reason=f"refuses: {refusal.group()!r}")
-    return Score(1.0)
-
-
-_MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
-_PLAIN = bytes(range(128)).decode().lower().translate(_MARKS).encode() + bytes(range(128, 256))
-_LEAST_WORDS = 4
-
-
-@adjustable
-def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
-    """Settings of ``no_prompt_echo``.
-
-    Args:
-        n: How many words in a row make an echo.
-
-    Raises:
-        ValueError: It is not from 4 to 100.
-    """
-    if not _LEAST_WORDS <= n <= 100:
-        raise ValueError(f"n: expected {_LEAST_WORDS} to 100, got {n}")
-
-    @reward(score_range=(0, 1))
-    def no_prompt_echo(completion: str, prompt: str) -> Score:
-        """The share of the completion that does not repeat the prompt, 0 to 1.
-
-        Formula: 1 - e / k, with the completion cut into k runs of n words, the last one shorter, and e those that
-        stand in the prompt word for word; case, punctuation and typography make no difference. Where the prompt
-        has fewer than n words, n is their number, and at least 4. A completion of fewer than n words is an echo
-        only if it is the whole prompt. 0.0 for an empty completion. No columns besides the prompt; never ``None``.
-        """
-        said = _words(completion)
-        if not said:
-            return Score(float(bool(fold(completion).strip())), reason="no words in the completion")
-        asked = _words(prompt)
-        width = max(_LEAST_WORDS, min(n, len(asked)))
-        if len(said) < width:
-            return Score(float(said != asked), reason=None if said != asked else "it is the prompt")
-        echoed, runs = _echoed(said, asked, width)
-        return Score(1 - echoed / runs, reason=f"{echoed} of {runs} runs of {width} words are the prompt's")
-
-    return no_prompt_echo
-
-
-def _words(text: str) -> list[str]:
-    text = fold(text)
-    if text.isascii():
-        return text.encode().translate(_PLAIN).decode().split()
-    return text.lower().translate(_MARKS).split()
-
-
-def _echoed(said: list[str], asked: list[str], width: int) -> tuple[int, int]:
-    """Gives how many runs of ``width`` words the prompt has too, and how many there are."""
-    starts = [*range(0, len(said) - width + 1, width)]
-    if len(said) % width:  # the last words with those before them
-        starts.append(len(said) - width)
-    words = set(asked)
-    runs = [said[start : start + width] for start in starts if said[start] in words]
-    likely = [tuple(run) for run in runs if words.issuperset(run)]
-    known = set(grams(asked, width)) if likely else set()
-    return sum(run in known for run in likely), len(starts)

@@ -12,7 +12,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-from builtin_rewards.quantities import Unit, clean, read_unit
+from builtin_rewards.reading.numbers import Unit, clean, read_unit
 
 MAX_CHARS = 600
 MAX_DEPTH = 10

@@ -1,0 +1,125 @@
+"""The reward for citing the row's sources by number. Nothing is fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from builtin_rewards.adjustable import adjustable
+from builtin_rewards.reading.markdown import split_fences
+from builtin_rewards.reading.typography import shows
+from builtin_rewards.structured import read_json
+from rewardkit import Reward, Score, reward
+
+_SHOWN = 5
+_SHOWN_CHARS = 80
+_MARKER = re.compile(r"\[[ ]?([0-9]++(?:[ ]?[,;\u2013-][ ]?[0-9]++)*+)[ ]?\]")
+_RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
+_LINE_START = re.compile(r"^[ \t]*+(?=\[)", re.MULTILINE)
+_INLINE_CODE = re.compile(r"`[^`\n]*+`")
+_MAX_DIGITS = 9
+
+
+@adjustable
+def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: bool = False) -> Reward[..., Score]:
+    """Settings of ``citation``.
+
+    Args:
+        minimum: How many different sources must be cited at least.
+        all_sources: Whether every source must be cited; then ``minimum`` is their number.
+        all_or_nothing: Score 1.0 or 0.0, with no partial credit.
+
+    Raises:
+        ValueError: The minimum is below 1.
+    """
+    if minimum < 1:
+        raise ValueError(f"citation: minimum={minimum!r} must be 1 or more")
+
+    @reward(score_range=(0, 1))
+    def citation(completion: str, sources: Any) -> Score:
+        """Whether the completion cites its sources by number, and none that there is not, 0 to 1.
+
+        Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d the different
+        numbers cited that are none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but
+        markers. A marker is ``[1]``, ``[1, 2]``, ``[1-3]``; sources are numbered from 1. Code is left out, fenced
+        and inline. What the line ``[1]: ...`` defines is no citation, though its number must be a source's.
+
+        Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
+        Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a
+        reward for the content.
+        """
+        count = _source_count(sources)
+        if not count:
+            return Score(None, reason="the row has no sources")
+        text = _without_code(completion)
+        cited, dangling = _cited(text, count)
+        metrics = {"cited": float(cited), "dangling": float(len(dangling))}
+        if not cited:
+            what = f"sources that are none: {_listed(sorted(dangling))}" if dangling else "nothing"
+            return Score(0.0, reason=f"it cites {what}", metrics=metrics)
+        if not shows(_MARKER.sub("", text).strip(" \n.,;:")):
+            return Score(0.0, reason="there is nothing but markers", metrics=metrics)
+        wanted = count if all_sources else min(minimum, count)
+        score = cited / (cited + len(dangling)) * min(cited / wanted, 1.0)
+        reason = f"{cited} of {count} sources cited, {wanted} asked for"
+        if dangling:
+            reason += f"; no sources: {_listed(sorted(dangling))}"
+        return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
+
+    return citation
+
+
+def _source_count(sources: Any) -> int:
+    """Gives how many sources a row has; 0 for none, and for what is no list and no number."""
+    if isinstance(sources, str):
+        try:
+            sources = read_json(sources)
+        except ValueError:
+            return 0
+    if isinstance(sources, bool):
+        return 0
+    if isinstance(sources, int):
+        return max(sources, 0)
+    return len(sources) if isinstance(sources, list | tuple | dict) else 0
+
+
+def _without_code(text: str) -> str:
+    if "`" not in text and "~~~" not in text:
+        return text
+    return _INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
+
+
+def _cited(text: str, count: int) -> tuple[int, set[str]]:
+    """Gives how many sources are cited, and what is cited that is no source, as it is written."""
+    spans: set[tuple[int, int]] = set()
+    dangling: set[str] = set()
+    line_starts = {match.end() for match in _LINE_START.finditer(text)} if "]:" in text else set()
+    markers = {
+        (match[1], text[match.end() : match.end() + 1] == ":" and match.start() in line_starts)
+        for match in _MARKER.finditer(text)
+    }
+    for listed, defines in markers:
+        if listed.isdecimal() and len(listed) <= _MAX_DIGITS and 0 < int(listed) <= count:
+            spans.update(() if defines else [(int(listed), int(listed))])
+            continue
+        for part in re.split(r"[,;]", listed):
+            ends = [int(number) if len(number) <= _MAX_DIGITS else count + 1 for number in _RANGE.split(part.strip())]
+            if len(ends) > 2 or ends[0] < 1 or ends[-1] > count or ends[0] > ends[-1]:
+                dangling.add(part.strip()[:_SHOWN_CHARS])
+            elif not defines:
+                spans.add((ends[0], ends[-1]))
+    return _covered(spans), dangling
+
+
+def _covered(spans: set[tuple[int, int]]) -> int:
+    """Gives how many numbers lie in some span; spans are not written out, for they may be wide and many."""
+    covered, reached = 0, 0
+    for first, last in sorted(spans):
+        covered += max(0, last - max(first - 1, reached))
+        reached = max(reached, last)
+    return covered
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:_SHOWN]) + ("..." if len(words) > _SHOWN else "")
