@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.markdown import split_fences
+from builtin_rewards.reading.markdown import without_code
 from builtin_rewards.reading.typography import shows
 from builtin_rewards.structured import read_json
 from rewardkit import Reward, Score, reward
@@ -17,7 +17,6 @@ _SHOWN_CHARS = 80
 _MARKER = re.compile(r"\[[ ]?([0-9]++(?:[ ]?[,;\u2013-][ ]?[0-9]++)*+)[ ]?\]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
 _LINE_START = re.compile(r"^[ \t]*+(?=\[)", re.MULTILINE)
-_INLINE_CODE = re.compile(r"`[^`\n]*+`")
 _MAX_DIGITS = 9
 
 
@@ -52,7 +51,7 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         count = _source_count(sources)
         if not count:
             return Score(None, reason="the row has no sources")
-        text = _without_code(completion)
+        text = without_code(completion)
         cited, dangling = _cited(text, count)
         metrics = {"cited": float(cited), "dangling": float(len(dangling))}
         if not cited:
@@ -82,12 +81,6 @@ def _source_count(sources: Any) -> int:
     if isinstance(sources, int):
         return max(sources, 0)
     return len(sources) if isinstance(sources, list | tuple | dict) else 0
-
-
-def _without_code(text: str) -> str:
-    if "`" not in text and "~~~" not in text:
-        return text
-    return _INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
 
 
 def _cited(text: str, count: int) -> tuple[int, set[str]]:
