@@ -13,12 +13,13 @@ from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import shows
 from rewardkit import Reward, Score, reward
 
-_LANGUAGES = frozenset(
+_CODES = (
     "ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa fi fo fr fuv "
     "fy ga gcf gcr gd gl gom grc gu gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka kab kik kk km kn ko ku ky "
     "la lb lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my ne nl nn no nso oc om or pa pcm pl ps pt qu ro ru rw sa sdh "
-    "se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz uzs vec vi vo wa wuu xh yo yue zh zu".split()
+    "se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz uzs vec vi vo wa wuu xh yo yue zh zu"
 )
+_LANGUAGES = frozenset(_CODES.split())
 _ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "tl", "zh-hans": "zh-cn", "zh-hant": "zh-tw"}
 _VARIETIES = {"zh": ("wuu", "yue"), "no": ("nn",), "ar": ("ary", "arz"), "he": ("hbo",), "el": ("grc",), "en": ("pcm",)}
 """What the detector tells apart and a code for the whole language means too."""
@@ -111,7 +112,9 @@ def _told(piece: str, code: str) -> tuple[int, int]:
     """Gives how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
     parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
     verdicts = [(_letters(part), _is_spoken(part, code, _SURE if len(parts) > 1 else _LEAST)) for part in parts]
-    return sum(count for count, spoken in verdicts if spoken), sum(count for count, spoken in verdicts if spoken is False)
+    return sum(count for count, spoken in verdicts if spoken), sum(
+        count for count, spoken in verdicts if spoken is False
+    )
 
 
 def _is_spoken(text: str, code: str, least: float) -> bool | None:

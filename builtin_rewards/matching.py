@@ -17,7 +17,7 @@ from builtin_rewards.reading.answer import final_answer
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
-from builtin_rewards.reading.typography import fold, is_normally, normal_words, normalise, tally
+from builtin_rewards.reading.typography import fold, normal_words, normalise
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")
@@ -66,17 +66,11 @@ def normalized_match(completion: str, answer: str | None) -> Score:
     not denied, only what stands in them. Stop tokens at the end (``<|im_end|>``) do not count. Columns: ``answer``,
     the text. ``None`` where the row has no answer.
     """
-    gold = _normal_gold(answer) if answer else ""
+    gold = normalise(answer or "")
     if not gold:
         return _NO_GOLD
     said = final_answer(completion)
-    return Score(1.0) if is_normally(said, gold) else _unlike(said.strip(), gold)
-
-
-@functools.lru_cache(maxsize=256)
-def _normal_gold(answer: str) -> str:
-    """Gives an answer normalised; a group's completions ask for the same one."""
-    return normalise(answer)
+    return Score(1.0) if normalise(said) == gold else _unlike(said.strip(), gold)
 
 
 def _terms(given: Sequence[str] | str | None) -> list[str]:
@@ -386,18 +380,11 @@ def token_f1(completion: str, answer: str | None) -> Score:
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
-    gold = _gold_words(answer) if answer else None
+    gold = Counter(normal_words(answer or ""))
     if not gold:
         return _NO_GOLD
-    words, found = tally(final_answer(completion), gold)
-    shared = sum(min(count, found[word]) for word, count in gold.items())
-    return _f1(shared, words, gold.total(), "words")
-
-
-@functools.lru_cache(maxsize=256)
-def _gold_words(answer: str) -> Counter[str]:
-    """Gives an answer's normalised words; a group's completions ask for the same ones. Not to be changed."""
-    return Counter(normal_words(answer))
+    words = Counter(normal_words(final_answer(completion)))
+    return _f1((words & gold).total(), words.total(), gold.total(), "words")
 
 
 def _f1(shared: int, said: int, gold: int, what: str) -> Score:
