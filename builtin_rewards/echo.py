@@ -6,7 +6,7 @@ import string
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, shows
+from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams
 from rewardkit import Reward, Score, reward
 
@@ -39,7 +39,7 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
         answer = after_thinking(completion)
         said = _words(answer)
         if not said:
-            return Score(float(shows(answer)), reason="no words in the completion")
+            return Score(float(bool(fold(answer).strip())), reason="no words in the completion")
         asked = _words(prompt)
         width = max(_LEAST_WORDS, min(n, len(asked)))
         if len(said) < width:

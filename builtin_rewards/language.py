@@ -10,7 +10,7 @@ from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.markdown import without_code
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import shows
+from builtin_rewards.reading.typography import fold
 from rewardkit import Reward, Score, reward
 
 _CODES = (
@@ -26,12 +26,12 @@ _VARIETIES = {"zh": ("wuu", "yue"), "no": ("nn",), "ar": ("ary", "arz"), "he": (
 _CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
 """The character sets that were made for a way of writing Chinese and for the other one."""
 _NO_LANGUAGE = "zxx"
-_LEAST, _DOUBT, _SURE = 0.25, 0.2, 0.5
+_LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
 _PIECES = 24
 _PIECE_CHARS = 1_000
 _PIECE_LETTERS = 40
 _LINE_CHARS = 240
-_NO_WORDS = re.compile(r"https?://\S+|\\[A-Za-z]+|[0-9]+")
+_NO_WORDS = re.compile(r"https?://\S+|\\[A-Za-z]+|[0-9=+*/<>^{}$\\|#%_~-]+")
 _WIDE = re.compile("[\u1100-\u11ff\u3005-\u3007\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 _WIDE_LETTERS = 3
 """A Chinese, Japanese or Korean letter is a syllable or a word, so it weighs as much as so many others."""
@@ -78,12 +78,12 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         """The share of the completion that is in the language asked for, 0 to 1.
 
         Formula: letters in the language / letters whose language can be told, where a Chinese, Japanese or Korean
-        letter counts as three. What follows the thought, without
-        code, addresses and LaTeX commands, is cut, mostly at line ends, into about 24 pieces at most, of 40 letters or
-        more, and the Latin letters of each set apart from others; py3langid says of the first 1,000 characters how
-        likely which language is. A piece is in the language asked for where no other is likelier; in another where
-        that has a likelihood of a half or more and the one asked for less than a fifth. Lists of names, terms,
-        formulas and gibberish are in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters.
+        letter counts as three. What follows the thought, without code, addresses and LaTeX commands, is cut, mostly at
+        line ends, into about 24 pieces at most, of 40 letters or more, and the Latin letters of each set apart from
+        others; py3langid says of the first 1,000 characters how likely which language is. A piece is in the language
+        asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where the
+        letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are
+        in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters.
         Source: the language consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an
         empty completion. Columns: ``language``, a code, if the row has one.
         ``None`` where too few letters (20, unless set) have a language that can be told, or the row's is unknown.
@@ -92,7 +92,7 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         if code is None:
             return Score(None, reason=f"the row's language {language!r} is not known")
         said = after_thinking(completion)
-        if not shows(said):
+        if not fold(said).strip():
             return Score(0.0, reason="the completion is empty")
         pieces = _pieces(_NO_WORDS.sub(" ", without_code(said)))
         letters = sum(map(_letters, pieces))
@@ -111,21 +111,26 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
 def _told(piece: str, code: str) -> tuple[int, int]:
     """Gives how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
     parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
-    verdicts = [(_letters(part), _is_spoken(part, code, _SURE if len(parts) > 1 else _LEAST)) for part in parts]
+    verdicts = [(_letters(part), _is_spoken(part, code, alone=len(parts) == 1)) for part in parts]
     return sum(count for count, spoken in verdicts if spoken), sum(
         count for count, spoken in verdicts if spoken is False
     )
 
 
-def _is_spoken(text: str, code: str, least: float) -> bool | None:
-    """Whether a text is in the language, and that with the least likelihood; ``None`` where it cannot be told."""
+def _is_spoken(text: str, code: str, *, alone: bool) -> bool | None:
+    """Whether a text is in the language; ``None`` where that cannot be told.
+
+    Names and terms in Latin letters stand in texts of every language, so these are told with more care: to be the
+    likeliest language is enough only where they stand alone.
+    """
     shares = dict(_detector().rank(text[:_PIECE_CHARS]))
     language = code.partition("-")[0]
     share = sum(shares.pop(known) for known in (language, *_VARIETIES.get(language, ())))
     likeliest = max(shares, key=shares.__getitem__)
-    if share >= max(least, shares[likeliest]):
+    sure = _SURE_LATIN if _LATIN.search(text) else _SURE
+    if share >= max(_LEAST if alone else sure, shares[likeliest]):
         return code not in _CHINESE or _is_written(text, *_CHINESE[code])
-    return False if share < _DOUBT and shares[likeliest] >= _SURE and likeliest != _NO_LANGUAGE else None
+    return False if share < _DOUBT and shares[likeliest] >= sure and likeliest != _NO_LANGUAGE else None
 
 
 def _is_written(text: str, own: str, other: str) -> bool:
