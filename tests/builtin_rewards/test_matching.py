@@ -137,7 +137,7 @@ def test_senseless_settings_are_named(make: Any, words: str) -> None:
 def test_importing_loads_no_library() -> None:
     """The extra's libraries come at the first use."""
     modules = "builtin_rewards.matching, builtin_rewards.overlap, builtin_rewards.language, builtin_rewards.groups"
-    extras = "{'rapidfuzz', 'sacrebleu', 'rouge_score', 'nltk', 'langdetect', 'numpy', 'pydantic'}"
+    extras = "{'rapidfuzz', 'sacrebleu', 'rouge_score', 'nltk', 'langdetect', 'py3langid', 'numpy', 'pydantic'}"
     code = f"import {modules}, sys; assert not {extras} & set(sys.modules), {extras} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
