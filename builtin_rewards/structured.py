@@ -1,95 +1,28 @@
-"""Rewards for JSON: is it one JSON value, does it satisfy the row's JSON Schema.
-
-It also owns how the other modules find and read JSON in a completion: :func:`json_text` and :func:`read_json`.
-"""
+"""Rewards for JSON: is it one JSON value, does it satisfy the row's JSON Schema, are its fields the row's."""
 
 from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.code import extract_code
-from builtin_rewards.reading.answer import final_answer
-from builtin_rewards.reading.turn import unframed
+from builtin_rewards.reading.values import deeper_than, json_text, read_json
 from rewardkit import Reward, Score, reward
 
 DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 """The drafts of JSON Schema that ``json_schema`` knows."""
 
 _KINDS: dict[str, tuple[type, ...]] = {"any": (object,), "object": (dict,), "array": (list,)}
-_MAX_DIGITS = 300
-"""Digits of an integer; more are beyond a double, which is what most readers of JSON hold numbers in."""
 _SURELY_SHALLOW = 64
 """Nesting up to which a validation that recurses too deep is the schema's fault."""
 _KEPT_SCHEMAS = 256
 _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError, re.error)
 """What the library raises for schemas that are broken beyond what their draft's own schema tells."""
 _SHOWN_CHARS = 200
-
-
-def json_text(completion: str) -> str | None:
-    """Gives the text that should be JSON, or ``None`` for none.
-
-    The rule: what follows the last ``</think>`` counts, of it only what stands in ``<answer>`` tags where it ends in
-    the one pair of them, unless the completion begins as JSON does. In it the last fenced block marked ``json``, else
-    the last unmarked one, else all where there is no fence.
-    """
-    completion = unframed(completion)
-    begins = completion.lstrip()[:1]
-    text = completion if begins and begins in '{["' else final_answer(completion)
-    return extract_code(text, "json")
-
-
-def read_json(text: str) -> Any:
-    """Gives the one JSON value that a text is, read strictly by RFC 8259.
-
-    ``NaN`` and ``Infinity`` are refused, and so are an object that has a key twice, numbers beyond a double's range
-    and nesting beyond what the standard library's parser takes (about 1,000 levels).
-
-    Raises:
-        ValueError: It is no such value; says why.
-    """
-    try:
-        return _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in made if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:_SHOWN_CHARS]!r} stands twice in an object")
-    return made
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError("a number beyond a double's range")
-    return number
-
-
-def _integer(text: str) -> int:
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"a number of more than {_MAX_DIGITS} digits")
-    return int(text)
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
-)
 
 
 @adjustable
@@ -253,7 +186,7 @@ def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
             first = first or error
             spoiled.update(step for step in list(error.absolute_path)[:1] if step in present)
     except RecursionError:
-        if _deeper_than(value, _SURELY_SHALLOW):
+        if deeper_than(value, _SURELY_SHALLOW):
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
     except (re.error, OverflowError, _unresolvable()) as fault:
@@ -266,18 +199,6 @@ def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
     share = satisfied / wanted if satisfied < wanted else wanted / (wanted + 1)
     reason = f"not valid, {satisfied} of {wanted} required properties satisfied; {first.json_path}: {first.message}"
     return Score(share if partial else 0.0, reason=_short(reason), metrics=metrics)
-
-
-def _deeper_than(value: Any, levels: int) -> bool:
-    row = [value]
-    for _ in range(levels):
-        row = [
-            inner
-            for outer in row
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(row)
 
 
 def _short(text: str) -> str:

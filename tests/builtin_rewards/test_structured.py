@@ -12,7 +12,8 @@ import pytest
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from builtin_rewards.structured import json_schema, json_text, json_valid, read_json
+from builtin_rewards.reading.values import json_text, read_json
+from builtin_rewards.structured import json_schema, json_valid
 from rewardkit import Rollout, Runtime, Status
 
 DEEP = "[" * 10_000 + "]" * 10_000
