@@ -370,13 +370,12 @@ _SECTION = (
 )
 """What forms begin their calls with, before the first one's mark."""
 _UNREAD = (
-    r"[<\[]\|?(?!\w*(?:end\b|_arg))(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)"
-    r"(?![A-Za-z])"
+    r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
     r"|<\|START_ACTION\|>|<\|tools_prefix\|>|<steptml:invoke|Action: ?[\w.-]+[ \t]*\n+Action Input:"
 )
 """What looks like the mark of a call."""
 _MARK = re.compile(
-    "(?=[<\\[`ftA])(?:"
+    r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
     + "|".join(f"(?P<{name}>{form.mark})" for name, form in _FORMS.items())
     + f"|(?P<section>{_SECTION})|(?P<unread>{_UNREAD}))"
 )

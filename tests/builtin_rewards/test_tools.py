@@ -163,6 +163,15 @@ def test_rows_that_expect_no_call(completion: Any, score: float | None) -> None:
         ("<function=weather><parameter=city>Oslo</parameter><parameter=days>3</parameter></function>", 1.0),
         ("<function=weather><parameter=city>Oslo</parameter><parameter=days>'3'</parameter></function>", 0.75),
         ("<tool_call>weather<arg_key>city</arg_key><arg_value>Oslo</arg_value></tool_call>", 0.2 + 0.15 + 0.25),
+        # The channel of thoughts does not count, and what is said behind it does.
+        (
+            "<|channel|>analysis<|message|>[TOOL_CALLS]time[ARGS]{}<|end|><|start|>assistant to=functions.weather"
+            '<|channel|>commentary json<|message|>{"city": "Oslo", "days": 3}<|call|>',
+            1.0,
+        ),
+        ("<|channel|>analysis<|message|>I call " + tagged(WEATHER) + "<|end|>", 0.0),
+        ("[THINK]" + tagged(WEATHER) + "[/THINK]No.", 0.0),
+        ("<think>" + tagged(WEATHER), 0.0),
         # A call in another's argument is text.
         (tagged(call("say", text=tagged(WEATHER))), 0.0),
         (f"<think>{tagged(TIME)}</think><answer>[weather(city='Oslo', days=3)]</answer>", 1.0),
