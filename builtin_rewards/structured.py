@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.values import deeper_than, json_text, read_json
+from builtin_rewards.reading.typography import normalise
+from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 from rewardkit import Reward, Score, reward
 
 DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
@@ -266,3 +268,167 @@ def json_schema(
         return _judged(read, value, partial)
 
     return json_schema
+
+
+_MAX_EXTRA = 10
+"""So many times the fields expected may be given; with more of them the score is 0."""
+_MAX_UNORDERED = 200
+"""Fields of a row's answer whose lists are compared without their order; each is compared with each."""
+_normal = functools.lru_cache(maxsize=4096)(normalise)
+
+
+class _Tally(NamedTuple):
+    """How many fields are right, how many there are, and how many more are given: under names, and in lists."""
+
+    right: int
+    fields: int
+    names: int = 0
+    items: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """How fields are compared; the settings of ``json_fields``."""
+
+    ordered: bool
+    text: str
+    rel: float
+    abs: float
+
+    def tally(self, wanted: Any, given: Any) -> _Tally:
+        """Compares a value that is expected with the one that stands in its place."""
+        if not isinstance(wanted, dict | list) or not wanted:
+            return _Tally(int(self._is_right(wanted, given)), 1)
+        if isinstance(wanted, list) and isinstance(given, list):
+            return self._listed(wanted, given) if self.ordered else self._unordered(wanted, given)
+        if not (isinstance(wanted, dict) and isinstance(given, dict)):
+            return _Tally(0, count_leaves(wanted))
+        both = [self.tally(wanted[name], given[name]) for name in wanted.keys() & given.keys()]
+        missing = sum(count_leaves(wanted[name]) for name in wanted.keys() - given.keys())
+        extra = sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
+        return _summed([*both, _Tally(0, missing, extra)])
+
+    def _listed(self, wanted: list[Any], given: list[Any]) -> _Tally:
+        both = [self.tally(*pair) for pair in zip(wanted, given, strict=False)]
+        missing = sum(map(count_leaves, wanted[len(given) :]))
+        return _summed([*both, _Tally(0, missing, 0, sum(map(count_leaves, given[len(wanted) :])))])
+
+    def _unordered(self, wanted: list[Any], given: list[Any]) -> _Tally:
+        """Pairs what agrees most, and then what is left in its order: no field of that is right."""
+        pairs = []
+        for place, one in enumerate(wanted):
+            for behind, other in enumerate(given):
+                tally = self.tally(one, other)
+                if tally.right:
+                    pairs.append((-tally.right / (sum(tally) - tally.right), place, behind, tally))
+        both: dict[int, _Tally] = {}
+        used: set[int] = set()
+        for _, place, behind, tally in sorted(pairs):
+            if place not in both and behind not in used:
+                both[place] = tally
+                used.add(behind)
+        missing = [one for place, one in enumerate(wanted) if place not in both]
+        rest = [one for place, one in enumerate(given) if place not in used]
+        return _summed([*both.values(), self._listed(missing, rest)])
+
+    def _is_right(self, wanted: Any, given: Any) -> bool:
+        """Whether a value is the expected one, which holds no others."""
+        if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
+            return _normal(wanted) == _normal(given)
+        if _is_number(wanted) and _is_number(given):
+            return bool(wanted == given or abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
+        return same(wanted, given)
+
+
+def _summed(tallies: Iterable[_Tally]) -> _Tally:
+    return _Tally(*map(sum, zip(*tallies, strict=True)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@adjustable
+def json_fields(
+    *,
+    ordered: bool = True,
+    text: str = "exact",
+    rel: float = 0.0,
+    abs: float = 0.0,
+    extra: float = 1.0,
+    partial: bool = True,
+) -> Reward[..., Score]:
+    """Settings of ``json_fields``.
+
+    Args:
+        ordered: Compare lists item by item. Otherwise each expected item is compared with the given one that agrees
+            with it most, the pairs that agree most first, each item once.
+        text: How text is compared: ``exact``, to the letter, or ``normalised``, as ``normalized_match`` does it.
+        rel: How far a number may be off, as a share of the expected one.
+        abs: How far a number may be off; the larger of the two counts.
+        extra: What a field under a name that is not expected costs, in right ones; 0 allows such names.
+        partial: Give partial credit; otherwise a value with any field missing, wrong or extra scores 0.0.
+
+    Raises:
+        ValueError: A number is below 0 or not finite, ``rel`` is 1 or more, or ``text`` is none of these.
+    """
+    if text not in ("exact", "normalised"):
+        raise ValueError(f"json_fields: text={text!r} is none of exact, normalised")
+    for name, number, below in (("rel", rel, 1.0), ("abs", abs, math.inf), ("extra", extra, math.inf)):
+        if not 0 <= number < below:
+            raise ValueError(f"json_fields: {name}={number!r} must be a number from 0 up, below {below:g}")
+    comparison = _Comparison(ordered, text, rel, abs)
+
+    @reward(score_range=(0, 1))
+    def json_fields(completion: str, answer: Any) -> Score:
+        """The share of the answer's fields that the completion's JSON has right, 0 to 1; extra ones cost.
+
+        Formula: right / (fields + extra). fields are the values in ``answer`` that hold no others, however deep: each
+        text, number, ``true``, ``false`` and ``null``, and each empty object and list. One is right where the value in
+        its place, by names and by places in lists, is the same; a missing one is not. extra are the values in the
+        completion under names, and at places in lists, that ``answer`` does not have. A value of another kind in the
+        place of an expected one makes that wrong, and is no extra. A completion with more than ten times as many
+        values as the answer, and ten more, scores 0.0.
+
+        Values are equal as JSON: 1 is 1.0, and neither ``true`` nor ``"1"``; ``null`` is a value, and not a missing
+        one; text counts to the letter, and names always do. The settings allow tolerances of numbers, normalised text,
+        lists in any order and names that are not expected.
+
+        What is read and how strictly is told at ``json_valid``: one JSON value. 0.0 for text that is none, such as
+        several objects, an object with a key twice, or ``NaN``.
+
+        Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has none, where it
+        is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
+        Metrics: ``right``, ``fields``, ``extra``.
+        """
+        try:
+            wanted = expected_json(answer)
+        except ValueError as fault:
+            return Score(None, reason=str(fault))
+        fields = count_leaves(wanted)
+        if not isinstance(wanted, dict | list) or not wanted:
+            return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
+        if not ordered and fields > _MAX_UNORDERED:
+            return Score(
+                None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields to be compared unordered"
+            )
+        written = json_text(completion)
+        if written is None:
+            return Score(0.0, reason="no JSON in the completion")
+        try:
+            value = read_json(written)
+        except ValueError as fault:
+            return Score(0.0, reason=f"not JSON: {fault}")
+        if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
+            return Score(0.0, reason=f"{given} values given, {fields} expected")
+        return _share(comparison.tally(wanted, value), extra, partial)
+
+    return json_fields
+
+
+def _share(tally: _Tally, extra: float, partial: bool) -> Score:
+    share = tally.right / (tally.fields + extra * tally.names + tally.items)
+    more = tally.names + tally.items
+    reason = f"{tally.right} of {tally.fields} fields right, {more} extra"
+    metrics = {"right": float(tally.right), "fields": float(tally.fields), "extra": float(more)}
+    return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)

@@ -167,3 +167,13 @@ def deeper_than(value: Any, levels: int) -> bool:
     for _ in range(levels):
         row = [inner for outer in row for inner in inner_values(outer)]
     return bool(row)
+
+
+def count_leaves(value: Any) -> int:
+    """Gives how many values there are in a JSON value that hold no others; an empty object or array is one."""
+    count, row = 0, [value]
+    while row:
+        inner = [list(inner_values(one)) for one in row]
+        count += sum(not held for held in inner)
+        row = [one for held in inner for one in held]
+    return count
