@@ -27,6 +27,17 @@ _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError
 _SHOWN_CHARS = 200
 
 
+def _value_in(completion: str) -> Any:
+    """Gives the one JSON value that a completion is, or raises a :class:`ValueError` that says why there is none."""
+    text = json_text(completion)
+    if text is None:
+        raise ValueError("no JSON in the completion")
+    try:
+        return read_json(text)
+    except ValueError as fault:
+        raise ValueError(f"not JSON: {fault}") from None
+
+
 @adjustable
 def json_valid(kind: str = "any") -> Reward[..., Score]:
     """Settings of ``json_valid``.
@@ -44,10 +55,10 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
     def json_valid(completion: str) -> Score:
         """1.0 if the completion is one JSON value, otherwise 0.0 with the reason.
 
-        What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole completion;
-        what follows the last ``</think>`` alone counts, and only what stands in ``<answer>`` tags where that ends
-        in the one pair of them, unless the completion begins as JSON does. A byte order mark before it and stop
-        tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no content.
+        What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole answer. The
+        answer is what follows the last thought, such as ``<think>...</think>``, of it only what stands in ``<answer>``
+        tags where it ends in the one pair of them; a completion that is JSON as it stands is the answer. A byte order
+        mark before it and stop tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no content.
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the
         value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about
@@ -55,13 +66,10 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
         A bare ``42`` or ``null`` is JSON too; ``json_valid(kind="object")`` asks for an object. Never ``None``.
         """
-        text = json_text(completion)
-        if text is None:
-            return Score(0.0, reason="no JSON in the completion")
         try:
-            value = read_json(text)
+            value = _value_in(completion)
         except ValueError as fault:
-            return Score(0.0, reason=f"not JSON: {fault}")
+            return Score(0.0, reason=str(fault))
         if not isinstance(value, _KINDS[kind]):
             return Score(0.0, reason=f"JSON, but no {kind}")
         return Score(1.0, reason="one JSON value")
@@ -77,41 +85,25 @@ class _Schema:
     required: frozenset[str]
 
 
-class _Schemas:
-    """Schemas as rows give them, made ready once each."""
-
-    def __init__(self, draft: str, remotes: Any) -> None:
-        self.draft = draft
-        self.remotes = remotes
-        self.ready: dict[str, _Schema | str] = {}
-
-    def read(self, text: str) -> _Schema | str:
-        """Gives the schema, or what is wrong with it."""
-        found = self.ready.get(text)
-        if found is None:
-            if len(self.ready) >= _KEPT_SCHEMAS:
-                self.ready.clear()
-            found = self.ready[text] = self._make(text)
-        return found
-
-    def _make(self, text: str) -> _Schema | str:
-        library = _jsonschema()
-        try:
-            schema = read_json(text)
-            if not isinstance(schema, dict | bool):
-                return f"a schema is an object or a bool, not {type(schema).__name__}"
-            usual = getattr(library, f"Draft{self.draft.replace('-', '')}Validator")
-            kind = library.validators.validator_for(schema, default=usual)
-            kind.check_schema(schema)
-            registry = _registry(self.remotes, usual)
-            _check_references(schema, kind, registry)
-            validator = kind(schema, registry=registry)
-        except library.SchemaError as fault:
-            return _short(f"{fault.json_path}: {fault.message}")
-        except (*_BROKEN, _unresolvable()) as fault:
-            return _short(f"{type(fault).__name__}: {fault}")
-        required = schema.get("required", []) if isinstance(schema, dict) else []
-        return _Schema(validator, frozenset(required if isinstance(required, list) else []))
+def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
+    """Gives the schema that a text is, or what is wrong with it."""
+    library = _jsonschema()
+    try:
+        schema = read_json(text)
+        if not isinstance(schema, dict | bool):
+            return f"a schema is an object or a bool, not {type(schema).__name__}"
+        usual = getattr(library, f"Draft{draft.replace('-', '')}Validator")
+        kind = library.validators.validator_for(schema, default=usual)
+        kind.check_schema(schema)
+        registry = _registry(remotes, usual)
+        _check_references(schema, kind, registry)
+        validator = kind(schema, registry=registry)
+    except library.SchemaError as fault:
+        return _short(f"{fault.json_path}: {fault.message}")
+    except (*_BROKEN, _unresolvable()) as fault:
+        return _short(f"{type(fault).__name__}: {fault}")
+    required = schema.get("required", []) if isinstance(schema, dict) else []
+    return _Schema(validator, frozenset(required if isinstance(required, list) else []))
 
 
 def _schema_text(schema: Any) -> str:
@@ -225,9 +217,9 @@ def json_schema(
     """
     if draft not in DRAFTS:
         raise ValueError(f"json_schema: draft={draft!r} is none of {', '.join(DRAFTS)}")
-    schemas = _Schemas(draft, remotes)
+    schema_in = functools.lru_cache(_KEPT_SCHEMAS)(functools.partial(_read_schema, draft, remotes))
     usual = None if schema is None else _schema_text(schema)
-    if usual is not None and isinstance(fault := schemas.read(usual), str):
+    if usual is not None and isinstance(fault := schema_in(usual), str):
         raise ValueError(f"json_schema: schema={schema!r} is broken: {fault}")
 
     @reward(score_range=(0, 1))
@@ -255,16 +247,13 @@ def json_schema(
                 given = _schema_text(schema)
             except ValueError as fault:
                 return Score(None, reason=f"the row's schema cannot be used: {fault}")
-        read = schemas.read(given)
+        read = schema_in(given)
         if isinstance(read, str):
             return Score(None, reason=f"the row's schema cannot be used: {read}")
-        text = json_text(completion)
-        if text is None:
-            return Score(0.0, reason="no JSON in the completion")
         try:
-            value = read_json(text)
+            value = _value_in(completion)
         except ValueError as fault:
-            return Score(0.0, reason=f"not JSON: {fault}")
+            return Score(0.0, reason=str(fault))
         return _judged(read, value, partial)
 
     return json_schema
@@ -409,16 +398,11 @@ def json_fields(
         if not isinstance(wanted, dict | list) or not wanted:
             return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
         if not ordered and fields > _MAX_UNORDERED:
-            return Score(
-                None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields to be compared unordered"
-            )
-        written = json_text(completion)
-        if written is None:
-            return Score(0.0, reason="no JSON in the completion")
+            return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")
         try:
-            value = read_json(written)
+            value = _value_in(completion)
         except ValueError as fault:
-            return Score(0.0, reason=f"not JSON: {fault}")
+            return Score(0.0, reason=str(fault))
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
         return _share(comparison.tally(wanted, value), extra, partial)

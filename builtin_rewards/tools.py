@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.answer import final_answer
 from builtin_rewards.reading.calls import BROKEN, Call, call_of, calls_in, calls_of
-from builtin_rewards.reading.values import expected_json, same
+from builtin_rewards.reading.values import expected_json, same, spoken
 from rewardkit import Message, Reward, Score, reward
 
 WEIGHTS = (0.2, 0.3, 0.5)
@@ -111,13 +110,13 @@ def _expected(answer: Any) -> list[Call] | str:
 def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
     """Gives the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
     if isinstance(completion, str):
-        return calls_in(final_answer(completion))
+        return calls_in(spoken(completion))
     messages = [message for message in completion if isinstance(message, Mapping)]
-    spoken = [message for message in messages if message.get("role", "assistant") == "assistant"]
-    given = [call for message in spoken for call in _given(message)]
+    own = [message for message in messages if message.get("role", "assistant") == "assistant"]
+    given = [call for message in own for call in _given(message)]
     if given:
         return given
-    found = [calls_in(final_answer(_content(message.get("content")))) for message in spoken]
+    found = [calls_in(spoken(_content(message.get("content")))) for message in own]
     made = [call for calls in found for call in calls or ()]
     return None if None in found and not made else made + [BROKEN] * found.count(None)
 

@@ -43,11 +43,14 @@ def calls_in(text: str) -> list[Call] | None:
     """Gives the calls that a final answer makes; ``None`` where it makes some in a form that is not read.
 
     Wherever a form's mark stands, a call begins, as a server takes it; right behind a backtick it is spoken of and no
-    mark. What has no mark is a call where the whole answer is one: JSON, or a list of calls as Python writes them.
+    mark. What has no mark is a call where the whole answer is one: JSON, or a list of calls as Python writes them; a
+    mark in it is text.
     Where some form is read, a mark of one that is not counts as a broken call.
     """
-    calls: list[Call] = []
-    place, unread = 0, 0
+    calls = _unmarked(text) if text.lstrip().startswith(("{", "[")) else []
+    if calls and BROKEN not in calls:
+        return calls
+    calls, place, unread = [], 0, 0
     while len(calls) <= _MOST_CALLS and (mark := _MARK.search(text, place)) is not None:
         place = mark.end()
         if text[mark.start() - 1 : mark.start()] == "`" and mark[0][0] != "`":
@@ -55,7 +58,7 @@ def calls_in(text: str) -> list[Call] | None:
         if mark.lastgroup == "unread":
             unread += 1
         elif mark.lastgroup != "section":
-            made, place = _READERS[mark.lastgroup or ""](text, place)
+            made, place = _FORMS[mark.lastgroup or ""][1](text, place)
             calls += made
     if calls:
         return calls + [BROKEN] * min(unread, _MOST_CALLS)
@@ -336,34 +339,22 @@ def _coded_call(node: ast.expr | None) -> Call:
 # The table
 
 
-class _Form(NamedTuple):
-    """A form of call.
-
-    Attributes:
-        mark: The pattern of what it begins with.
-        read: Reads what stands behind the mark: gives the calls and the place behind them.
-    """
-
-    mark: str
-    read: _Reader
-
-
-_FORMS = {
-    "hermes_qwen_glm_longcat": _Form("<(?:longcat_)?tool_call>", _tagged),
-    "qwen_coder_llama_seed": _Form("<function=", _function),
-    "deepseek_v32_minimax": _Form(r"<(?:\uff5cDSML\uff5c)?invoke(?=\s)", _invoke),
-    "mistral": _Form(r"\[TOOL_CALLS\]", _mistral),
-    "llama": _Form(r"<\|python_tag\|>", _code),
-    "llama4_lfm_olmo": _Form(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>", _code),
-    "gemma": _Form(r"```[ \t]*tool_code[ \t]*\n", _code),
-    "granite_phi": _Form(r"<\|tool_call\|>|<function_call>|functools(?=\[\s*\{)", _json),
-    "jamba_hunyuan_nemotron": _Form(r"<tool_calls>(?=\s*[\[{])|<TOOLCALL>", _json),
-    "internlm": _Form(r"<\|action_start\|>\s*<\|plugin\|>", _json),
-    "deepseek": _Form("<\uff5ctool\u2581call\u2581begin\uff5c>", _deepseek),
-    "kimi": _Form(r"<\|tool_call_begin\|>", _kimi),
-    "gpt_oss": _Form(r"<\|channel\|>\w+\s+to=|<\|start\|>assistant\s+to=|to=(?=functions\.)", _harmony),
+_FORMS: dict[str, tuple[str, _Reader]] = {
+    "hermes_qwen_glm_longcat": ("<(?:longcat_)?tool_call>", _tagged),
+    "qwen_coder_llama_seed": ("<function=", _function),
+    "deepseek_v32_minimax": (r"<(?:\uff5cDSML\uff5c)?invoke(?=\s)", _invoke),
+    "mistral": (r"\[TOOL_CALLS\]", _mistral),
+    "llama": (r"<\|python_tag\|>", _code),
+    "llama4_lfm_olmo": (r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>", _code),
+    "gemma": (r"```[ \t]*tool_code[ \t]*\n", _code),
+    "granite_phi": (r"<\|tool_call\|>|<function_call>|functools(?=\[\s*\{)", _json),
+    "jamba_hunyuan_nemotron": (r"<tool_calls>(?=\s*[\[{])|<TOOLCALL>", _json),
+    "internlm": (r"<\|action_start\|>\s*<\|plugin\|>", _json),
+    "deepseek": ("<\uff5ctool\u2581call\u2581begin\uff5c>", _deepseek),
+    "kimi": (r"<\|tool_call_begin\|>", _kimi),
+    "gpt_oss": (r"<\|channel\|>\w+\s+to=|<\|start\|>assistant\s+to=|to=(?=functions\.)", _harmony),
 }
-_READERS = {name: form.read for name, form in _FORMS.items()}
+"""The pattern of what each form begins with, and the reader of what stands behind that."""
 _SECTION = (
     r"<(?:minimax|seed):tool_call>|<\|tool_calls_section_begin\|>|<\uff5ctool\u2581calls\u2581begin\uff5c>"
     "|<tool_calls>|<\uff5cDSML\uff5cfunction_calls>"
@@ -376,6 +367,6 @@ _UNREAD = (
 """What looks like the mark of a call."""
 _MARK = re.compile(
     r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
-    + "|".join(f"(?P<{name}>{form.mark})" for name, form in _FORMS.items())
+    + "|".join(f"(?P<{name}>{mark})" for name, (mark, _) in _FORMS.items())
     + f"|(?P<section>{_SECTION})|(?P<unread>{_UNREAD}))"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -26,12 +27,23 @@ class Untyped(str):
 def json_text(completion: str) -> str | None:
     """Gives the text that should be JSON, or ``None`` for none.
 
-    The rule: the final answer counts (see :func:`final_answer`), unless the completion begins as JSON does. In it the
-    last fenced block marked ``json``, else the last unmarked one, else all where there is no fence.
+    The rule: of the :func:`spoken` part the last fenced block marked ``json``, else the last unmarked one, else all
+    where there is no fence.
     """
-    completion = unframed(completion)
-    begins = completion.lstrip()[:1]
-    return fenced_json(completion if begins and begins in '{["' else final_answer(completion))
+    return fenced_json(spoken(completion))
+
+
+def spoken(completion: str) -> str:
+    """Gives the final answer (see :func:`final_answer`), all of a completion that is one JSON value as it stands.
+
+    Text in JSON may have tags of thoughts and answers in it.
+    """
+    bare = unframed(completion)
+    if bare.lstrip()[:1] in ("{", "[", '"'):
+        with contextlib.suppress(ValueError):
+            read_json(bare)
+            return bare
+    return final_answer(completion)
 
 
 def fenced_json(text: str) -> str | None:

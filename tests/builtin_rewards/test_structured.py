@@ -12,7 +12,6 @@ import pytest
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from builtin_rewards.reading.values import json_text, read_json
 from builtin_rewards.structured import json_fields, json_schema, json_valid
 from rewardkit import Rollout, Runtime, Status
 
@@ -63,6 +62,13 @@ HOSTILE = {
         ("[1]<|im_end|>", 1.0),
         ("[1]</s>\n", 1.0),
         ("[1]</s> so", 0.0),
+        ('{"a": 1} and so</think>[1]', 1.0),
+        ('{"a": 1} and so</think>', 0.0),
+        ("<think>[1]</think>", 0.0),
+        ("<think>[1]", 0.0),
+        ("<thinking>hm</thinking>[1]", 1.0),
+        ("[THINK]hm[/THINK][1]", 1.0),
+        ("<|channel|>analysis<|message|>[2<|end|><|start|>assistant<|channel|>final<|message|>[1]<|return|>", 1.0),
         ("<think>hm</think><answer>[1]</answer>", 1.0),
         ("<think>hm</think>So:\n<answer>\n```json\n[1]\n```\n</answer><|eot_id|>", 1.0),
         ("<answer>[1]</answer><answer>[2]</answer>", 0.0),
@@ -88,16 +94,6 @@ def test_the_kind_of_value() -> None:
     assert 0.0 == json_valid("array")(completion="{}").value
     with pytest.raises(ValueError, match="kind='list'"):
         json_valid("list")
-
-
-def test_reading() -> None:
-    """Where the value stands, and what is said of one that is none."""
-    assert "1" == json_text("<think>[2]</think>1")
-    assert json_text("```python\n1\n```") is None
-    assert {"a": [1, 1.5]} == read_json('{"a": [1, 1.5]}')
-    for text, words in ((DEEP, "too deep"), ('{"a":1,"a":1}', "'a' stands twice"), ("[NaN]", "NaN is no JSON")):
-        with pytest.raises(ValueError, match=words):
-            read_json(text)
 
 
 PERSON = {

@@ -54,6 +54,9 @@ def call(name: str = "weather", **arguments: Any) -> dict[str, Any]:
         [{"role": "assistant", "content": tagged(WEATHER)}],
         [{"role": "assistant", "content": [{"type": "text", "text": tagged(WEATHER)}]}],
         tagged({"name": "weather", "arguments": {"days": 3.0, "city": "Oslo"}}),
+        '[TOOL_CALLS]weather[ARGS]{"city": "Oslo", "days": 3}</s>',
+        "<function=weather>\n<parameter=city>\nOslo\n</parameter><parameter=days>3</parameter></function>",
+        "[weather(city='Oslo', days=3)]<|eom_id|>",
     ],
 )
 def test_every_way_of_writing_the_call(completion: Any) -> None:
@@ -177,6 +180,7 @@ def test_rows_that_expect_no_call(completion: Any, score: float | None) -> None:
         (f"<think>{tagged(TIME)}</think><answer>[weather(city='Oslo', days=3)]</answer>", 1.0),
         (f"<answer>{tagged(TIME)}</answer>[weather(city='Oslo', days=3)]", 0.0),
         (f"It would be `{tagged(WEATHER)}`.", None),
+        (f"{json.dumps(TIME)} or so</think>{json.dumps(WEATHER)}", 1.0),
         (
             [
                 {

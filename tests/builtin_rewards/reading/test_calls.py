@@ -146,6 +146,7 @@ def test_all_calls_of_a_text_are_read(form: str) -> None:
         ("<tool_call>time</tool_call>", ["time"]),
         # A mark in an argument is text.
         (f'<tool_call>{{"name": "say", "arguments": {{"text": {json.dumps(FORMS["Hermes"])}}}}}</tool_call>', ["say"]),
+        (json.dumps({"name": "say", "arguments": {"text": FORMS["Hermes"] + "</think>"}}), ["say"]),
         ("<function=say><parameter=text><tool_call>{}</tool_call></parameter></function>", ["say"]),
         # Spoken of.
         ("I could write `<tool_call>weather</tool_call>`, but I do not.", []),
