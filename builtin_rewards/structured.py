@@ -6,9 +6,9 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.typography import normalise
@@ -266,11 +266,15 @@ _MAX_UNORDERED = 200
 _normal = functools.lru_cache(maxsize=4096)(normalise)
 
 
-class _Tally(NamedTuple):
+_MISSING = object()
+
+
+@dataclass(slots=True)
+class _Tally:
     """How many fields are right, how many there are, and how many more are given: under names, and in lists."""
 
-    right: int
-    fields: int
+    right: int = 0
+    fields: int = 0
     names: int = 0
     items: int = 0
 
@@ -284,53 +288,53 @@ class _Comparison:
     rel: float
     abs: float
 
-    def tally(self, wanted: Any, given: Any) -> _Tally:
-        """Compares a value that is expected with the one that stands in its place."""
-        if not isinstance(wanted, dict | list) or not wanted:
-            return _Tally(int(self._is_right(wanted, given)), 1)
-        if isinstance(wanted, list) and isinstance(given, list):
-            return self._listed(wanted, given) if self.ordered else self._unordered(wanted, given)
-        if not (isinstance(wanted, dict) and isinstance(given, dict)):
-            return _Tally(0, count_leaves(wanted))
-        both = [self.tally(wanted[name], given[name]) for name in wanted.keys() & given.keys()]
-        missing = sum(count_leaves(wanted[name]) for name in wanted.keys() - given.keys())
-        extra = sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
-        return _summed([*both, _Tally(0, missing, extra)])
+    def count(self, wanted: Any, given: Any, tally: _Tally) -> None:
+        """Compares what is expected with what stands in its place, and adds what comes of it to a tally."""
+        if isinstance(wanted, dict) and wanted and isinstance(given, dict):
+            for name, value in wanted.items():
+                self.count(value, given.get(name, _MISSING), tally)
+            tally.names += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
+        elif isinstance(wanted, list) and wanted and isinstance(given, list):
+            placed = given if self.ordered else self._arranged(wanted, given)
+            for place, value in enumerate(wanted):
+                self.count(value, placed[place] if place < len(placed) else _MISSING, tally)
+            tally.items += sum(map(count_leaves, placed[len(wanted) :]))
+        else:
+            tally.right += self._is_right(wanted, given)
+            tally.fields += count_leaves(wanted)
 
-    def _listed(self, wanted: list[Any], given: list[Any]) -> _Tally:
-        both = [self.tally(*pair) for pair in zip(wanted, given, strict=False)]
-        missing = sum(map(count_leaves, wanted[len(given) :]))
-        return _summed([*both, _Tally(0, missing, 0, sum(map(count_leaves, given[len(wanted) :])))])
-
-    def _unordered(self, wanted: list[Any], given: list[Any]) -> _Tally:
-        """Pairs what agrees most, and then what is left in its order: no field of that is right."""
+    def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
+        """Gives the items in the places of those that they agree with most; the others stand where there is room."""
+        taken: dict[int, int] = {}
+        used: set[int] = set()
         pairs = []
         for place, one in enumerate(wanted):
-            for behind, other in enumerate(given):
-                tally = self.tally(one, other)
-                if tally.right:
-                    pairs.append((-tally.right / (sum(tally) - tally.right), place, behind, tally))
-        both: dict[int, _Tally] = {}
-        used: set[int] = set()
-        for _, place, behind, tally in sorted(pairs):
-            if place not in both and behind not in used:
-                both[place] = tally
+            equal = (behind for behind, other in enumerate(given) if behind not in used and one == other)
+            if (behind := next((each for each in equal if same(one, given[each])), None)) is not None:
+                taken[place] = behind
                 used.add(behind)
-        missing = [one for place, one in enumerate(wanted) if place not in both]
-        rest = [one for place, one in enumerate(given) if place not in used]
-        return _summed([*both.values(), self._listed(missing, rest)])
+        for place, one in enumerate(wanted):
+            for behind, other in enumerate(given):
+                if place in taken or behind in used:
+                    continue
+                self.count(one, other, tally := _Tally())
+                share = tally.right / (tally.fields + tally.names + tally.items)
+                pairs.append((-share, place, behind))
+        for share, place, behind in sorted(pairs):
+            if share and place not in taken and behind not in used:
+                taken[place] = behind
+                used.add(behind)
+        rest = iter([other for behind, other in enumerate(given) if behind not in used])
+        kept = [given[taken[place]] if place in taken else next(rest, _MISSING) for place in range(len(wanted))]
+        return [*kept, *rest]
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
-        """Whether a value is the expected one, which holds no others."""
+        """Whether a value is the expected one, one that holds no others."""
         if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
             return _normal(wanted) == _normal(given)
         if _is_number(wanted) and _is_number(given):
             return bool(wanted == given or abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
         return same(wanted, given)
-
-
-def _summed(tallies: Iterable[_Tally]) -> _Tally:
-    return _Tally(*map(sum, zip(*tallies, strict=True)))
 
 
 def _is_number(value: Any) -> bool:
@@ -405,7 +409,8 @@ def json_fields(
             return Score(0.0, reason=str(fault))
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
-        return _share(comparison.tally(wanted, value), extra, partial)
+        comparison.count(wanted, value, tally := _Tally())
+        return _share(tally, extra, partial)
 
     return json_fields
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 from builtin_rewards.reading.answer import final_answer
@@ -125,11 +126,17 @@ def expected_json(answer: Any) -> Any:
     if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
         raise ValueError("the row has no answer")
     try:
-        value = read_json(answer if isinstance(answer, str) else json.dumps(answer))
+        return _expected_in(answer if isinstance(answer, str) else json.dumps(answer))
     except (TypeError, ValueError, RecursionError) as fault:
-        raise ValueError(f"the row's answer is no JSON: {fault}") from None
+        raise ValueError(f"the row's answer is no JSON that can be used: {fault}") from None
+
+
+@functools.lru_cache(maxsize=256)
+def _expected_in(text: str) -> Any:
+    """Gives the value of JSON text; a group's completions ask for the same one. Not to be changed."""
+    value = read_json(text)
     if deeper_than(value, MAX_DEPTH):
-        raise ValueError(f"the row's answer is nested more than {MAX_DEPTH} deep")
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
     return value
 
 
@@ -166,7 +173,7 @@ def _is_written(wanted: Any, text: str) -> bool:
         return False
 
 
-def inner_values(value: Any) -> Iterable[Any]:
+def inner_values(value: Any) -> Collection[Any]:
     """Gives what an object or an array holds; nothing where it is neither."""
     if isinstance(value, dict):
         return value.values()
@@ -183,9 +190,9 @@ def deeper_than(value: Any, levels: int) -> bool:
 
 def count_leaves(value: Any) -> int:
     """Gives how many values there are in a JSON value that hold no others; an empty object or array is one."""
-    count, row = 0, [value]
-    while row:
-        inner = [list(inner_values(one)) for one in row]
-        count += sum(not held for held in inner)
-        row = [one for held in inner for one in held]
+    count, pending = 0, [value]
+    while pending:
+        inner = inner_values(pending.pop())
+        pending.extend(inner)
+        count += not inner
     return count
