@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -304,29 +304,35 @@ class _Comparison:
             tally.fields += count_leaves(wanted)
 
     def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
-        """Gives the items in the places of those that they agree with most; the others stand where there is room."""
+        """Gives the items in the places of those that they are paired with; the others stand where there is room."""
         taken: dict[int, int] = {}
         used: set[int] = set()
-        pairs = []
-        for place, one in enumerate(wanted):
-            equal = (behind for behind, other in enumerate(given) if behind not in used and one == other)
-            if (behind := next((each for each in equal if same(one, given[each])), None)) is not None:
-                taken[place] = behind
-                used.add(behind)
-        for place, one in enumerate(wanted):
-            for behind, other in enumerate(given):
-                if place in taken or behind in used:
-                    continue
-                self.count(one, other, tally := _Tally())
-                share = tally.right / (tally.fields + tally.names + tally.items)
-                pairs.append((-share, place, behind))
-        for share, place, behind in sorted(pairs):
-            if share and place not in taken and behind not in used:
-                taken[place] = behind
-                used.add(behind)
-        rest = iter([other for behind, other in enumerate(given) if behind not in used])
-        kept = [given[taken[place]] if place in taken else next(rest, _MISSING) for place in range(len(wanted))]
-        return [*kept, *rest]
+        for pairs in (self._equal, self._alike):
+            left = [place for place in range(len(wanted)) if place not in taken]
+            rest = [behind for behind in range(len(given)) if behind not in used]
+            for place, behind in pairs(wanted, left, given, rest):
+                if place not in taken and behind not in used:
+                    taken[place] = behind
+                    used.add(behind)
+        others = iter([other for behind, other in enumerate(given) if behind not in used])
+        kept = [given[taken[place]] if place in taken else next(others, _MISSING) for place in range(len(wanted))]
+        return [*kept, *others]
+
+    def _equal(
+        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
+    ) -> Iterator[tuple[int, int]]:
+        pairs = ((place, behind) for place in left for behind in rest)
+        return ((one, other) for one, other in pairs if wanted[one] == given[other] and same(wanted[one], given[other]))
+
+    def _alike(
+        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
+    ) -> Iterator[tuple[int, int]]:
+        ranked = []
+        for place in left:
+            for behind in rest:
+                self.count(wanted[place], given[behind], tally := _Tally())
+                ranked.append((-tally.right / (tally.fields + tally.names + tally.items), place, behind))
+        return ((place, behind) for share, place, behind in sorted(ranked) if share)
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
         """Whether a value is the expected one, one that holds no others."""
@@ -354,8 +360,8 @@ def json_fields(
     """Settings of ``json_fields``.
 
     Args:
-        ordered: Compare lists item by item. Otherwise each expected item is compared with the given one that agrees
-            with it most, the pairs that agree most first, each item once.
+        ordered: Compare lists item by item. Otherwise equal items are paired first, then those that agree most, each
+            item once, and what is left in its order.
         text: How text is compared: ``exact``, to the letter, or ``normalised``, as ``normalized_match`` does it.
         rel: How far a number may be off, as a share of the expected one.
         abs: How far a number may be off; the larger of the two counts.
