@@ -51,11 +51,11 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
         - ``<tool_call>name<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`` (GLM);
         - ``<function=name>{...}</function>`` (Llama 3.1) and ``<function=name><parameter=k>v</parameter></function>``
           (Qwen3-Coder, Seed), in ``<tool_call>`` or not;
-        - ``<invoke name="name"><parameter name="k">v</parameter></invoke>`` (MiniMax, DeepSeek V3.2);
+        - ``<invoke name="name"><parameter name="k">v</parameter></invoke>`` (MiniMax, Step, DeepSeek V3.2);
         - ``[TOOL_CALLS][{...}]`` and ``[TOOL_CALLS]name[ARGS]{...}`` (Mistral), ``<|python_tag|>{...}; {...}`` (Llama);
         - ``<|tool_call|>[...]`` and ``<function_call>{...}`` (Granite, Phi), ``functools[...]`` (Phi),
           ``<tool_calls>[...]`` (Jamba, Hunyuan), ``<TOOLCALL>[...]`` (Nemotron), ``<|action_start|><|plugin|>{...}``
-          (InternLM);
+          (InternLM), ``<|START_ACTION|>[...]`` (Command);
         - the tokens of DeepSeek R1, V3 and V3.1, and ``<|tool_call_begin|>functions.name:0...`` of Kimi;
         - ``<|channel|>commentary to=functions.name <|constrain|>json<|message|>{...}`` (gpt-oss);
         - ``name(k="v")`` as Python writes it, between ``<|python_start|>`` (Llama 4), ``<|tool_call_start|>`` (LFM) or

@@ -72,7 +72,7 @@ def call_of(value: Any) -> Call:
     """Gives the call that a JSON value is, in OpenAI's form with ``function`` or plain; :data:`BROKEN` if none."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
-    name = value.get("name") if isinstance(value, Mapping) else None
+    name = value.get("name", value.get("tool_name")) if isinstance(value, Mapping) else None
     if not isinstance(name, str):
         return BROKEN
     arguments = value.get("arguments", value.get("parameters"))
@@ -102,6 +102,7 @@ def _listed(value: Any) -> list[Any]:
 _CODED_LIST = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
 _JSON_IN_PROSE = re.compile(
     r'\{\s*"(?:name|function|tool|tool_name)"\s*:\s*"[^"\n]{1,200}"\s*,\s*"(?:arguments|parameters|args|input)"\s*:'
+    r'|\{\s*"(?:arguments|parameters|args|input)"\s*:\s*\{[^{}]*\}\s*,\s*"(?:name|function|tool|tool_name)"\s*:'
 )
 
 
@@ -203,7 +204,7 @@ _harmony = _headed(
 
 # Forms of tags, which carry no types
 
-_IN_TAG = re.compile(r"\s*(?=<(?:function=|(?:\uff5cDSML\uff5c)?invoke\s|tool_call>))")
+_IN_TAG = re.compile(r"\s*(?=<(?:function=|(?:\uff5cDSML\uff5c|steptml:)?invoke\s|tool_call>))")
 _END_OF_CALL = re.compile(r"\s*</(?:longcat_)?tool_call>")
 _GLM_NAME = re.compile(r"\s*([\w.-]+)\s*(?=<)")
 _GLM_PAIR = re.compile(r"\s*<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
@@ -212,11 +213,11 @@ _FUNCTION_PAIR = re.compile(r"\s*<parameter=(?P<key>[^<>]+)>(?P<value>.*?)</para
 _END_OF_FUNCTION = re.compile(r"\s*</function>")
 _INVOKE_NAME = re.compile(r'\s*name="([^"<>]+)"\s*>\s*')
 _INVOKE_PAIR = re.compile(
-    r'\s*<(?:\uff5cDSML\uff5c)?parameter\s+name="(?P<key>[^"<>]+)"(?:\s+string="(?P<text>true|false)")?\s*>'
-    r"(?P<value>.*?)</(?:\uff5cDSML\uff5c)?parameter>",
+    r'\s*<(?:\uff5cDSML\uff5c|steptml:)?parameter\s+name="(?P<key>[^"<>]+)"(?:\s+string="(?P<text>true|false)")?\s*>'
+    r"(?P<value>.*?)</(?:\uff5cDSML\uff5c|steptml:)?parameter>",
     re.DOTALL,
 )
-_END_OF_INVOKE = re.compile(r"\s*</(?:\uff5cDSML\uff5c)?invoke>")
+_END_OF_INVOKE = re.compile(r"\s*</(?:\uff5cDSML\uff5c|steptml:)?invoke>")
 
 
 def _tagged(text: str, place: int) -> _Read:
@@ -342,14 +343,14 @@ def _coded_call(node: ast.expr | None) -> Call:
 _FORMS: dict[str, tuple[str, _Reader]] = {
     "hermes_qwen_glm_longcat": ("<(?:longcat_)?tool_call>", _tagged),
     "qwen_coder_llama_seed": ("<function=", _function),
-    "deepseek_v32_minimax": (r"<(?:\uff5cDSML\uff5c)?invoke(?=\s)", _invoke),
+    "deepseek_v32_minimax_step": (r"<(?:\uff5cDSML\uff5c|steptml:)?invoke(?=\s)", _invoke),
     "mistral": (r"\[TOOL_CALLS\]", _mistral),
     "llama": (r"<\|python_tag\|>", _code),
     "llama4_lfm_olmo": (r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>", _code),
     "gemma": (r"```[ \t]*tool_code[ \t]*\n", _code),
     "granite_phi": (r"<\|tool_call\|>|<function_call>|functools(?=\[\s*\{)", _json),
     "jamba_hunyuan_nemotron": (r"<tool_calls>(?=\s*[\[{])|<TOOLCALL>", _json),
-    "internlm": (r"<\|action_start\|>\s*<\|plugin\|>", _json),
+    "internlm_command": (r"<\|action_start\|>\s*<\|plugin\|>|<\|START_ACTION\|>", _json),
     "deepseek": ("<\uff5ctool\u2581call\u2581begin\uff5c>", _deepseek),
     "kimi": (r"<\|tool_call_begin\|>", _kimi),
     "gpt_oss": (r"<\|channel\|>\w+\s+to=|<\|start\|>assistant\s+to=|to=(?=functions\.)", _harmony),
@@ -362,7 +363,7 @@ _SECTION = (
 """What forms begin their calls with, before the first one's mark."""
 _UNREAD = (
     r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
-    r"|<\|START_ACTION\|>|<\|tools_prefix\|>|<steptml:invoke|Action: ?[\w.-]+[ \t]*\n+Action Input:"
+    r"|<\|tools_prefix\|>|Action: ?[\w.-]+[ \t]*\n+Action Input:"
 )
 """What looks like the mark of a call."""
 _MARK = re.compile(
