@@ -10,7 +10,7 @@ from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.markdown import without_code
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import shows
-from builtin_rewards.structured import read_json
+from builtin_rewards.reading.values import read_json
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
