@@ -27,7 +27,7 @@ _CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
 """The character sets that were made for a way of writing Chinese and for the other one."""
 _NO_LANGUAGE = "zxx"
 _LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
-_PIECES = 24
+_PIECES = 12
 _PIECE_CHARS = 1_000
 _PIECE_LETTERS = 40
 _LINE_CHARS = 240
@@ -79,7 +79,7 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
 
         Formula: letters in the language / letters whose language can be told, where a Chinese, Japanese or Korean
         letter counts as three. What follows the thought, without code, addresses and LaTeX commands, is cut, mostly at
-        line ends, into about 24 pieces at most, of 40 letters or more, and the Latin letters of each set apart from
+        line ends, into about 12 pieces at most, of 40 letters or more, and the Latin letters of each set apart from
         others; py3langid says of the first 1,000 characters how likely which language is. A piece is in the language
         asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where the
         letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are
