@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from rewardkit.audit.families import Family
 from sandbox.limits import LOAD_TIMEOUT_S
 
+TIME_LIMIT_S = 1800.0
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -21,6 +23,7 @@ class Settings:
         repeated_rows: Rows whose honest forms are scored a second time.
         workers: Worker processes; ``None`` for the runtime's own choice.
         load_timeout_s: Seconds that a worker may take to load the reward.
+        time_limit_s: Seconds after which nothing more is tried; what was tried is judged.
         skipped: Families that the author calls not applicable, with the reason.
     """
 
@@ -30,4 +33,5 @@ class Settings:
     repeated_rows: int = 5
     workers: int | None = None
     load_timeout_s: float = LOAD_TIMEOUT_S
+    time_limit_s: float = TIME_LIMIT_S
     skipped: Mapping[Family, str] = field(default_factory=dict)

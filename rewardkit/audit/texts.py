@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rewardkit.audit.families import Family
 from rewardkit.audit.gold import mentions
 from rewardkit.audit.honest import PROSE, Frame
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
 NOTHING = {
@@ -64,7 +64,7 @@ def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield Probe(Family.ECHO, "the prompt and 'Answer:'", f"{words}\nAnswer:")
     for frame in frames:
         if frame.name != "bare":
-            yield Probe(Family.ECHO, f"the prompt, {frame.name}", frame.around(words))
+            yield frame.probe(Family.ECHO, Wrong("the prompt", words))
 
 
 def other_words(row: AuditRow) -> list[Probe]:
@@ -110,4 +110,4 @@ def for_a_judge(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
         judged = not mentions(text, row.gold)
         yield Probe(Family.JUDGE, text, text, judged)
         for frame in first:
-            yield Probe(Family.JUDGE, f"{text}, {frame.name}", frame.around(text), judged)
+            yield frame.probe(Family.JUDGE, Wrong(text, text), judged=judged)
