@@ -109,7 +109,7 @@ RULES: dict[Family, Rule] = {
         _NEEDS_ANSWER,
     ),
     Family.UNFINISHED: Rule(
-        "Sums, differences, products and roots that are the gold once worked out: '41 + 1' for 42.",
+        "Sums, differences, products and powers that are the gold once worked out: '41 + 1' for 42.",
         _PAID,
         "The reward does not read the answer, or the gold is no number.",
     ),

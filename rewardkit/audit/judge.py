@@ -13,7 +13,7 @@ from rewardkit.audit.programs import LAZY
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, Rows
 from rewardkit.audit.run import BASE, Trials, best_of, leaves_of
 from rewardkit.audit.settings import Settings
-from rewardkit.audit.thumbs import thumb_of
+from rewardkit.audit.thumbs import KINDS, thumb_of
 from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, Finding, Level, Traits
 from rewardkit.compose import Composable
 from rewardkit.spec import Kind
@@ -54,8 +54,9 @@ class Judge:
             verdict = families[one.probe.family]
             example = self._example(one.row, one.probe, one.outcome)
             self._count(verdict, one.outcome, example)
-            told = one.probe.judged and verdict.not_applicable is None and self._is_told(one.row, one.probe.family)
-            if not told:
+            lost = one.outcome.cause is Cause.INFRASTRUCTURE
+            judged = one.probe.judged and not lost and thumb_of(one.probe) not in self._settings.skipped
+            if not judged or verdict.not_applicable is not None or not self._is_told(one.row, one.probe.family):
                 continue
             verdict.judged += 1
             paid = self._is_full if one.probe.partial else self._is_paid
@@ -79,6 +80,7 @@ class Judge:
             lint=lint,
             unread=unread,
             untried=self._trials.untried,
+            left_out={name: why for name, why in self._settings.skipped.items() if name in KINDS},
         )
 
     def _all_outcomes(self) -> Iterable[Outcome]:
@@ -254,7 +256,8 @@ class Judge:
             for form, outcome in forms:
                 example = self._example(place, Probe(Family.FORMS, form.name, form.text), outcome)
                 self._count(verdict, outcome, example)
-                if not form.counted or verdict.not_applicable is not None or place not in self._levels:
+                lost = outcome.cause is Cause.INFRASTRUCTURE
+                if not form.counted or lost or verdict.not_applicable is not None or place not in self._levels:
                     continue
                 verdict.judged += 1
                 if not self._is_paid(place, outcome.score):

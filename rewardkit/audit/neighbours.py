@@ -16,7 +16,7 @@ SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 _ALIKE = dict(zip("0123456789", "8778965134", strict=True))
 """For each digit one that is easily taken for it."""
 _MAX_DIGITS = 12
-_LARGEST_ROOT = 1_000_000
+_LARGEST = 1_000_000
 
 
 def neighbours(gold: Gold) -> list[Wrong]:
@@ -117,7 +117,7 @@ def _changed(number: str) -> Iterator[tuple[str, str]]:
 def unfinished(gold: Gold) -> list[Wrong]:
     """Gives sums, products and powers that are the gold once somebody works them out."""
     number = gold.number
-    if number is None or gold.shape is not Shape.NUMBER or abs(number) > _LARGEST_ROOT:
+    if number is None or gold.shape is not Shape.NUMBER or abs(number) > _LARGEST:
         return []
     found = [
         Wrong("a sum", f"{written(number - 1, gold.text)} + 1"),
@@ -127,7 +127,8 @@ def unfinished(gold: Gold) -> list[Wrong]:
     if number.denominator == 1 and number > 1:
         whole = number.numerator
         found += [Wrong("a product of wholes", f"{n} * {whole // n}") for n in range(3, 20) if whole % n == 0][:1]
-        found.append(Wrong("a root", f"\\sqrt{{{whole * whole}}}"))
+        roots = ((base, power) for power in range(2, 20) for base in (round(whole ** (1 / power)),) if base > 1)
+        found += [Wrong("a power", f"{base}^{{{power}}}") for base, power in roots if base**power == whole][:1]
     exact = gold.text if "." in gold.text else ""
     # A half that has more places than the gold is rounded as it is written: it is then another number.
     return [one for one in found if not mentions(one.text, gold) and (not exact or one.name != "a product")]

@@ -30,6 +30,7 @@ def as_json(audit: Audit, limits: Mapping[str, Any]) -> dict[str, Any]:
         "false_reject_share": audit.false_reject_share,
         "failed_calls": audit.failed,
         "untried": audit.untried,
+        "left_out": dict(audit.left_out),
         "findings": [asdict(one) for one in audit.findings],
         "flaws": {name: {**THUMBS[name]._asdict(), "count": len(found)} for name, found in audit.flaws.items()},
         "families": {str(family): _family(family, one) for family, one in audit.families.items()},

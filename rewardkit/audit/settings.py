@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rewardkit.audit.families import Family
 from sandbox.limits import LOAD_TIMEOUT_S
 
 TIME_LIMIT_S = 1800.0
@@ -24,7 +23,7 @@ class Settings:
         workers: Worker processes; ``None`` for the runtime's own choice.
         load_timeout_s: Seconds that a worker may take to load the reward.
         time_limit_s: Seconds after which nothing more is tried; what was tried is judged.
-        skipped: Families that the author calls not applicable, with the reason.
+        skipped: Families and rules of thumb that the author calls not applicable, with the reason.
     """
 
     accept_share: float = 0.5
@@ -34,4 +33,4 @@ class Settings:
     workers: int | None = None
     load_timeout_s: float = LOAD_TIMEOUT_S
     time_limit_s: float = TIME_LIMIT_S
-    skipped: Mapping[Family, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)

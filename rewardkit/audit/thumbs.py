@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rewardkit.audit.families import Family
 from rewardkit.audit.probe import Probe
 
 
@@ -116,6 +117,8 @@ THUMBS: dict[str, Thumb] = {
     ),
 }
 """The rules of thumb: of each family that has one, and of kinds of probes within families."""
+KINDS = [name for name in THUMBS if name not in {*map(str, Family), "slow", "crashed"}]
+"""Those of kinds of probes within a family, which can be left out on their own."""
 
 
 def thumb_of(probe: Probe) -> str:

@@ -140,6 +140,7 @@ class Audit:
         lint: Mistakes in its source.
         unread: Parts of it whose source could not be read.
         untried: Completions that were not tried, for the time was over.
+        left_out: Rules of thumb that the author left out within their families, with the reasons.
     """
 
     reward: str
@@ -154,6 +155,7 @@ class Audit:
     lint: list[Mistake]
     unread: list[str]
     untried: int = 0
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def flaws(self) -> dict[str, list[Example]]:

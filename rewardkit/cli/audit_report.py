@@ -69,6 +69,8 @@ def _count(found: Sequence[Example] | None) -> Text:
 def _print_not_applicable(audit: Audit, console: Console) -> None:
     """Print which families were not judged, and why; what was tried counts for slow and crashed calls only."""
     reasons: dict[str, list[str]] = {}
+    for name, why in audit.left_out.items():
+        reasons.setdefault(f"left out: {why}", []).append(name)
     for family, one in audit.families.items():
         if one.not_applicable is not None:
             reasons.setdefault(one.not_applicable, []).append(str(family))
