@@ -39,7 +39,8 @@ def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield from _in_frames(Family.LOOKALIKE, lookalikes(row.gold), frames)
     yield from _in_frames(Family.LOOKALIKE, same_to_a_reader(row.gold), frames, judged=False)
     if row.others:
-        yield from misplaced(row.gold, row.others[0], frames)
+        partial = share_parts(row.gold, row.others[0].text)
+        yield from (replace(one, partial=partial) for one in misplaced(row.gold, row.others[0], frames))
     yield from of_other_rows(row)
 
 

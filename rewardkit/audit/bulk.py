@@ -57,7 +57,7 @@ def bombs(gold: Gold | None, frames: Sequence[Frame]) -> Iterator[Probe]:
         for frame in first:
             yield frame.probe(Family.BOMB, Wrong(text, text), judged=not mentions(text, gold))
     for probe in chain(_for_regexes(first), _nested()):
-        yield replace(probe, judged=gold is None or gold.text not in probe.text)
+        yield replace(probe, judged=gold is None or gold.text.casefold() not in probe.text.casefold())
 
 
 def _for_regexes(frames: Sequence[Frame]) -> Iterator[Probe]:

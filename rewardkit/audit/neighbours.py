@@ -51,9 +51,10 @@ def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
         # One that lies near would be paid for being near as well, and would tell nothing about digits.
         if "/" in digits or abs(_value(one.text) - abs(number)) > max(SHARES) * abs(number):
             yield one._replace(text=minus + one.text)
-    yield Wrong("a digit before", f"7{digits}", "digits")
+    yield Wrong("a digit before", f"{minus}7{digits}", "digits")
     if "/" not in digits:
-        yield Wrong("a digit behind", f"{digits}7", "digits")
+        near = len(digits.partition(".")[2]) > 0 and number
+        yield Wrong("a digit behind", f"{minus}{digits}7", "tolerance" if near else "digits")
     if digits.isdigit() and len(digits) > 1:
         yield from (Wrong("its first digit", digits[0], "digits"), Wrong("its last digit", digits[-1], "digits"))
     if number:
@@ -86,7 +87,9 @@ def _off(number: Fraction, digits: str) -> Iterator[Wrong]:
 
 def _other_digits(text: str) -> Iterator[Wrong]:
     """Gives a text with digits of one of its numbers in another order, one changed, doubled or lost."""
-    runs = [run for run in re.finditer(r"\d+(?:[.,]\d+)*", text) if len(run[0]) <= _MAX_DIGITS][:2]
+    runs = [
+        run for run in re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text) if len(run[0]) <= _MAX_DIGITS
+    ][:2]
     for run in runs:
         for name, changed in _changed(run[0]):
             if changed != run[0] and changed.strip("0.,"):

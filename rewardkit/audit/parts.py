@@ -55,6 +55,8 @@ def _changes(value: Any, at: str) -> Iterator[Change]:
 
 def _of_object(value: dict[str, Any], at: str) -> Iterator[Change]:
     call = is_call(value)
+    if not call:
+        yield Change("key", f"{at or 'it'} has a key too many", {**value, "something_else": 1})
     for key, held in value.items():
         where = f"{at}.{key}" if at else key
         for change in _changes(held, where):
@@ -64,8 +66,6 @@ def _of_object(value: dict[str, Any], at: str) -> Iterator[Change]:
             rest = {name: one for name, one in value.items() if name != key}
             yield Change("key", f"{where} is missing", rest)
             yield Change("key", f"{where} is called {key}_2", {**rest, f"{key}_2": held})
-    if not call:
-        yield Change("key", f"{at or 'it'} has a key too many", {**value, "something_else": 1})
 
 
 def _of_list(value: list[Any], at: str) -> Iterator[Change]:

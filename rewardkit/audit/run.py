@@ -102,14 +102,11 @@ class Bench:
         self._tick = tick
         self._end = end
         self._done = self._known = 0
-        taken = [p.taken for leaf in self._leaves for p in leaf.spec.parameters if p.taken is not None]
-        talks = {"prompt" if one.name == "prompt" else "completion" for one in taken if one.form is Form.MESSAGES}
-        self._prompt_talks, self._completion_talks = "prompt" in talks, "completion" in talks
         self.untried = 0
 
     def score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
         """Gives the outcomes of completions, in their order."""
-        rollouts = [self._rollout(place, probe) for place, probe in tries]
+        rollouts = [rollout_of(self._leaves, self._rows[place], probe) for place, probe in tries]
         found: list[dict[str, Outcome]] = [{} for _ in rollouts]
         self._known += len(rollouts)
         if rollouts and time.monotonic() < self._end:
@@ -129,18 +126,21 @@ class Bench:
             return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
         return outcomes[self._reward.name]
 
-    def _rollout(self, place: int, probe: Probe) -> Rollout:
-        row = self._rows[place]
-        columns = dict(row.columns if probe.columns is None else probe.columns)
-        prompt: Text = row.prompt
-        if self._prompt_talks and isinstance(prompt, str):
-            prompt = [{"role": "user", "content": prompt}]
-        completion: Text = probe.text
-        if probe.said is not None:
-            completion = list(probe.said)
-        elif self._completion_talks or not isinstance(prompt, str):
-            completion = [{"role": "assistant", "content": probe.text}]
-        return Rollout(prompt, completion, columns, completion_ids=_ids(probe.text))
+
+def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:
+    """Gives a completion of a row as rewards take it: as text, or as messages where one of them asks for these."""
+    taken = [p.taken for leaf in leaves for p in leaf.spec.parameters if p.taken is not None]
+    talks = {one.name for one in taken if one.form is Form.MESSAGES}
+    prompt: Text = row.prompt
+    if "prompt" in talks and isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    completion: Text = probe.text
+    if probe.said is not None:
+        completion = list(probe.said)
+    elif talks - {"prompt"} or not isinstance(prompt, str):
+        completion = [{"role": "assistant", "content": probe.text}]
+    columns = dict(row.columns if probe.columns is None else probe.columns)
+    return Rollout(prompt, completion, columns, completion_ids=_ids(probe.text))
 
 
 def _ids(text: str) -> list[int]:
@@ -186,7 +186,7 @@ class _Course:
 
     def _honest(self) -> tuple[list[list[tuple[Honest, Outcome]]], list[list[Outcome]]]:
         forms = [framed(row) for row in self._rows]
-        tries = [(place, _form(one)) for place, listed in enumerate(forms) for one in listed]
+        tries = [(place, form_probe(one)) for place, listed in enumerate(forms) for one in listed]
         bases = [(place, Probe(Family.FORMS, "base", text)) for place in range(len(self._rows)) for text in BASE]
         outcomes = iter(self._bench.score([*tries, *bases]))
         honest = [[(one, next(outcomes)) for one in listed] for listed in forms]
@@ -198,7 +198,7 @@ class _Course:
         for place, row in enumerate(self._rows):
             if row.gold is not None and frames[place] and not row.is_code:
                 tries += [(place, one) for one in spelled(row.gold, frames[place][0])]
-        outcomes = self._bench.score([(place, _form(one)) for place, one in tries])
+        outcomes = self._bench.score([(place, form_probe(one)) for place, one in tries])
         for (place, one), outcome in zip(tries, outcomes, strict=True):
             honest[place].append((one, outcome))
 
@@ -210,7 +210,7 @@ class _Course:
         for place, row in enumerate(self._rows):
             best = best_of(honest[place])
             if best is not None and row.swapped is not None:
-                swaps.append((place, replace(_form(best[0]), columns=row.swapped)))
+                swaps.append((place, replace(form_probe(best[0]), columns=row.swapped)))
             if row.others and frames[place]:
                 rival = Wrong("rival", row.others[0].text)
                 rivals.append((place, frames[place][0].probe(Family.FORMS, rival)))
@@ -248,7 +248,7 @@ class _Course:
             for place in range(min(self._settings.repeated_rows, len(self._rows)))
             for form, outcome in honest[place]
         ][::-1]
-        second = self._bench.score([(place, _form(form)) for place, form, _ in first])
+        second = self._bench.score([(place, form_probe(form)) for place, form, _ in first])
         return [(place, form, was, now) for (place, form, was), now in zip(first, second, strict=True)]
 
     def _tried(self, tries: Sequence[tuple[int, Probe]]) -> list[Tried]:
@@ -302,7 +302,8 @@ def best_of(forms: Sequence[tuple[Honest, Outcome]]) -> tuple[Honest, Outcome] |
     return max(scored, key=lambda pair: pair[1].score or 0.0) if scored else None
 
 
-def _form(form: Honest) -> Probe:
+def form_probe(form: Honest) -> Probe:
+    """Gives an honest form as what is tried."""
     return Probe(Family.FORMS, form.name, form.text, said=form.said)
 
 

@@ -37,6 +37,8 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
         console.print(Text.assemble((f"{finding.name}: ", "bold red"), finding.words))
     for name, examples in audit.flaws.items():
         _print_flaw(name, examples, console)
+    if audit.flaws:
+        console.print()
     _print_forms(audit, console)
     _print_not_applicable(audit, console)
     _print_unaudited(audit, console)
