@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
-from rewardkit.audit.gold import Gold, Shape, following, in_other_unit, letter, mentions, written
+from rewardkit.audit.gold import Gold, Shape, following, gold_of, in_other_unit, letter, mentions, written
 from rewardkit.audit.probe import Wrong
 
 SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
@@ -32,8 +32,13 @@ def neighbours(gold: Gold) -> list[Wrong]:
     elif gold.shape is Shape.TEXT and len(gold.text) >= 4:
         found += [Wrong("its first letter", gold.text[0], "part"), Wrong("its last letter", gold.text[-1], "part")]
         found += [one._replace(partial=True) for one in _other_digits(gold.text)]
-    once = {one.text: one for one in reversed(found) if one.text.strip() and one.text != gold.text}
+    once = {one.text: one for one in reversed(found) if one.text.strip() and not _is_gold(one.text, gold)}
     return list(once.values())[::-1]
+
+
+def _is_gold(text: str, gold: Gold) -> bool:
+    read = gold_of(text)
+    return read is not None and read.key == gold.key
 
 
 def _in_unit(text: str, gold: Gold) -> str:
