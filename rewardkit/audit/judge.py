@@ -337,4 +337,5 @@ def _differ(was: Outcome, now: Outcome) -> bool:
 
 
 def _shown(outcome: Outcome) -> str:
-    return str(outcome.status) if outcome.score is None else f"{outcome.score:g}"
+    failed = outcome.status is Status.FAILED
+    return str(outcome.status) if failed or outcome.score is None else f"{outcome.score:g}"
