@@ -379,6 +379,7 @@ def token_f1(completion: str, answer: str | None) -> Score:
     ``answer``, the text. ``None`` where the row has no answer.
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
+    # audit: skip lookalike a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
     gold = Counter(normal_words(answer or ""))
     if not gold:
