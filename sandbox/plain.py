@@ -3,11 +3,12 @@
 ``None``, ``bool``, ``int``, finite ``float``, ``str`` and ``list`` are JSON's own; everything else is an
 object with one key that names its type: ``{"tuple": [1, 2]}``, ``{"float": "nan"}``, ``{"dict": [[key, value]]}``.
 A value whose type is derived from one of these travels as the plain value beneath, so that no method of
-the sender's ever runs at the receiver's.
+the sender's ever runs at the receiver's. Python's own types (``int``, ``ValueError``) travel by name.
 """
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import json
 import math
@@ -21,6 +22,8 @@ MAX_DEPTH = 100
 """Containers inside each other."""
 MAX_ALIKE = 200
 """Members of a set, or keys of a dict, with the same hash; all are compared with each other, which takes its time."""
+TYPES = {kind.__name__: kind for kind in [*vars(builtins).values(), type(None)] if type(kind) is type}
+"""Python's own types by name: what stands for itself wherever it arrives."""
 _WHOLE = 1 << 63  # beyond it numbers are hexadecimal, for Python limits the digits of decimal ones
 
 
@@ -65,6 +68,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     for base, write in _WRITERS:
         if issubclass(kind, base):
             return write(value, depth + 1)
+    if kind is type and TYPES.get(value.__name__) is value:
+        return {"type": value.__name__}
     item = getattr(value, "tolist", None)
     if item is not None and kind.__module__ == "numpy":  # arrays and scalars as what they hold
         return encode(item(), depth + 1)
@@ -232,6 +237,12 @@ def _complex(held: Any, effort: Effort, depth: int) -> complex:
     return complex(float(real), float(imaginary))
 
 
+def _type(held: Any, effort: Effort, depth: int) -> type:
+    if type(held) is not str or held not in TYPES:
+        raise NotPlainError("no type of Python's own")
+    return TYPES[held]
+
+
 _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 _COMPARED_A_STEP = 16
 _STEPS_A_TABLE = 6
@@ -246,4 +257,5 @@ _READERS: dict[str, Callable[[Any, Effort, int], Any]] = {
     "bytes": lambda held, effort, depth: bytes.fromhex(held),
     "bytearray": lambda held, effort, depth: bytearray.fromhex(held),
     "complex": _complex,
+    "type": _type,
 }

@@ -279,7 +279,9 @@ def test_everyday_types_are_plain_beneath(value: Any, expected: Any) -> None:
 NOT_PLAIN = {
     "object": object(),
     "function": len,
-    "type": int,
+    "class": type("int", (), {}),
+    "type-of-a-module": Decimal,
+    "union": int | str,
     "module": json,
     "generator": (x for x in ()),
     "decimal": Decimal("1.5"),
@@ -303,6 +305,15 @@ def test_what_is_not_plain_is_refused(value: Any, wrap: Callable[[Any], Any]) ->
     """Anything else is refused by its type's name, also within containers."""
     with pytest.raises(NotPlainError, match="not plain"):
         plain.dumps(wrap(value))
+
+
+def test_pythons_own_types_are_plain_and_no_others() -> None:
+    """They arrive as themselves, also as members and keys; a name that is no type of Python's own is refused."""
+    value = [int, (str, type(None)), {ValueError: {bool}}, frozenset({list, type})]
+    assert same(value, plain.loads(plain.dumps(value)))
+    for name in ("eval", "exit", "print", "__import__", "__loader__", "os.system", "int ", "", 1, None, ["int"]):
+        with pytest.raises(NotPlainError):
+            plain.loads(json.dumps({"type": name}))
 
 
 def test_depth_is_bounded() -> None:
