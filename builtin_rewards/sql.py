@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import final_answer
-from builtin_rewards.reading.markdown import split_fences
+from builtin_rewards.reading.markdown import code_blocks
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000
@@ -118,11 +118,11 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
                 return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            query = _query_in(final_answer(completion))
-            if query is None:
+            queries = code_blocks(final_answer(completion), _MARKS)
+            if not queries:
                 return Score(0.0, reason="no query in the completion")
             try:
-                found = _run(connection, query, timeout_s, max_rows)
+                found = _run(connection, queries[-1], timeout_s, max_rows)
             except _QueryError as fault:
                 return Score(0.0, reason=str(fault))
         fault_found = _difference(gold, found, _is_ordered(answer), tolerance)
@@ -130,18 +130,6 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
         return Score(float(not fault_found), reason=fault_found or "the same result", metrics=metrics)
 
     return sql_result
-
-
-def _query_in(text: str) -> str | None:
-    """Gives the query that a text offers, or ``None`` for none."""
-    blocks, _ = split_fences(text)
-    if not blocks:
-        return text if text.strip() else None
-    for marks in (_MARKS, ("",)):
-        found = [block.body for block in blocks if block.mark in marks]
-        if found:
-            return found[-1]
-    return None
 
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:

@@ -3,7 +3,8 @@
 ``None``, ``bool``, ``int``, finite ``float``, ``str`` and ``list`` are JSON's own; everything else is an
 object with one key that names its type: ``{"tuple": [1, 2]}``, ``{"float": "nan"}``, ``{"dict": [[key, value]]}``.
 A value whose type is derived from one of these travels as the plain value beneath, so that no method of
-the sender's ever runs at the receiver's. Python's own types (``int``, ``ValueError``) travel by name.
+the sender's ever runs at the receiver's. The types of plain values, and Python's own exceptions,
+are plain too and travel by name.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ MAX_DEPTH = 100
 """Containers inside each other."""
 MAX_ALIKE = 200
 """Members of a set, or keys of a dict, with the same hash; all are compared with each other, which takes its time."""
-TYPES = {kind.__name__: kind for kind in [*vars(builtins).values(), type(None)] if type(kind) is type}
-"""Python's own types by name: what stands for itself wherever it arrives."""
 _WHOLE = 1 << 63  # beyond it numbers are hexadecimal, for Python limits the digits of decimal ones
 
 
@@ -68,12 +67,17 @@ def encode(value: Any, depth: int = 0) -> Any:
     for base, write in _WRITERS:
         if issubclass(kind, base):
             return write(value, depth + 1)
-    if kind is type and TYPES.get(value.__name__) is value:
+    if is_known_type(value):
         return {"type": value.__name__}
     item = getattr(value, "tolist", None)
     if item is not None and kind.__module__ == "numpy":  # arrays and scalars as what they hold
         return encode(item(), depth + 1)
     raise NotPlainError(f"a value of type {kind.__name__} is not plain")
+
+
+def is_known_type(value: Any) -> bool:
+    """Whether a value is one of :data:`TYPES`; nothing of its own is asked."""
+    return type(value) is type and value in _KNOWN
 
 
 def _text(value: str) -> Any:
@@ -243,6 +247,11 @@ def _type(held: Any, effort: Effort, depth: int) -> type:
     return TYPES[held]
 
 
+TYPES = {kind.__name__: kind for kind in (type(None), bool, *(base for base, _ in _WRITERS))} | {
+    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
+}
+"""The types of plain values, and Python's own exceptions, by name: as values they stand for themselves everywhere."""
+_KNOWN = frozenset(TYPES.values())
 _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 _COMPARED_A_STEP = 16
 _STEPS_A_TABLE = 6

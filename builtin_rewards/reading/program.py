@@ -1,12 +1,12 @@
 """Which of the code that a completion shows is its program, and what the prompt adds to it.
 
 It is read in the jail, as text for :meth:`sandbox.Sandbox.call`, for source can be made to crash who reads it; so it
-imports nothing but the standard library. Nothing of the completion is run here.
+imports nothing but what loads fast of the standard library. Nothing of the completion is run here.
 """
 
 from __future__ import annotations
 
-import ast
+import _ast
 import builtins
 import re
 import symtable
@@ -39,13 +39,13 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
     wanted = [entry_point.split(".")[0]] if entry_point else sorted(asked.used - asked.bound - _BUILTIN)
     taken = _needed([names for _, names in read], wanted)
     program = "\n".join(block for place, (block, _) in enumerate(read) if place in taken)
-    header = next((text for text in (prefix, prefix.rstrip() + " pass") if _compiles(text)), "")
+    header = next((text for text in (prefix, prefix.rstrip() + "\n        pass") if _definition(text)), "")
     if entry_point and not any(wanted[0] in names.bound for _, names in read):
         return _completed(header, read[-1][0], prefix, entry_point) or program
-    found = _names(program)
-    if (found.used - found.bound - _BUILTIN) & _names(header).bound:
+    found, given = _names(program), _names(header).bound - _BUILTIN
+    if (found.used - found.bound) & given and not (given - found.bound).intersection(wanted):
         program = f"{header}\n{program}"
-    return "\n".join([*_FUTURE.findall(program), program])
+    return "\n".join([*_FUTURE.findall(program), _FUTURE.sub("", program)])
 
 
 _BUILTIN = frozenset(dir(builtins))
@@ -53,49 +53,40 @@ _FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)
 
 
 def _names(code: str) -> _Names:
-    """Gives the names of code; of code that is no Python, those of the functions and classes that it begins."""
+    """Gives the names of code; of what is no Python, those of the functions and classes that it begins, and none."""
     try:
         tables = [symtable.symtable(code, "main.py", "exec")]
     except (SyntaxError, ValueError, RecursionError):
         begun = set(re.findall(r"^(?:async +)?(?:def|class) +(\w+)", code, re.MULTILINE))
-        return _Names(begun, begun, set())
+        return _Names(begun, begun, {""})
     names = _Names(set(), set(), set())
     while tables:
         table = tables.pop()
         tables += table.get_children()
         for symbol in table.get_symbols():
-            if table.get_type() != "module" and not symbol.is_global():
-                continue
             ways = (symbol.is_namespace(), symbol.is_assigned() or symbol.is_imported(), symbol.is_referenced())
             for known, so in zip(names, ways, strict=True):
-                known.update([symbol.get_name()] * so)
+                if so and (table.get_type() == "module" or symbol.is_global()):
+                    known.add(symbol.get_name())
     return names
 
 
 def _needed(read: list[_Names], wanted: list[str]) -> set[int]:
-    """Gives the places of the blocks that are needed for some names, or else for the last block."""
+    """Gives the places of the blocks that some names need, or else the last block needs."""
     taken: set[int] = set()
-    open_names: list[tuple[str, set[str]]] = [(name, set()) for name in wanted]
-    while open_names or not taken:
-        name, held = open_names.pop() if open_names else ("", set())
-        places = [place for place, names in enumerate(read) if name in names.defined]
-        if not places and name not in held:
-            places = [place for place, names in enumerate(read) if name in names.bound]
-        if not name or (not places and not open_names and not taken):
-            places = [len(read) - 1]
-        for place in places[-1:]:
-            if place not in taken:
-                taken.add(place)
-                open_names += [(used, read[place].bound) for used in read[place].used - _BUILTIN]
+    asked = [place for name in wanted for place in _giving(read, name)] or [len(read) - 1]
+    while asked:
+        place = asked.pop()
+        if place not in taken:
+            taken.add(place)
+            bound = read[place].bound
+            asked += [giver for name in read[place].used - _BUILTIN for giver in _giving(read, name, name in bound)]
     return taken
 
 
-def _compiles(code: str) -> bool:
-    try:
-        compile(code, "main.py", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True
+def _giving(read: list[_Names], name: str, held: bool = False) -> list[int]:
+    """Gives the place of the last block that binds a name; of one that is held already, the last to define it."""
+    return [place for place, names in enumerate(read) if name in (names.defined if held else names.bound)][-1:]
 
 
 def _completed(header: str, body: str, prefix: str, entry_point: str) -> str | None:
@@ -106,19 +97,25 @@ def _completed(header: str, body: str, prefix: str, entry_point: str) -> str | N
     pad = " " * (stub.col_offset + 4)
     start = prefix.rstrip() + "\n"
     for text in (prefix + body, start + body, start + pad + body.lstrip(), start + textwrap.indent(body, pad)):
-        made = _definition(text, entry_point) if _compiles(text) else None
+        made = _definition(text, entry_point)
         if made is not None and not _is_stub(made):
             return text
     return None
 
 
-def _definition(code: str, path: str) -> Any:
-    """Gives the last definition of a function, or of a method by its class's name, or ``None``."""
-    node: Any = ast.parse(code)
-    for name in path.split("."):
+def _definition(code: str, path: str = "") -> Any:
+    """Gives the last definition of a function, or of ``Class.method``, or of the code; ``None`` for none."""
+    try:
+        node: Any = compile(code, "main.py", "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+        compile(node, "main.py", "exec", dont_inherit=True)  # which alone refuses a return outside of functions
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for name in path.split(".") if path else ():
         node = next((one for one in reversed(getattr(node, "body", ())) if getattr(one, "name", "") == name), None)
     return node
 
 
 def _is_stub(node: Any) -> bool:
-    return all(isinstance(getattr(one, "value", one), ast.Constant | ast.Pass) for one in node.body)
+    """Whether a function has nothing yet but a docstring and imports."""
+    said = [one.value if isinstance(one, _ast.Expr) else one for one in node.body]
+    return all(isinstance(one, _ast.Constant | _ast.Pass | _ast.Import | _ast.ImportFrom) for one in said)
