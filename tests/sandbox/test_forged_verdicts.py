@@ -824,7 +824,7 @@ SHAPES = {
 def test_no_verdict_is_forged_from_another_block_or_behind_the_prompt(
     sandbox: Sandbox, attack: str, full: bool
 ) -> None:
-    """However the blocks of a completion are put together, the prompt's helpers stay the tests' own, and none passes."""
+    """However the blocks of a completion are put together, the prompt's helpers stay the tests', and none passes."""
     shapes = list(SHAPES) if full else [list(SHAPES)[list(ATTACKS).index(attack) % len(SHAPES)]]
     tests = CHECK.replace("(1) ==", "(known(1)) ==")
     for shape in shapes:
