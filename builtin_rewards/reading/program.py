@@ -49,6 +49,7 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
 
 
 _BUILTIN = frozenset(dir(builtins))
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)
 
 
@@ -56,7 +57,7 @@ def _names(code: str) -> _Names:
     """Gives the names of code; of what is no Python, those of the functions and classes that it begins, and none."""
     try:
         tables = [symtable.symtable(code, "main.py", "exec")]
-    except (SyntaxError, ValueError, RecursionError):
+    except _UNREADABLE:
         begun = set(re.findall(r"^(?:async +)?(?:def|class) +(\w+)", code, re.MULTILINE))
         return _Names(begun, begun, {""})
     names = _Names(set(), set(), set())
@@ -89,18 +90,15 @@ def _giving(read: list[_Names], name: str, held: bool = False) -> list[int]:
     return [place for place, names in enumerate(read) if name in (names.defined if held else names.bound)][-1:]
 
 
-def _completed(header: str, body: str, prefix: str, entry_point: str) -> str | None:
-    """Gives the prompt with a body for its last function, or ``None`` where that has one, or this is none."""
-    stub = _definition(header, entry_point)
-    if stub is None or not _is_stub(stub):
-        return None
+def _completed(header: str, body: str, prefix: str, entry_point: str) -> str:
+    """Gives the prompt with a body for its last function; an empty text where that has one, or this is none."""
+    stub, start = _definition(header, entry_point), prefix.rstrip() + "\n"
+    if not _is_stub(stub):
+        return ""
     pad = " " * (stub.col_offset + 4)
-    start = prefix.rstrip() + "\n"
-    for text in (prefix + body, start + body, start + pad + body.lstrip(), start + textwrap.indent(body, pad)):
-        made = _definition(text, entry_point)
-        if made is not None and not _is_stub(made):
-            return text
-    return None
+    ways = (prefix + body, start + body, start + pad + body.lstrip(), start + textwrap.indent(body, pad))
+    made = [(text, _definition(text, entry_point)) for text in ways]
+    return next((text for text, function in made if function is not None and not _is_stub(function)), "")
 
 
 def _definition(code: str, path: str = "") -> Any:
@@ -108,7 +106,7 @@ def _definition(code: str, path: str = "") -> Any:
     try:
         node: Any = compile(code, "main.py", "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
         compile(node, "main.py", "exec", dont_inherit=True)  # which alone refuses a return outside of functions
-    except (SyntaxError, ValueError, RecursionError):
+    except _UNREADABLE:
         return None
     for name in path.split(".") if path else ():
         node = next((one for one in reversed(getattr(node, "body", ())) if getattr(one, "name", "") == name), None)
@@ -116,6 +114,8 @@ def _definition(code: str, path: str = "") -> Any:
 
 
 def _is_stub(node: Any) -> bool:
-    """Whether a function has nothing yet but a docstring and imports."""
-    said = [one.value if isinstance(one, _ast.Expr) else one for one in node.body]
-    return all(isinstance(one, _ast.Constant | _ast.Pass | _ast.Import | _ast.ImportFrom) for one in said)
+    """Whether this is a function with nothing yet but a docstring and imports."""
+    said = [one.value if isinstance(one, _ast.Expr) else one for one in getattr(node, "body", ())]
+    return bool(said) and all(
+        isinstance(one, _ast.Constant | _ast.Pass | _ast.Import | _ast.ImportFrom) for one in said
+    )

@@ -433,6 +433,20 @@ def solve(n):
                 return found
 """
     ),
+    "types-returned": Attack(
+        """
+def solve(n):
+    return (str, int, float, list, dict, bool, type(None), Exception, StopIteration, [str], {str: float})[n % 11]
+"""
+    ),
+    "types-that-are-none": Attack(
+        FRAMES
+        + """
+names = ["exit", "eval", "type", "object", "SystemExit", "__import__", "candidate", "str.__eq__", "", None, 1, ["str"]]
+def solve(n):
+    send(frame({"number": n, "value": {"type": names[n % 12]}, "arguments": [{"type": "str"}]}))
+"""
+    ),
     # Silencing the judge.
     "sys-exit": Attack("import sys\ndef solve(n):\n    sys.exit(0)\n", EQUAL),
     "os-exit-when-called": Attack("import os\ndef solve(n):\n    os._exit(0)\n", EQUAL),
