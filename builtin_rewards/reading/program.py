@@ -73,21 +73,21 @@ def _names(code: str) -> _Names:
 
 
 def _needed(read: list[_Names], wanted: list[str]) -> set[int]:
-    """Gives the places of the blocks that some names need, or else the last block needs."""
+    """Gives the places of the blocks that some names need, or else the last block needs.
+
+    The last block that binds a name gives it; where a block binds the name itself, only one that defines it anew does.
+    """
+    defining, binding = ({name: place for place, names in enumerate(read) for name in names[way]} for way in (0, 1))
     taken: set[int] = set()
-    asked = [place for name in wanted for place in _giving(read, name)] or [len(read) - 1]
+    asked = [binding[name] for name in wanted if name in binding] or [len(read) - 1]
     while asked:
         place = asked.pop()
         if place not in taken:
             taken.add(place)
-            bound = read[place].bound
-            asked += [giver for name in read[place].used - _BUILTIN for giver in _giving(read, name, name in bound)]
+            used, bound = read[place].used - _BUILTIN, read[place].bound
+            asked += [defining[name] for name in used & bound if name in defining]
+            asked += [binding[name] for name in used - bound if name in binding]
     return taken
-
-
-def _giving(read: list[_Names], name: str, held: bool = False) -> list[int]:
-    """Gives the place of the last block that binds a name; of one that is held already, the last to define it."""
-    return [place for place, names in enumerate(read) if name in (names.defined if held else names.bound)][-1:]
 
 
 def _completed(header: str, body: str, prefix: str, entry_point: str) -> str:
