@@ -7,10 +7,15 @@ it, so a completion cannot forge a pass. A jail that fails is the cause ``infras
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
+from builtin_rewards.reading import program
+from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.markdown import code_blocks
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     CheckReport,
@@ -34,51 +39,45 @@ DEADLINE_S = 60.0
 _NO_CODE = "no block of Python code in the completion"
 _NAMES = {"python": ("python", "py", "python3")}
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
+_FIRST_LINE = re.compile(r"^(?:(?:from|import|def|class|async def|@)\b|[A-Za-z_]\w* *=)", re.MULTILINE)
+_READER = Path(program.__file__).read_text(encoding="utf-8")
 
 
 def extract_code(completion: str, language: str = "python") -> str | None:
-    """Gives the code that a completion offers, or ``None`` for none.
+    """Gives the last code that a completion offers, or ``None`` for none.
 
     The rule: the last fenced block marked with the language (``python``, ``py`` or ``python3``, in any case)
     counts; where no block is so marked, the last block with no mark. A completion without any fence is code as it
-    stands. Blocks that are marked with other languages never count. A block whose fence is not closed ends with
-    the completion.
+    stands. Blocks that are marked with other languages never count, nor do sessions that begin with ``>>>``. A block
+    whose fence is not closed ends with the completion.
 
     Args:
         completion: The model's text; fences are lines of three or more backticks or tildes.
         language: The language asked for.
     """
-    blocks = _fenced_blocks(completion)
-    if not blocks:
-        return completion if completion.strip() else None
-    names = _NAMES.get(language.lower(), (language.lower(),))
-    for wanted in (names, ("",)):
-        found = [code for mark, code in blocks if mark in wanted]
-        if found:
-            return found[-1]
-    return None
+    found = code_blocks(completion, _NAMES.get(language.lower(), (language.lower(),)))
+    return found[-1] if found else None
 
 
-def _fenced_blocks(text: str) -> list[tuple[str, str]]:
-    """Gives each fenced block's mark, in lower case, and its code."""
-    blocks: list[tuple[str, str]] = []
-    fence, mark, indent = "", "", 0
-    lines: list[str] = []
-    for line in text.splitlines(keepends=True):
-        stripped = line.strip()
-        if fence:
-            if stripped and set(stripped) == {fence[0]} and len(stripped) >= len(fence):
-                blocks.append((mark, "".join(lines)))
-                fence = ""
-            else:
-                lines.append(line[min(indent, len(line) - len(line.lstrip(" "))) :])
-        elif stripped[:3] in ("```", "~~~"):
-            fence = stripped[: len(stripped) - len(stripped.lstrip(stripped[0]))]
-            words = stripped[len(fence) :].strip(" {.}").split()
-            mark, lines, indent = (words[0].lower() if words else ""), [], len(line) - len(line.lstrip(" "))
-    if fence:
-        blocks.append((mark, "".join(lines)))
-    return blocks
+def _prefix(prompt: str) -> str:
+    """Gives the code that a prompt ends in: its last block of Python, else all from its first line of code."""
+    code = (code_blocks(prompt, _NAMES["python"]) or [""])[-1]
+    begins = _FIRST_LINE.search(code)
+    return code[begins.start() :] if begins else ""
+
+
+def _program(
+    completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
+) -> str | None:
+    """Gives the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
+    blocks = code_blocks(final_answer(completion), _NAMES["python"])
+    if len(blocks) > 1 or (blocks and prefix.strip()):
+        execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
+        if execution.status == "infrastructure":
+            raise InfrastructureError(f"the jail failed: {execution.error}")
+        if execution.status == "ok" and execution.value and execution.value[0].ok:
+            return str(execution.value[0].value)
+    return blocks[-1] if blocks else None
 
 
 def _text(tests: str) -> str:
@@ -144,6 +143,8 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         inputs: list[Any] | None = None,
         outputs: list[Any] | None = None,
         setup: str | None = None,
+        prefix: str | None = None,
+        prompt: str = "",
     ) -> Score:
         """The share of a row's tests that the completion's Python code passes, 0 to 1.
 
@@ -155,22 +156,30 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
           call's arguments (or an object of keyword arguments) and each output the value expected, compared
           strictly by type. Without one, each pair is a program's standard input and output.
         - ``entry_point``: the function under test, or ``Class.method``.
+        - ``prefix``: code that the completion goes on from; without it the prompt, or its last block of Python.
+
+        Which code counts: of the Python blocks after the last thought, the last that defines what is tested, with the
+        other blocks that define what it uses; usage in another block is not run. Where it lacks an import or helper
+        that the prefix has, the prefix comes before it. Where no block defines the entry point, and the prefix ends
+        in it without a body, the last block is that body. What the tests call beside the entry point is theirs, or
+        the prefix's, never the completion's.
 
         0.0 where the completion holds no code (see :func:`extract_code`). ``None`` where the row has no tests, or
-        tests that cannot be run: that is not the completion's fault.
+        tests that cannot be run, such as those that use a name which nothing on their side defines: that is not the
+        completion's fault, and told from the tests alone.
         """
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
-        code = extract_code(completion)
+        text, setup = _text(tests or ""), setup or ""
+        before = _prefix(prompt) if prefix is None else prefix
+        code = _program(completion, sandbox, entry_point, f"{setup}\n{text}", before)
         if code is None:
             return Score(0.0, reason=_NO_CODE)
         reports = []
         try:
             if tests:
-                text = _text(tests)
-                reports.append(
-                    check_asserts(sandbox, code, text, entry_point=entry_point, setup=setup or "", limits=limits)
-                )
+                about: Any = {"entry_point": entry_point, "setup": setup, "helpers": before, "limits": limits}
+                reports.append(check_asserts(sandbox, code, text, **about))
             if inputs is not None:
                 reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs, limits))
         except (CheckError, NotPlainError) as fault:
@@ -186,7 +195,7 @@ def code_runs(completion: str, sandbox: Sandbox) -> Score:
 
     It is given no input. 0.0 also where the completion holds no code (see :func:`extract_code`); never ``None``.
     """
-    code = extract_code(completion)
+    code = _program(completion, sandbox)
     if code is None:
         return Score(0.0, reason=_NO_CODE)
     return _outcome(sandbox.run(code, limits=LIMITS))
@@ -199,7 +208,7 @@ def code_compiles(completion: str, sandbox: Sandbox) -> Score:
     Compiling happens in the jail, for source that is made for it can crash the compiler. 0.0 also where the
     completion holds no code (see :func:`extract_code`); never ``None``.
     """
-    code = extract_code(completion)
+    code = _program(completion, sandbox)
     if code is None:
         return Score(0.0, reason=_NO_CODE)
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)

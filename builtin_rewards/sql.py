@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import final_answer
-from builtin_rewards.reading.markdown import split_fences
+from builtin_rewards.reading.markdown import code_blocks
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000
@@ -49,9 +49,10 @@ _MARKS = frozenset(("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql"
 _ABSOLUTE = 1e-9
 _SHOWN_CHARS = 200
 
+_LIMIT = re.compile(r"limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""--[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? | '[^']*+'? | "[^"]*+"? | `[^`]*+`? | \[[^\]]*+\]?
-    | [A-Za-z_][A-Za-z0-9_$]*+ | [()]""",
+    | [A-Za-z_][A-Za-z0-9_$]*+ | [();]""",
     re.VERBOSE,
 )
 
@@ -69,13 +70,25 @@ class _Result(NamedTuple):
 
 
 @adjustable
-def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: float = 1e-6) -> Reward[..., Score]:
+def sql_result(
+    *,
+    timeout_s: float = 5.0,
+    max_rows: int = 10_000,
+    tolerance: float = 1e-6,
+    any_column_order: bool = False,
+    ties: bool = False,
+) -> Reward[..., Score]:
     """Settings of ``sql_result``.
 
     Args:
         timeout_s: Seconds that the schema and each of the two queries may take.
         max_rows: Rows that a query may give.
         tolerance: Relative difference up to which two numbers are equal, unless both are integers.
+        any_column_order: Let the columns come in another order, one for all rows. They are told by their values, and
+            those that hold the same values by their place; names do not matter.
+        ties: Let rows that the gold's ``ORDER BY`` leaves tied come in any order, and where its ``LIMIT`` takes some
+            of them, or there is no ``ORDER BY``, let others of them come, as many, and all rows equal exactly. The
+            gold is then run without its ``LIMIT`` too, which must be plain numbers.
 
     Raises:
         ValueError: A number is not above 0, or the tolerance is not from 0 to below 1.
@@ -115,34 +128,23 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
             try:
                 _build(connection, schema, timeout_s)
                 gold = _run(connection, answer, timeout_s, max_rows)
+                asked = _asked(gold, answer, ties, lambda query: _run(connection, query, timeout_s, max_rows).rows)
             except _QueryError as fault:
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
                 return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            query = _query_in(final_answer(completion))
-            if query is None:
+            queries = code_blocks(final_answer(completion), _MARKS)
+            if not queries:
                 return Score(0.0, reason="no query in the completion")
             try:
-                found = _run(connection, query, timeout_s, max_rows)
+                found = _run(connection, queries[-1], timeout_s, max_rows)
             except _QueryError as fault:
                 return Score(0.0, reason=str(fault))
-        fault_found = _difference(gold, found, _is_ordered(answer), tolerance)
+        fault_found = _difference(gold, found, *asked, tolerance, any_column_order)
         metrics = {"rows": float(len(found.rows)), "gold_rows": float(len(gold.rows))}
         return Score(float(not fault_found), reason=fault_found or "the same result", metrics=metrics)
 
     return sql_result
-
-
-def _query_in(text: str) -> str | None:
-    """Gives the query that a text offers, or ``None`` for none."""
-    blocks, _ = split_fences(text)
-    if not blocks:
-        return text if text.strip() else None
-    for marks in (_MARKS, ("",)):
-        found = [block.body for block in blocks if block.mark in marks]
-        if found:
-            return found[-1]
-    return None
 
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:
@@ -217,20 +219,62 @@ def _bounded(connection: sqlite3.Connection, timeout_s: float, action: Callable[
         connection.set_progress_handler(None, 0)
 
 
-def _is_ordered(query: str) -> bool:
-    """Whether a query has an ``ORDER BY`` outside parentheses, strings, names in quotes and comments."""
+def _clauses(query: str) -> dict[str, int]:
+    """Gives where ``ORDER BY``, ``LIMIT`` and ``;`` stand in a query, outside parentheses and strings."""
     depth, last = 0, ""
-    for word in (found[0].lower() for found in _TOKEN.finditer(query)):
-        if word[:2] in ("--", "/*"):
-            continue
-        if depth == 0 and (last, word) == ("order", "by"):
-            return True
+    places: dict[str, int] = {}
+    for found in _TOKEN.finditer(query):
+        word = found[0].lower()
+        if depth == 0 and (word in ("limit", ";") or (last, word) == ("order", "by")):
+            places.setdefault(word, found.start())
         depth += (word == "(") - (word == ")")
         last = word
-    return False
+    return places
 
 
-def _difference(gold: _Result, found: _Result, ordered: bool, tolerance: float) -> str | None:
+_Rows = list[tuple[Any, ...]]
+
+
+def _asked(gold: _Result, query: str, ties: bool, run: Callable[[str], _Rows]) -> tuple[_Rows, list[int]]:
+    """Gives the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
+
+    Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
+    they give the same rows.
+
+    Raises:
+        _QueryError: A run fails or goes beyond a bound, or the limit is no plain number.
+    """
+    query = _TOKEN.sub(lambda found: " " if found[0][:2] in ("--", "/*") else found[0], query)
+    places = _clauses(query)
+    ordered, end = "by" in places, places.get(";", len(query))
+    cut = places.get("limit", end)
+    limit = _LIMIT.fullmatch(query, cut, end)
+    rows = [(number * ordered, *row) for number, row in enumerate(gold.rows)]
+    if not ties or not (ordered or cut < end):
+        return rows, [row[0] for row in rows]
+    if cut < end and limit is None:
+        raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
+    ways = [
+        ", ".join(f"{place} COLLATE BINARY {way}" for place in range(1, gold.columns + 1)) for way in ("ASC", "DESC")
+    ]
+    up, down = (run(query[:cut] + f"\n, {way}" * ordered) for way in ways)
+    number = balance = 0
+    rows = []
+    for one, other in zip(up, down, strict=True):
+        rows.append((number, *one))
+        balance += hash(_exact(one)) - hash(_exact(other))
+        number += ordered and not balance
+    start = int((limit and (limit["before"] or limit["offset"])) or 0)
+    turns = [row[0] for row in rows[start : start + len(gold.rows)]]
+    rows = [row for row in rows if row[0] in set(turns)]
+    if {_exact((turn, *row)) for turn, row in zip(turns, gold.rows, strict=True)} - set(map(_exact, rows)):
+        raise _QueryError("it does not give the same rows each time, so that its ties are not known")
+    return rows, turns
+
+
+def _difference(
+    gold: _Result, found: _Result, rows: _Rows, turns: Sequence[int], tolerance: float, any_column_order: bool
+) -> str | None:
     """Gives how a result differs from the gold's, or ``None``."""
     if gold.tables and not found.tables:
         return "the query reads no table: its result is a guess"
@@ -238,13 +282,21 @@ def _difference(gold: _Result, found: _Result, ordered: bool, tolerance: float) 
         return f"{found.columns} columns, {gold.columns} expected"
     if len(gold.rows) != len(found.rows):
         return f"{len(found.rows)} rows, {len(gold.rows)} expected"
-    wanted, given = gold.rows, found.rows
-    if not ordered:
-        wanted, given = _unmatched(gold.rows, found.rows)
-    unequal = sum(not _same_row(one, other, tolerance) for one, other in zip(wanted, given, strict=True))
-    if unequal:
-        return f"{unequal} of {len(gold.rows)} rows differ{' in value or order' if ordered else ''}"
-    return None
+    given = [(turn, *row) for turn, row in zip(turns, found.rows, strict=True)]
+    if any_column_order:
+        rows, given = _in_order(rows), _in_order(given)
+    left, right = _unmatched(rows, given)
+    unequal = len(right)
+    if len(rows) == len(given):
+        unequal = sum(not _same_row(one, other, tolerance) for one, other in zip(left, right, strict=True))
+    ordered = " in value or order" * (len(set(turns)) > 1)
+    return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
+
+
+def _in_order(rows: _Rows) -> _Rows:
+    """Gives rows with their columns in an order that only the values in them make."""
+    order = sorted(range(1, len(rows[0])), key=lambda place: sorted(_order(row[place]) for row in rows))
+    return [(row[0], *(row[place] for place in order)) for row in rows]
 
 
 def _unmatched(

@@ -12,7 +12,7 @@ A verdict counts only when it came to its end: a run of tests that stopped early
 Not covered: a completion that has learnt the answers by heart, or reads them off its arguments; tests that are
 passed by wrong answers; test text that runs what the completion returned (``eval``), which gives it the judge.
 Where test text judges, the completion is called through a proxy that lets plain values through: results that are
-not (generators, objects of its own classes) raise, and functions cannot be arguments.
+not (generators, objects of its own classes) raise, and functions cannot be arguments, though Python's own types can.
 """
 
 from __future__ import annotations
@@ -212,6 +212,7 @@ def check_asserts(
     *,
     entry_point: str | None = None,
     setup: str = "",
+    helpers: str = "",
     limits: Limits | None = None,
 ) -> CheckReport:
     """Run test text in a jail of its own, where the functions under test are proxies into the completion's.
@@ -232,21 +233,25 @@ def check_asserts(
             its own name. ``None``: the tests call functions by the names that the completion gives them, and
             whatever name the tests themselves and the setup leave unbound is looked for in the completion.
         setup: Run before the tests, in their jail: imports and helpers.
+        helpers: Code that defines more than the tests may need, such as the prompt of the completion. With an
+            entry point, names that the tests and the setup leave unbound are taken from it, and from nowhere else: it
+            is run in the tests' jail, and only where there are such names. Text that is no Python defines none.
         limits: What each of the two may use; the sandbox's own if ``None``.
 
     Raises:
         CheckError: The tests are at fault, not the completion: they do not compile, the setup raises, an argument
-            cannot enter a jail, or there are none.
+            cannot enter a jail, there are none, or with an entry point they use a name that nothing on their side
+            binds, as their text says before the completion is heard.
     """
     text = tests if isinstance(tests, str) else "\n".join(tests)
-    for name, value in (("tests", text), ("setup", setup)):
+    for name, value in (("tests", text), ("setup", setup), ("helpers", helpers)):
         if len(value.encode("utf-8", "surrogatepass")) > MAX_TESTS_BYTES:
             raise CheckError(f"the {name} are {len(value):,} characters; at most {MAX_TESTS_BYTES:,} bytes are run")
     if not text.strip():
         raise CheckError("there are no checks: the tests are empty")
     if entry_point is not None and not all(part.isidentifier() for part in entry_point.split(".")):
         raise CheckError(f"entry_point={entry_point!r}: expected the name of a function, or 'Class.method'")
-    judgement = sandbox.judge(source, text, entry_point=entry_point, setup=setup, limits=limits)
+    judgement = sandbox.judge(source, text, entry_point=entry_point, setup=setup, helpers=helpers, limits=limits)
     return CheckReport(_judged(judgement), judgement.execution)
 
 

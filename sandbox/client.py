@@ -214,7 +214,14 @@ class Sandbox:
         return self._evaluate(CALLS, request, limits, len(encoded))[0]
 
     def judge(
-        self, source: str, tests: str, *, entry_point: str | None, setup: str = "", limits: Limits | None = None
+        self,
+        source: str,
+        tests: str,
+        *,
+        entry_point: str | None,
+        setup: str = "",
+        helpers: str = "",
+        limits: Limits | None = None,
     ) -> Judgement:
         """Run assert-style test text in a jail of its own, calling the code in another.
 
@@ -226,7 +233,7 @@ class Sandbox:
             return Judgement(refused)
         room = limits.output_bytes
         request = {"source": source, "room": room}
-        asked = {"tests": tests, "setup": setup, "entry_point": entry_point, "room": room}
+        asked = {"tests": tests, "setup": setup, "helpers": helpers, "entry_point": entry_point, "room": room}
         evaluation = self._attempt(PAIR, request, limits, asked)
         execution = evaluation.results(0, self.level)[0]
         return Judgement(execution, evaluation.verdict, evaluation.judged == 0)

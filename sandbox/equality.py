@@ -47,6 +47,8 @@ def _same(value: Any, expected: Any, rel_tol: float, abs_tol: float, depth: int)
         return _close(value, expected, rel_tol, abs_tol)
     if kind is not type(expected):
         return False
+    if kind is type:
+        return value is expected and plain.is_known_type(value)
     if kind in _SCALARS:
         return bool(value == expected)
     if kind is list or kind is tuple:
@@ -116,6 +118,8 @@ def _name(value: Any) -> str:
         return _shortened(f"{'b' if kind is bytes else 'y'}{value.hex()}")
     if value is None or kind is bool:
         return repr(value)
+    if plain.is_known_type(value):
+        return f"T{value.__name__}"
     raise _ForeignError
 
 

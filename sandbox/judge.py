@@ -181,6 +181,8 @@ def judge(request: Any) -> int:
     try:
         exec(compile(request["setup"], "setup.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
         tree: Any = compile(request["tests"], TESTS_NAME, "exec", 0x400, dont_inherit=True)  # to a syntax tree
+        if request["entry_point"] is not None:
+            _take_helpers(tree, names, request["entry_point"], request["helpers"])
         checks = _instrument(tree, request["tests"], peer)
         code = compile(tree, TESTS_NAME, "exec", dont_inherit=True)
     except BaseException as error:
@@ -193,6 +195,30 @@ def judge(request: Any) -> int:
         words = describe(error.with_traceback(None))  # so that the memory in its frames is there to say so
         emit({"stopped": words, "last": peer.last[:_MAX_LAST]})
         return NO_MEMORY if isinstance(error, MemoryError) else 1
+
+
+def _take_helpers(tree: Any, names: dict[str, Any], entry: str, helpers: str) -> None:
+    """Give the tests what they use and nobody binds, as the helpers define it.
+
+    This is told from the text of the tests, before the completion is heard: it can neither put the tests at fault nor
+    take a helper's place.
+
+    Raises:
+        NameError: The helpers do not define it either.
+    """
+    missing = [name for name in _unbound(tree, names) if name not in ("candidate", entry.split(".")[-1])]
+    if not missing:
+        return
+    try:
+        code = compile(helpers, "helpers.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):  # a prompt in words
+        code = compile("", "helpers.py", "exec")
+    theirs = fresh_module("helpers")
+    exec(code, theirs)  # noqa: S102 - this is what the jail is for
+    names.update((name, theirs[name]) for name in missing if name in theirs)
+    nowhere = [name for name in missing if name not in theirs]
+    if nowhere and "*" not in nowhere:
+        raise NameError(f"the tests use {', '.join(nowhere)}, which nothing on their side defines")
 
 
 def _run(
@@ -297,7 +323,10 @@ def _children(node: Any) -> Iterator[Any]:
 
 
 def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
-    """Gives the names that the tests use and nobody binds: those must be the completion's."""
+    """Gives the names that the tests use and nobody binds: those must be the completion's, or of helpers.
+
+    A star among them says that the tests import all that some module has, so that others may be bound after all.
+    """
     import _ast
 
     used: dict[str, None] = {}
@@ -313,10 +342,14 @@ def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
             bound.add(node.name)
         elif isinstance(node, _ast.arg):
             bound.add(node.arg)
+        elif isinstance(node, _ast.alias) and node.name == "*":
+            used["*"] = None
         elif isinstance(node, _ast.alias):
             bound.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, _ast.ExceptHandler) and node.name:
+        elif isinstance(node, _ast.ExceptHandler | _ast.MatchAs | _ast.MatchStar) and node.name:
             bound.add(node.name)
+        elif isinstance(node, _ast.MatchMapping) and node.rest:
+            bound.add(node.rest)
         for child in _children(node):
             visit(child)
 

@@ -3,11 +3,13 @@
 ``None``, ``bool``, ``int``, finite ``float``, ``str`` and ``list`` are JSON's own; everything else is an
 object with one key that names its type: ``{"tuple": [1, 2]}``, ``{"float": "nan"}``, ``{"dict": [[key, value]]}``.
 A value whose type is derived from one of these travels as the plain value beneath, so that no method of
-the sender's ever runs at the receiver's.
+the sender's ever runs at the receiver's. The types of plain values, and Python's own exceptions,
+are plain too and travel by name.
 """
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import json
 import math
@@ -65,10 +67,17 @@ def encode(value: Any, depth: int = 0) -> Any:
     for base, write in _WRITERS:
         if issubclass(kind, base):
             return write(value, depth + 1)
+    if is_known_type(value):
+        return {"type": value.__name__}
     item = getattr(value, "tolist", None)
     if item is not None and kind.__module__ == "numpy":  # arrays and scalars as what they hold
         return encode(item(), depth + 1)
     raise NotPlainError(f"a value of type {kind.__name__} is not plain")
+
+
+def is_known_type(value: Any) -> bool:
+    """Whether a value is one of :data:`TYPES`; nothing of its own is asked."""
+    return type(value) is type and value in _KNOWN
 
 
 def _text(value: str) -> Any:
@@ -232,6 +241,17 @@ def _complex(held: Any, effort: Effort, depth: int) -> complex:
     return complex(float(real), float(imaginary))
 
 
+def _type(held: Any, effort: Effort, depth: int) -> type:
+    if type(held) is not str or held not in TYPES:
+        raise NotPlainError("no type of Python's own")
+    return TYPES[held]
+
+
+TYPES = {kind.__name__: kind for kind in (type(None), bool, *(base for base, _ in _WRITERS))} | {
+    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
+}
+"""The types of plain values, and Python's own exceptions, by name: as values they stand for themselves everywhere."""
+_KNOWN = frozenset(TYPES.values())
 _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 _COMPARED_A_STEP = 16
 _STEPS_A_TABLE = 6
@@ -246,4 +266,5 @@ _READERS: dict[str, Callable[[Any, Effort, int], Any]] = {
     "bytes": lambda held, effort, depth: bytes.fromhex(held),
     "bytearray": lambda held, effort, depth: bytearray.fromhex(held),
     "complex": _complex,
+    "type": _type,
 }

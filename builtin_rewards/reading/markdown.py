@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from builtin_rewards.reading.typography import shows
@@ -30,13 +30,13 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
     """Gives a text's fenced blocks, and the lines outside them, the opening fence in each block's place.
 
     As CommonMark has it: three or more backticks or tildes, closed by at least as many of the same and nothing
-    behind them. They may stand at any indentation, for blocks stand in lists.
+    behind them. They may stand at any indentation, for blocks stand in lists; it is taken off the block's lines.
     """
     if "```" not in text and "~~~" not in text:
         return [], text.split("\n")
     blocks: list[FencedBlock] = []
     outside: list[str] = []
-    fence, mark = "", ""
+    fence, mark, indent = "", "", 0
     inside: list[str] = []
     for line in text.split("\n"):
         bare = line.strip()
@@ -45,10 +45,11 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
                 blocks.append(FencedBlock(mark, "\n".join(inside), True))
                 fence = ""
             else:
-                inside.append(line)
+                inside.append(line[min(indent, len(line) - len(line.lstrip(" "))) :])
         elif bare[:3] in _FENCES and not (bare[0] == "`" and "`" in bare.lstrip("`")):
             behind = bare.lstrip(bare[0])
             fence = bare[: len(bare) - len(behind)]
+            indent = len(line) - len(line.lstrip(" "))
             words = behind.strip(" {.}").split(maxsplit=1)
             mark, inside = (words[0].lower() if words else ""), []
             outside.append(line)
@@ -62,6 +63,19 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
 def without_code(text: str) -> str:
     """Gives a text without its code, fenced and inline."""
     return _INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
+
+
+def code_blocks(text: str, marks: Container[str]) -> list[str]:
+    """Gives the blocks with one of some marks, or else those with none; the whole text where nothing is fenced.
+
+    Sessions that begin with ``>>>`` are no code.
+    """
+    blocks, _ = split_fences(text)
+    if not blocks:
+        return [text] if text.strip() else []
+    code = [block for block in blocks if not block.body.lstrip().startswith(">>>")]
+    found = [block for block in code if block.mark in marks] or [block for block in code if not block.mark]
+    return [block.body + "\n" * (block.closed and block.body != "") for block in found]
 
 
 class Markdown(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,187 @@ def test_asserts_by_name_and_by_candidate(sandbox: Sandbox) -> None:
     assert "assert add(1, 2) == 3" in half.reason
     check = "def check(candidate):\n    assert candidate(1, 2) == 3\n    assert candidate(2, 2) == TWO + 2\n"
     assert code_tests(completion=ADD, sandbox=sandbox, tests=check, entry_point="add", setup="TWO = 2").value == 1.0
+
+
+USE = "print(add(1, 2))\n"
+PLUS = "def plus(a, b):\n    return a + b\n"
+BY_PLUS = "def add(a, b):\n    return plus(a, b)\n"
+FUTURE = "from __future__ import annotations\n"
+BLOCKS = [
+    # Usage in a block of its own, whatever becomes of it where it is run.
+    (fenced(ADD) + fenced(USE), 1.0),
+    (fenced(ADD) + fenced("print(add(1, None))\n"), 1.0),
+    (fenced(ADD) + fenced("a = int(input())\nb = 2\nprint(add(a, b))\n"), 1.0),
+    (fenced(ADD) + fenced("import sys\nsys.exit(add(0, 1))\n"), 1.0),
+    (fenced(ADD) + fenced("import os\nprint('1 of 1 passed')\nos._exit(add(0, 0))\n"), 1.0),
+    (fenced(ADD) + fenced("while True:\n    add(1, 2)\n"), 1.0),
+    (fenced(ADD) + fenced("if __name__ == '__main__':\n    add(input(), 1)\n"), 1.0),
+    (fenced(ADD) + fenced("def test_add():\n    assert add(1, 2) == 4\ntest_add()\n"), 1.0),
+    (fenced(WRONG) + fenced("assert add(1, 2) == 3\nraise SystemExit(0)\n"), 0.0),
+    # Sessions, outputs, shells, comments.
+    (fenced(ADD) + fenced(">>> add(1, 2)\n3\n"), 1.0),
+    (fenced(ADD) + fenced("3\n", ""), 1.0),
+    (fenced(ADD, "") + fenced("3\n", ""), 1.0),
+    (fenced(ADD) + fenced("python main.py\n", "bash"), 1.0),
+    (fenced(ADD) + fenced("# That is all.\n"), 1.0),
+    # Several versions: the last definition counts, also where it does not compile.
+    (fenced(WRONG) + fenced(ADD), 1.0),
+    (fenced(ADD) + fenced(WRONG), 0.0),
+    (fenced(ADD) + fenced("def add(a, b:\n    return a + b\n"), 0.0),
+    (fenced(WRONG) + fenced("add = lambda a, b: a + b\n") + fenced(USE), 1.0),
+    (fenced(ADD) + fenced("import functools\nadd = functools.cache(add)\n"), 1.0),
+    (fenced("raise ValueError\n") + fenced(ADD), 1.0),
+    (fenced("return a + b\n") + fenced(ADD), 1.0),
+    # What it uses stands in other blocks.
+    (fenced(PLUS) + fenced(BY_PLUS), 1.0),
+    (fenced(BY_PLUS) + fenced(PLUS), 1.0),
+    (fenced(BY_PLUS) + fenced(PLUS) + fenced(USE + "input()\n"), 1.0),
+    (fenced("import operator\n") + fenced("def add(a, b):\n    return operator.add(a, b)\n"), 1.0),
+    (fenced("ZERO = 0\n") + fenced("def add(a, b):\n    return a + b + ZERO\n"), 1.0),
+    (fenced(PLUS.replace("+", "-") + BY_PLUS) + fenced(PLUS), 1.0),
+    (fenced(PLUS + BY_PLUS) + fenced(PLUS.replace("+", "-")), 0.0),
+    (
+        fenced("from __future__ import annotations\n" + PLUS)
+        + fenced("from __future__ import annotations\n" + BY_PLUS),
+        1.0,
+    ),
+    # One block counts whole.
+    (fenced(ADD + "print(add(1, None))\n"), 0.0),
+    # What is no answer: thoughts, what stands beside the answer.
+    ("<think>" + fenced(ADD) + "</think>" + fenced(WRONG), 0.0),
+    ("<think>" + fenced(ADD) + "</think>Done.", 0.0),
+    ("<think>" + fenced(ADD), 0.0),
+    ("<think>" + fenced(WRONG) + "</think><answer>" + fenced(ADD) + "</answer>", 1.0),
+    (fenced(ADD).rstrip() + "<|im_end|>", 1.0),
+    (ADD + "<|endoftext|>", 1.0),
+    # Nothing is tested.
+    (fenced("x = 1\n") + fenced("y = 2\n"), 0.0),
+    (fenced("x = 1\n") + fenced(USE), 0.0),
+]
+
+
+@pytest.mark.parametrize(("completion", "score"), BLOCKS)
+def test_the_blocks_of_a_completion_are_one_program(sandbox: Sandbox, completion: str, score: float) -> None:
+    """The last block that defines what is tested counts, with those that define what it uses, however it is tested."""
+    tests = "assert add(1, 2) == 3"
+    for columns in ({"tests": tests}, {"tests": tests, "entry_point": "add"}):
+        assert code_tests(completion=completion, sandbox=sandbox, **columns).value == score
+    calls = {"entry_point": "add", "inputs": [[1, 2]], "outputs": [3]}
+    assert code_tests(completion=completion, sandbox=sandbox, **calls).value == score
+
+
+def test_programs_of_several_blocks(sandbox: Sandbox) -> None:
+    """A program is the last block, with those before it that define what it lacks, and not two programs."""
+    pairs = {"inputs": ["1\n", "4\n"], "outputs": ["2", "8"]}
+    double = "def double(n):\n    return 2 * n\n"
+    whole = double + "print(double(int(input())))\n"
+    for completion, score in (
+        (fenced(double) + fenced("print(double(int(input())))\n"), 1.0),
+        (fenced("n = int(input())\nprint(n)\n") + fenced(whole), 1.0),
+        (fenced(whole) + fenced("# Input: 3\n# Output: 6\n"), 1.0),
+        (fenced(whole) + fenced("print('3')\n"), 0.0),
+    ):
+        assert code_tests(completion=completion, sandbox=sandbox, **pairs).value == score, completion
+    for both in (fenced(ADD) + fenced(USE), fenced(ADD + USE) + fenced(">>> add(1, 2)\n")):
+        assert (1.0, 1.0) == (code_runs(both, sandbox).value, code_compiles(both, sandbox).value)
+    for broken in (fenced(ADD) + fenced("print(add(\n"), "<think>" + fenced(ADD) + "</think>Yes."):
+        assert (0.0, 0.0) == (code_runs(broken, sandbox).value, code_compiles(broken, sandbox).value)
+
+
+HEADER = "from typing import List\nFACTOR = 2\n\n\n"
+HEAD = "def scaled(xs: List[int]) -> List[int]:\n"
+STUB = HEADER + HEAD + '    """Each number times the factor."""\n'
+METHOD = HEADER + "class Solution:\n    def scaled(self, xs: List[int]) -> List[int]:\n        "
+BODY = "    out = []\n    for x in xs:\n        out.append(FACTOR * x)\n    return out\n"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "completion", "score"),
+    [
+        (STUB, BODY, 1.0),
+        (STUB, BODY.strip(), 1.0),
+        (STUB, "<think>return</think>\n" + BODY + "<|endoftext|>", 1.0),
+        (STUB, fenced(BODY), 1.0),
+        (STUB, fenced("return [FACTOR * x for x in xs]\n"), 1.0),
+        (STUB, BODY + "\n\nif __name__ == '__main__':\n    print(scaled(input()))\n", 1.0),
+        (STUB, fenced(HEAD + BODY), 1.0),
+        (STUB, fenced(STUB + BODY), 1.0),
+        (STUB, fenced(HEAD + BODY) + fenced("print(scaled(None))\n"), 1.0),
+        (STUB.replace('    """Each number times the factor."""\n', ""), BODY, 1.0),
+        (HEADER + HEAD + "    # your code here\n", BODY, 1.0),
+        (HEADER + HEAD + "    import math\n    ...\n", BODY, 1.0),
+        ("Complete this:\n\n" + STUB, BODY, 1.0),
+        ("Complete this:\n\n" + fenced(STUB) + "Only code.", fenced(HEAD + BODY), 1.0),
+        (METHOD, "return [FACTOR * x for x in xs]", 1.0),
+        (
+            METHOD,
+            fenced("class Solution:\n    " + HEAD.replace("(", "(self, ") + "        return [2 * x for x in xs]\n"),
+            1.0,
+        ),
+        # What the completion lacks, the prefix does not do for it.
+        (STUB, "    return None\n", 0.0),
+        (STUB, "    pass\n", 0.0),
+        (STUB, "    # nothing\n", 0.0),
+        (STUB, fenced("pass\n"), 0.0),
+        (STUB, "I would multiply each number.", 0.0),
+        (STUB, fenced("print(scaled([1]))\n"), 0.0),
+        (STUB + BODY, fenced("pass\n"), 0.0),
+        (STUB + BODY, fenced("print(scaled([1]))\n"), 0.0),
+        (STUB + BODY, "    return []\n", 0.0),
+        (STUB + BODY, fenced("def scale(xs):\n    return scaled(xs)\n"), 0.0),
+        (STUB, fenced(STUB + "    return None\n" + BODY), 0.0),
+        ("Write scaled.", BODY, 0.0),
+        ("Write scaled.", fenced(HEAD + BODY), 0.0),
+    ],
+)
+def test_the_prompt_may_begin_the_program(sandbox: Sandbox, prefix: str, completion: str, score: float) -> None:
+    """A body goes on from the prompt's last function, and code may lack the prompt's imports and helpers."""
+    path = "Solution.scaled" if "class" in prefix else "scaled"
+    columns = {"tests": "assert candidate([1, 2]) == [2, 4]", "entry_point": path}
+    assert code_tests(completion=completion, sandbox=sandbox, prompt=prefix, **columns).value == score
+    if "Complete" not in prefix:
+        found = code_tests(completion=completion, sandbox=sandbox, prompt="Do it.", prefix=prefix, **columns)
+        assert found.value == score
+    if score == 0.0 and path == "scaled":
+        named = code_tests(completion=completion, sandbox=sandbox, prompt=prefix, tests="assert scaled([1]) == [2]")
+        assert named.value == 0.0
+
+
+HELPED = 'def poly(xs, x):\n    return sum(c * x**n for n, c in enumerate(xs))\n\n\ndef zero(xs):\n    """A zero."""\n'
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "    return 0.0\n",
+        "def poly(xs, x):\n    return 0.0\ndef zero(xs):\n    return 5.0\n",
+        fenced("def zero(xs):\n    return 5.0\n") + fenced("def poly(xs, x):\n    return 0.0\nzero\n"),
+        "    global poly\n    poly = lambda xs, x: 0.0\n    return 5.0\n",
+        "    import builtins\n    builtins.poly = builtins.abs = lambda *a: 0.0\n    return float\n",
+        "    return int\n",
+        "    return float('nan')\n",
+    ],
+)
+def test_helpers_of_the_tests_come_from_the_prompt_alone(sandbox: Sandbox, completion: str) -> None:
+    """A completion that redefines what its tests call changes nothing on their side."""
+    tests = "def check(candidate):\n    assert abs(poly([2, 1], candidate([2, 1]))) < 1e-4\n"
+    columns = {"tests": tests, "entry_point": "zero", "prompt": HELPED}
+    assert code_tests(completion="    return -xs[0] / xs[1]\n", sandbox=sandbox, **columns).value == 1.0
+    assert code_tests(completion=completion, sandbox=sandbox, **columns).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "completion", [ADD, WRONG, "def poly(*a):\n    return 3\n" + ADD, "raise NameError('poly')", "x"]
+)
+def test_a_name_that_nothing_defines_is_the_tests_fault(sandbox: Sandbox, completion: str) -> None:
+    """It is told from the tests' text, whatever the completion does; a name that the completion lacks is its own."""
+    faulty = code_tests(completion=completion, sandbox=sandbox, tests="assert poly(add(1, 2)) == 3", entry_point="add")
+    assert faulty.value is None
+    assert "the tests use poly, which nothing on their side defines" in (faulty.reason or "")
+    own = "def add(a, b):\n    return poly(a, b)\n"
+    for columns in ({"entry_point": "add"}, {}):
+        assert code_tests(completion=own, sandbox=sandbox, tests="assert add(1, 2) == 3", **columns).value == 0.0
+    assert code_tests(completion=ADD, sandbox=sandbox, tests="assert poly(add(1, 2)) == 3").value == 0.0
 
 
 def test_calls_and_programs_from_string_columns(sandbox: Sandbox) -> None:
@@ -136,13 +318,41 @@ def test_rewards_travel() -> None:
         assert pickle.loads(pickle.dumps(made)).name == made.name
 
 
-def test_human_eval_as_a_data_set(sandbox: Sandbox, data: Path, full: bool) -> None:
-    """The columns of HumanEval are the reward's columns: a canonical solution scores 1, an empty body less."""
+FORMS = {
+    "whole": lambda row, head: fenced(row["prompt"] + row["canonical_solution"]),
+    "body": lambda row, head: row["canonical_solution"],
+    "body stripped": lambda row, head: row["canonical_solution"].strip(),
+    "body at the margin": lambda row, head: fenced(textwrap.dedent(row["canonical_solution"])),
+    "function alone": lambda row, head: fenced(head + row["canonical_solution"]),
+    "with usage": lambda row, head: (
+        fenced(head + row["canonical_solution"]) + fenced(f"{row['entry_point']}(input())\n")
+    ),
+}
+NOTHING = {
+    "pass": lambda row, head: "    pass\n",
+    "none": lambda row, head: "    return None\n",
+    "prompt": lambda row, head: fenced(row["prompt"]),
+    "no body": lambda row, head: fenced("pass\n"),
+    "with usage": lambda row, head: fenced(head + "    pass\n") + fenced("import sys\nprint('OK')\nsys.exit(0)\n"),
+    "thought": lambda row, head: (
+        f"<think>{fenced(row['prompt'] + row['canonical_solution'])}</think>" + fenced("pass\n")
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [*FORMS, *(f"nothing: {name}" for name in NOTHING)])
+def test_human_eval_as_a_data_set(sandbox: Sandbox, data: Path, full: bool, form: str) -> None:
+    """HumanEval's own columns are enough: every solution in every form scores 1, and no body scores less."""
     with gzip.open(data / "humaneval" / "HumanEval.jsonl.gz", "rt") as file:
-        rows = [json.loads(line) for line in file][:: 1 if full else 20]
-    for row in rows:
-        columns = {"tests": row["test"], "entry_point": row["entry_point"], "setup": row["prompt"]}
-        right = fenced(row["prompt"] + row["canonical_solution"])
-        assert code_tests(completion=right, sandbox=sandbox, **columns).value == 1.0, row["task_id"]
-        empty = code_tests(completion=fenced(row["prompt"] + "    pass\n"), sandbox=sandbox, **columns)
-        assert (empty.value or 0.0) < 1.0, row["task_id"]
+        rows = [json.loads(line) for line in file]
+    right = form in FORMS
+    make = FORMS[form] if right else NOTHING[form.removeprefix("nothing: ")]
+    wrong = {}
+    for row in rows if full else [rows[place] for place in sorted({*range(0, 164, 20), 32, 38, 50, 115})]:
+        head = row["prompt"][row["prompt"].rfind(f"def {row['entry_point']}(") :]
+        columns = {"tests": row["test"], "entry_point": row["entry_point"], "prompt": row["prompt"]}
+        score = code_tests(completion=make(row, head), sandbox=sandbox, **columns)
+        if (score.value == 1.0) is not right or score.value is None:
+            wrong[row["task_id"]] = score
+    assert wrong == {}

@@ -73,6 +73,112 @@ def test_the_same_result(answer: str, completion: str, score: float) -> None:
     assert score == sql_result(completion=completion, schema=SCHEMA, answer=answer).value
 
 
+POINTS = """
+CREATE TABLE t (name TEXT COLLATE NOCASE, points INTEGER, home INTEGER, away INTEGER, share REAL);
+INSERT INTO t VALUES ('a', 9, 1, 2, 0.1), ('b', 7, 2, 3, 0.2), ('c', 7, 3, 1, 0.3), ('C', 7, 3, 2, 0.4);
+INSERT INTO t VALUES ('d', 5, 4, 4, 0.5);
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "completion", "columns", "ties"),
+    [
+        # Columns in another order: the same one for all rows.
+        ("SELECT name, points FROM t", "SELECT points, name FROM t", 1.0, 0.0),
+        ("SELECT name, points, share FROM t ORDER BY 3", "SELECT share, name, points FROM t ORDER BY 1", 1.0, 0.0),
+        ("SELECT name, points FROM t ORDER BY share", "SELECT points, name FROM t ORDER BY share DESC", 0.0, 0.0),
+        ("SELECT share, points FROM t", "SELECT points * 1.0, share + 1e-12 FROM t", 1.0, 0.0),
+        ("SELECT name, points FROM t", "SELECT points, name, points, name FROM t", 0.0, 0.0),
+        ("SELECT name, points FROM t", "SELECT points, points FROM t", 0.0, 0.0),
+        ("SELECT name, points FROM t", "SELECT points, name FROM t UNION ALL SELECT name, points FROM t", 0.0, 0.0),
+        (
+            "SELECT name, points FROM t",
+            "SELECT iif(points > 6, points, name), iif(points > 6, name, points) FROM t", 0.0, 0.0,
+        ),
+        (
+            "SELECT name, points FROM t",
+            "SELECT (SELECT points FROM t AS o WHERE o.share = .6 - t.share), name FROM t", 0.0, 0.0,
+        ),
+        ("SELECT home, away FROM t WHERE share < .35", "SELECT away, home FROM t WHERE share < .35", 0.0, 0.0),
+        ("SELECT home, name, away FROM t", "SELECT name, home, away FROM t", 1.0, 0.0),
+        ("SELECT points, points FROM t", "SELECT points, points FROM t", 1.0, 1.0),
+        ("SELECT count(*), max(points) FROM t", "SELECT max(points), count(*) FROM t", 1.0, 0.0),
+        # Rows that are tied: others in the same places, and never more, fewer, twice or better ones.
+        ("SELECT name FROM t ORDER BY points DESC", "SELECT name FROM t ORDER BY points DESC, share DESC", 0.0, 1.0),
+        ("SELECT name FROM t ORDER BY points DESC", "SELECT name FROM t ORDER BY points", 0.0, 0.0),
+        ("SELECT name FROM t ORDER BY points DESC", "SELECT name FROM t ORDER BY name DESC", 0.0, 0.0),
+        (
+            "SELECT name FROM t ORDER BY points DESC LIMIT 2",
+            "SELECT name FROM t WHERE share = .1 OR share = .3", 0.0, 1.0,
+        ),
+        ("SELECT name FROM t ORDER BY points DESC LIMIT 2;", "SELECT name FROM t WHERE share IN (.1, .4)", 0.0, 1.0),
+        (
+            "SELECT name FROM t ORDER BY points DESC LIMIT 2 -- two",
+            "SELECT name FROM t WHERE share IN (.1, .4)", 0.0, 1.0,
+        ),
+        (
+            "SELECT name FROM t ORDER BY points DESC -- all\n LIMIT 2",
+            "SELECT name FROM t WHERE share IN (.1, .4)", 0.0, 1.0,
+        ),
+        ("SELECT name FROM t ORDER BY points DESC LIMIT 2", "SELECT name FROM t WHERE share IN (.1, .5)", 0.0, 0.0),
+        ("SELECT name FROM t ORDER BY points DESC LIMIT 2", "SELECT name FROM t WHERE share IN (.2, .3)", 0.0, 0.0),
+        (
+            "SELECT name FROM t ORDER BY points DESC LIMIT 2",
+            "SELECT name FROM t WHERE share IN (.1, .3) ORDER BY 1 DESC", 0.0, 0.0,
+        ),
+        ("SELECT name FROM t ORDER BY points DESC LIMIT 2", "SELECT name FROM t WHERE points > 6", 0.0, 0.0),
+        ("SELECT name FROM t ORDER BY points DESC LIMIT 2", "SELECT name FROM t WHERE share = .1", 0.0, 0.0),
+        (
+            "SELECT name FROM t ORDER BY points DESC LIMIT 3",
+            "SELECT name FROM t WHERE share = .1 UNION ALL SELECT 'b' UNION ALL SELECT 'b'", 0.0, 0.0,
+        ),
+        ("SELECT name FROM t WHERE points = 7 ORDER BY points LIMIT 2", "SELECT 'b' FROM t LIMIT 2", 0.0, 0.0),
+        ("SELECT name FROM t ORDER BY points LIMIT 1 OFFSET 1", "SELECT name FROM t WHERE share = .4", 0.0, 1.0),
+        ("SELECT name FROM t ORDER BY points LIMIT 1, 1", "SELECT name FROM t WHERE share = .3", 0.0, 1.0),
+        ("SELECT name FROM t ORDER BY points LIMIT 1 OFFSET 1", "SELECT name FROM t WHERE share = .1", 0.0, 0.0),
+        ("SELECT name FROM t ORDER BY points LIMIT 1 + 1", "SELECT name FROM t", 0.0, None),
+        ("SELECT name FROM t LIMIT 2", "SELECT name FROM t WHERE share > .35", 0.0, 1.0),
+        ("SELECT name FROM t LIMIT 2", "SELECT 'e' FROM t LIMIT 2", 0.0, 0.0),
+        (
+            "SELECT name, share FROM t ORDER BY points DESC LIMIT 1",
+            "SELECT name, share + 1e-12 FROM t LIMIT 1", 1.0, 1.0,
+        ),
+        (
+            "SELECT max(name), points FROM t GROUP BY points ORDER BY count(*)",
+            "SELECT max(name), points FROM t GROUP BY 2 ORDER BY count(*), 2 DESC", 0.0, 1.0,
+        ),
+        (
+            "SELECT home FROM t UNION SELECT away FROM t ORDER BY 1 DESC",
+            "SELECT DISTINCT home FROM t ORDER BY 1 DESC", 1.0, 1.0,
+        ),
+        (
+            "SELECT name FROM t UNION SELECT name FROM t ORDER BY name",
+            "SELECT DISTINCT name FROM t ORDER BY name", 1.0, None,
+        ),
+    ],
+)  # fmt: skip
+def test_other_orders_by_setting(answer: str, completion: str, columns: float, ties: float | None) -> None:
+    """Columns in another order and rows that the gold leaves tied count where a setting says so."""
+    given = {"completion": completion, "schema": POINTS, "answer": answer}
+    assert columns == sql_result(any_column_order=True)(**given).value
+    assert ties == sql_result(ties=True)(**given).value
+    plain = sql_result(**given).value
+    assert plain in (0.0, 1.0)
+    assert not plain or (columns == 1.0 and ties != 0.0)
+
+
+def test_both_settings_and_many_rows() -> None:
+    """They go together where the limit cuts no tie, and neither takes long on many rows that are all tied."""
+    answer = "SELECT name, points FROM t ORDER BY points DESC LIMIT 4"
+    both = sql_result(any_column_order=True, ties=True)
+    query = "SELECT points, name FROM t WHERE points > 6 ORDER BY points DESC, share DESC"
+    assert 1.0 == both(completion=query, schema=POINTS, answer=answer).value
+    many = "CREATE TABLE m (a INT, b INT);" + FOREVER + "INSERT INTO m SELECT x % 7, x FROM c LIMIT 9000;"
+    answer = "SELECT a, b FROM m ORDER BY a % 1 LIMIT 8000"
+    assert 1.0 == both(completion="SELECT a, b FROM m WHERE b > 1000", schema=many, answer=answer).value
+    assert 0.0 == both(completion="SELECT a, max(b, 1500) FROM m WHERE b > 1000", schema=many, answer=answer).value
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -295,6 +295,77 @@ def test_an_argument_that_cannot_enter_a_jail_is_the_tests_fault(sandbox: Sandbo
         check_asserts(sandbox, "def f(x): return x", "assert f(lambda: 1) == 1")
 
 
+def test_types_can_be_arguments_and_results(sandbox: Sandbox) -> None:
+    """The types of plain values and exceptions go in and come out as themselves; a lying class is none of them."""
+    source = """
+class int(int): pass
+class Meta(type):
+    def __eq__(cls, other): return True
+    __hash__ = type.__hash__
+class Liar(metaclass=Meta): pass
+def f(x, kind): return isinstance(x, kind)
+def g(name): return {"int": 1 .__class__, "own": int, "liar": Liar, "object": object}[name]
+def h(kinds): kinds.append(str)
+"""
+    tests = [
+        "assert f(1, int) and not f('1', int)",
+        "assert f('1', (int, str)) and f(x=None, kind=type(None)) and f([], list)",
+        "assert f(1.0, float) and not f(1, ValueError)",
+        "assert g('int') is int and g('int') in {int: 1}",
+        "kinds = [int]\nh(kinds)\nassert kinds == [int, str]",
+        "assert g('own') == int",
+        "assert g('liar') == int",
+        "assert g('object') == object",
+    ]
+    assert [*[PASSED] * 5, *[FAILED] * 3] == _statuses(check_asserts(sandbox, source, tests))
+    checks = [FunctionCheck([1, int], True), FunctionCheck({"x": "", "kind": (str, bytes)}, True)]
+    assert check_functions(sandbox, source, "f", checks).all_passed
+    checks = [FunctionCheck(["int"], int), FunctionCheck(["int"], bool), FunctionCheck(["own"], int)]
+    assert [PASSED, FAILED, ERROR] == _statuses(check_functions(sandbox, source, "g", checks))
+
+
+HELPERS = "import math\ndef poly(x): return math.floor(x) - 2\ndef f(x): return 2\n"
+
+
+@pytest.mark.parametrize(
+    ("tests", "helpers", "status"),
+    [
+        ("assert poly(f(1)) == 0", HELPERS, PASSED),
+        ("assert poly(candidate(0)) == 0", HELPERS, FAILED),
+        ("def poly(x): return 5\nassert poly(f(1)) == 5", HELPERS, PASSED),
+        ("assert math.floor(f(1)) == 2", HELPERS, PASSED),
+        ("from math import *\nassert floor(f(1)) == 2", "", PASSED),
+        (
+            "match f(1):\n    case [*rest] | {**rest}: pass\n    case 2 as found: pass\nassert found == 2",
+            "",
+            PASSED,
+        ),
+        ("assert poly(f(1)) == 0", "", None),
+        ("assert poly(f(1)) == 0", "Write a function f, please.", None),
+        ("assert poly(f(1)) == 0", "def poly(x:", None),
+        ("assert f(1) == 2 or poly(1)", "", None),
+        ("assert poly(f(1)) == 0", "raise ValueError", None),
+        ("assert other(f(1)) == 0", HELPERS, None),
+        ("assert f(1) == 2", "raise ValueError", PASSED),
+    ],
+)
+@pytest.mark.parametrize("extra", ["", "def poly(x): return 0\ndef other(x): return 0\n"], ids=["", "own"])
+def test_names_of_the_tests_are_their_own_or_of_helpers(
+    sandbox: Sandbox, tests: str, helpers: str, status: CheckStatus | None, extra: str
+) -> None:
+    """With an entry point a name is bound on the tests' side or nowhere, which is their fault and told in words."""
+    source = "def f(x): return x + 1\n" + extra
+
+    def checked() -> CheckReport:
+        return check_asserts(sandbox, source, tests, entry_point="f", helpers=helpers)
+
+    if status is None:
+        with pytest.raises(CheckError, match=r"which nothing on their side defines|ValueError"):
+            checked()
+    else:
+        assert [status] == _statuses(checked())
+
+
 def test_a_judge_that_the_completion_overwhelms_is_the_completions_failure(sandbox: Sandbox) -> None:
     """Names for which the judge has no memory fail the completion; they do not put the tests at fault."""
     source = """

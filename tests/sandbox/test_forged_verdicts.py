@@ -9,12 +9,14 @@ can be tried there are first shown to fool a judge that shares its process with 
 from __future__ import annotations
 
 import random
+import re
 import secrets
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
+from builtin_rewards.code import code_tests
 from sandbox import (
     CheckReport,
     ExecutionStatus,
@@ -431,6 +433,20 @@ def solve(n):
                 return found
 """
     ),
+    "types-returned": Attack(
+        """
+def solve(n):
+    return (str, int, float, list, dict, bool, type(None), Exception, StopIteration, [str], {str: float})[n % 11]
+"""
+    ),
+    "types-that-are-none": Attack(
+        FRAMES
+        + """
+names = ["exit", "eval", "type", "object", "SystemExit", "__import__", "candidate", "str.__eq__", "", None, 1, ["str"]]
+def solve(n):
+    send(frame({"number": n, "value": {"type": names[n % 12]}, "arguments": [{"type": "str"}]}))
+"""
+    ),
     # Silencing the judge.
     "sys-exit": Attack("import sys\ndef solve(n):\n    sys.exit(0)\n", EQUAL),
     "os-exit-when-called": Attack("import os\ndef solve(n):\n    os._exit(0)\n", EQUAL),
@@ -797,6 +813,40 @@ def test_no_verdict_is_forged(sandbox: Sandbox, attack: str, kind: str) -> None:
     honest = check_asserts(sandbox, HONEST, LINES[:2])
     assert (1, 2) == (honest.passed, honest.total), honest
     assert 0 == KINDS[kind](sandbox, "def solve(n):\n    pass\n").passed
+
+
+STUB = 'import math\n\n\ndef known(n):\n    return n\n\n\ndef solve(n):\n    """Give the token."""\n'
+BLOCK = "```python\n{}```\n"
+LEND = "def solve(n):\n    return lend(n)\n"
+
+
+def _lent(attack: str) -> str:
+    """An attack whose function goes by another name."""
+    return re.sub(r"\bsolve\b", "lend", ATTACKS[attack].source)
+
+
+SHAPES = {
+    "after a wrong one": lambda attack: BLOCK.format(LEND) + BLOCK.format(ATTACKS[attack].source),
+    "usage alone": lambda attack: BLOCK.format("def solve(n):\n    return None\n") + BLOCK.format(_lent(attack)),
+    "in another block": lambda attack: BLOCK.format(_lent(attack)) + BLOCK.format(LEND),
+    "behind a body": lambda attack: "    return lend(n)\n\n" + _lent(attack) + "\nknown = check = candidate = lend\n",
+}
+"""Completions of several blocks, or that go on from a prompt, with an attack in them."""
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_verdict_is_forged_from_another_block_or_behind_the_prompt(
+    sandbox: Sandbox, attack: str, full: bool
+) -> None:
+    """However the blocks of a completion are put together, the prompt's helpers stay the tests', and none passes."""
+    shapes = list(SHAPES) if full else [list(SHAPES)[list(ATTACKS).index(attack) % len(SHAPES)]]
+    tests = CHECK.replace("(1) ==", "(known(1)) ==")
+    for shape in shapes:
+        completion = SHAPES[shape](attack)
+        quick = code_tests(limits=LIMITS)
+        for given in ({"tests": tests, "entry_point": "solve"}, {"tests": "\n".join(LINES), "setup": "import math"}):
+            score = quick(completion=completion, sandbox=sandbox, prompt=STUB, **given)
+            assert score.value == 0.0, (shape, score)
 
 
 SHARED = """

@@ -279,7 +279,11 @@ def test_everyday_types_are_plain_beneath(value: Any, expected: Any) -> None:
 NOT_PLAIN = {
     "object": object(),
     "function": len,
-    "type": int,
+    "class": type("int", (), {}),
+    "type": object,
+    "type-of-types": type,
+    "type-of-a-module": Decimal,
+    "union": int | str,
     "module": json,
     "generator": (x for x in ()),
     "decimal": Decimal("1.5"),
@@ -303,6 +307,16 @@ def test_what_is_not_plain_is_refused(value: Any, wrap: Callable[[Any], Any]) ->
     """Anything else is refused by its type's name, also within containers."""
     with pytest.raises(NotPlainError, match="not plain"):
         plain.dumps(wrap(value))
+
+
+def test_the_types_of_plain_values_and_exceptions_are_plain() -> None:
+    """They arrive as themselves, also as members and keys; a name that is none of theirs is refused."""
+    value = [int, (str, type(None)), {ValueError: {bool}}, frozenset({list, complex})]
+    assert same(value, plain.loads(plain.dumps(value)))
+    words = ["eval", "exit", "__loader__", "SystemExit", "type", "object", "map", "os.system", "int ", ""]
+    for name in [*words, 1, None, ["int"]]:
+        with pytest.raises(NotPlainError):
+            plain.loads(json.dumps({"type": name}))
 
 
 def test_depth_is_bounded() -> None:
