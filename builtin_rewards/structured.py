@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.code import extract_code
-from builtin_rewards.reading.answer import final_answer
-from builtin_rewards.reading.turn import unframed
+from builtin_rewards.reading.answer import Rule, final_answer
+from builtin_rewards.reading.turn import begins_in_thought, unframed
 from rewardkit import Reward, Score, reward
 
 DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
@@ -36,13 +36,13 @@ _SHOWN_CHARS = 200
 def json_text(completion: str) -> str | None:
     """Gives the text that should be JSON, or ``None`` for none.
 
-    The rule: what follows the last ``</think>`` counts, of it only what stands in ``<answer>`` tags where it ends in
-    the one pair of them, unless the completion begins as JSON does. In it the last fenced block marked ``json``, else
+    The rule: what follows the thoughts counts, of it only what stands in the last ``<answer>`` tags where there are any
+    and they do not differ, unless the completion begins as JSON does. In it the last fenced block marked ``json``, else
     the last unmarked one, else all where there is no fence.
     """
     completion = unframed(completion)
-    begins = completion.lstrip()[:1]
-    text = completion if begins and begins in '{["' else final_answer(completion)
+    is_json = completion.lstrip()[:1] in tuple('{["') and not begins_in_thought(completion)
+    text = completion if is_json else final_answer(completion, (Rule.TAG,))
     return extract_code(text, "json")
 
 
@@ -110,8 +110,8 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
         """1.0 if the completion is one JSON value, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole completion;
-        what follows the last ``</think>`` alone counts, and only what stands in ``<answer>`` tags where that ends
-        in the one pair of them, unless the completion begins as JSON does. A byte order mark before it and stop
+        what follows the thoughts alone counts, and only what stands in the last ``<answer>`` tags where there are any
+        and they do not differ, unless the completion begins as JSON does. A byte order mark before it and stop
         tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no content.
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.structured import json_text, read_json
 from rewardkit import Message, Reward, Score, reward
 
@@ -71,8 +71,8 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
         - JSON, as ``json_valid`` reads it: a call, a list of calls, or an object with ``tool_calls``; before it may
           stand ``<|python_tag|>`` (Llama) or ``[TOOL_CALLS]`` (Mistral), with nothing before that.
 
-        In text only what follows the last ``</think>`` counts, and only what stands in ``<answer>`` tags where that
-        ends in the one pair of them. Stop tokens at the end are no content. A ``<tool_call>`` that is not closed is
+        In text only what follows the thoughts counts, and only what stands in the last ``<answer>`` tags where there
+        are any and they do not differ. Stop tokens at the end are no content. A ``<tool_call>`` that is not closed is
         cut off, and JSON behind other prose is no call: no server would make it. What stands in the place of a call and
         is none counts as an extra call. ``parameters`` is read as ``arguments``.
 
@@ -141,7 +141,7 @@ def _content(content: Any) -> str:
 
 
 def _calls_in_text(text: str) -> list[Call]:
-    text = final_answer(text)
+    text = final_answer(text, (Rule.TAG,))
     for mark in _MARKS:
         text = text.lstrip().removeprefix(mark)
     if _OPEN in text:
