@@ -7,17 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.markdown import split_fences
+from builtin_rewards.reading.markdown import without_code
+from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import shows
 from builtin_rewards.reading.values import read_json
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
 _SHOWN_CHARS = 80
-_MARKER = re.compile(r"\[[ ]?([0-9]++(?:[ ]?[,;\u2013-][ ]?[0-9]++)*+)[ ]?\]")
+_MARKER = re.compile(
+    r"[\[\u3010\uff3b][ ]?"
+    r"([0-9]++(?:[ ]?[,;\uff0c\u3001\u2013-][ ]?[0-9]++)*+|\^[0-9]++(?:[ ]?[,;\uff0c\u3001][ ]?\^[0-9]++)*+)[ ]?"
+    r"(?:(?::[0-9]++)?\u2020[^\[\]\u3010\u3011\uff3b\uff3d\n]*+)?[\]\u3011\uff3d]"
+)
+_PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
-_LINE_START = re.compile(r"^[ \t]*+(?=\[)", re.MULTILINE)
-_INLINE_CODE = re.compile(r"`[^`\n]*+`")
+_LINE_START = re.compile(r"^[ \t]*+(?=[\[\u3010\uff3b])", re.MULTILINE)
 _MAX_DIGITS = 9
 
 
@@ -42,8 +47,9 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
 
         Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d the different
         numbers cited that are none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but
-        markers. A marker is ``[1]``, ``[1, 2]``, ``[1-3]``; sources are numbered from 1. Code is left out, fenced
-        and inline. What the line ``[1]: ...`` defines is no citation, though its number must be a source's.
+        markers. A marker is ``[1]``, ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``;
+        sources are numbered from 1. Thoughts and code are left out, fenced and inline. What the lines ``[1]: ...`` and
+        ``[^1]: ...`` define is no citation, though their numbers must be sources'.
 
         Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
         Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a
@@ -52,7 +58,7 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         count = _source_count(sources)
         if not count:
             return Score(None, reason="the row has no sources")
-        text = _without_code(completion)
+        text = without_code(after_thinking(completion))
         cited, dangling = _cited(text, count)
         metrics = {"cited": float(cited), "dangling": float(len(dangling))}
         if not cited:
@@ -84,26 +90,20 @@ def _source_count(sources: Any) -> int:
     return len(sources) if isinstance(sources, list | tuple | dict) else 0
 
 
-def _without_code(text: str) -> str:
-    if "`" not in text and "~~~" not in text:
-        return text
-    return _INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
-
-
 def _cited(text: str, count: int) -> tuple[int, set[str]]:
     """Gives how many sources are cited, and what is cited that is no source, as it is written."""
     spans: set[tuple[int, int]] = set()
     dangling: set[str] = set()
-    line_starts = {match.end() for match in _LINE_START.finditer(text)} if "]:" in text else set()
+    line_starts = {match.end() for match in _LINE_START.finditer(text)}
     markers = {
-        (match[1], text[match.end() : match.end() + 1] == ":" and match.start() in line_starts)
+        (match[1].replace("^", ""), text[match.end() : match.end() + 1] == ":" and match.start() in line_starts)
         for match in _MARKER.finditer(text)
     }
     for listed, defines in markers:
         if listed.isdecimal() and len(listed) <= _MAX_DIGITS and 0 < int(listed) <= count:
             spans.update(() if defines else [(int(listed), int(listed))])
             continue
-        for part in re.split(r"[,;]", listed):
+        for part in _PARTS.split(listed):
             ends = [int(number) if len(number) <= _MAX_DIGITS else count + 1 for number in _RANGE.split(part.strip())]
             if len(ends) > 2 or ends[0] < 1 or ends[-1] > count or ends[0] > ends[-1]:
                 dangling.add(part.strip()[:_SHOWN_CHARS])

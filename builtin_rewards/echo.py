@@ -5,12 +5,12 @@ from __future__ import annotations
 import string
 
 from builtin_rewards.adjustable import adjustable
+from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams
 from rewardkit import Reward, Score, reward
 
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
-_PLAIN = bytes(range(128)).decode().lower().translate(_MARKS).encode() + bytes(range(128, 256))
 _LEAST_WORDS = 4
 
 
@@ -29,16 +29,17 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
 
     @reward(score_range=(0, 1))
     def no_prompt_echo(completion: str, prompt: str) -> Score:
-        """The share of the completion that does not repeat the prompt, 0 to 1.
+        """The share of the completion that does not repeat the prompt, 0 to 1. Its thought may.
 
         Formula: 1 - e / k, with the completion cut into k runs of n words, the last one shorter, and e those that
         stand in the prompt word for word; case, punctuation and typography make no difference. Where the prompt
         has fewer than n words, n is their number, and at least 4. A completion of fewer than n words is an echo
         only if it is the whole prompt. 0.0 for an empty completion. No columns besides the prompt; never ``None``.
         """
-        said = _words(completion)
+        answer = after_thinking(completion)
+        said = _words(answer)
         if not said:
-            return Score(float(bool(fold(completion).strip())), reason="no words in the completion")
+            return Score(float(bool(fold(answer).strip())), reason="no words in the completion")
         asked = _words(prompt)
         width = max(_LEAST_WORDS, min(n, len(asked)))
         if len(said) < width:
@@ -50,10 +51,7 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
 
 
 def _words(text: str) -> list[str]:
-    text = fold(text)
-    if text.isascii():
-        return text.encode().translate(_PLAIN).decode().split()
-    return text.lower().translate(_MARKS).split()
+    return fold(text).lower().translate(_MARKS).split()
 
 
 def _echoed(said: list[str], asked: list[str], width: int) -> tuple[int, int]:
@@ -61,8 +59,5 @@ def _echoed(said: list[str], asked: list[str], width: int) -> tuple[int, int]:
     starts = [*range(0, len(said) - width + 1, width)]
     if len(said) % width:  # the last words with those before them
         starts.append(len(said) - width)
-    words = set(asked)
-    runs = [said[start : start + width] for start in starts if said[start] in words]
-    likely = [tuple(run) for run in runs if words.issuperset(run)]
-    known = set(grams(asked, width)) if likely else set()
-    return sum(run in known for run in likely), len(starts)
+    known = set(grams(asked, width))
+    return sum(tuple(said[start : start + width]) in known for start in starts), len(starts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 
 from builtin_rewards.adjustable import adjustable
@@ -41,8 +41,7 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
         rewards being different, not being right or readable: add it with a small weight. No columns. ``None`` in a
         group of one, or where all others are empty.
         """
-        numbers: defaultdict[tuple[str, ...], int] = defaultdict(itertools.count().__next__)
-        sets = [set(map(numbers.__getitem__, _grams(text, n))) for text in completions]
+        sets = [set(_grams(text, n)) for text in completions]
         likenesses: list[list[float]] = [[] for _ in sets]
         for first, second in itertools.combinations(range(len(sets)), 2):
             if sets[first] and sets[second]:
@@ -59,7 +58,7 @@ def _grams(text: str, n: int) -> Iterable[tuple[str, ...]]:
     return grams(words, n) if len(words) >= n else [tuple(words)] if words else []
 
 
-def _difference(own: set[int], likenesses: list[float], group: int) -> Score:
+def _difference(own: set[tuple[str, ...]], likenesses: list[float], group: int) -> Score:
     if group == 1:
         return Score(None, reason=_ALONE)
     if not own:
@@ -70,7 +69,7 @@ def _difference(own: set[int], likenesses: list[float], group: int) -> Score:
     return Score(min(1.0, max(0.0, 1 - alike)), reason=f"{alike:.2f} alike to {len(likenesses)} others")
 
 
-def _jaccard(a: set[int], b: set[int]) -> float:
+def _jaccard(a: set[tuple[str, ...]], b: set[tuple[str, ...]]) -> float:
     common = len(a & b)
     return common / (len(a) + len(b) - common)
 

@@ -3,63 +3,56 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
+from builtin_rewards.reading.markdown import without_code
+from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold
 from rewardkit import Reward, Score, reward
 
-_LANGUAGES = frozenset(
-    re.findall(
-        "[a-z-]+",
-        "af ar bg bn ca cs cy da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv mk ml mr ne nl no pa pl "
-        "pt ro ru sk sl so sq sv sw ta te th tl tr uk ur vi zh zh-cn zh-tw",
-    )
+_CODES = (
+    "ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa fi fo fr fuv "
+    "fy ga gcf gcr gd gl gom grc gu gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka kab kik kk km kn ko ku ky "
+    "la lb lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my ne nl nn no nso oc om or pa pcm pl ps pt qu ro ru rw sa sdh "
+    "se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz uzs vec vi vo wa wuu xh yo yue zh zu"
 )
+_LANGUAGES = frozenset(_CODES.split())
 _ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "tl", "zh-hans": "zh-cn", "zh-hant": "zh-tw"}
-_SEED = 0
+_VARIETIES = {"zh": ("wuu", "yue"), "no": ("nn",), "ar": ("ary", "arz"), "he": ("hbo",), "el": ("grc",), "en": ("pcm",)}
+"""What the detector tells apart and a code for the whole language means too."""
+_CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
+"""The character sets that were made for a way of writing Chinese and for the other one."""
+_NO_LANGUAGE = "zxx"
+_LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
 _PIECES = 12
 _PIECE_CHARS = 1_000
 _PIECE_LETTERS = 40
 _LINE_CHARS = 240
+_NO_WORDS = re.compile(r"https?://\S+|\\[A-Za-z]+|[0-9=+*/<>^{}$\\|#%_~-]+")
+_WIDE = re.compile("[\u1100-\u11ff\u3005-\u3007\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
+_WIDE_LETTERS = 3
+"""A Chinese, Japanese or Korean letter is a syllable or a word, so it weighs as much as so many others."""
+_LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
+_NOT_LATIN = re.compile("[^\\W\\d_A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
 
 
 @functools.cache
-def _detectors() -> Any:
-    """Gives langdetect's factory with a seed of its own: the library's shared one belongs to no one."""
-    module = extra("langdetect.detector_factory")
-    factory = module.DetectorFactory()
-    factory.set_seed(_SEED)
-    factory.load_profile(os.path.join(os.path.dirname(module.__file__), "profiles"))
-    return factory
-
-
-def _shares(text: str) -> dict[str, float]:
-    """Gives the languages of a piece of text and how sure langdetect is of each."""
-    detector = _detectors().create()
-    detector.append(text)
-    try:
-        return {found.lang: found.prob for found in detector.get_probabilities()}
-    except extra("langdetect.lang_detect_exception").LangDetectException:
-        return {}  # no letter that it knows
+def _detector() -> Any:
+    module = extra("py3langid.langid")
+    return module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
 
 
 def _code(language: str) -> str | None:
-    """Gives langdetect's code for a language tag such as ``en``, ``EN-us`` or ``zh``; ``None`` for an unknown one."""
+    """Gives the code of a language tag such as ``en``, ``EN-us`` or ``zh-tw``; ``None`` for an unknown one."""
     tag = language.strip().lower().replace("_", "-")
     for known in (tag, tag.partition("-")[0]):
         known = _ALIASES.get(known, known)
-        if known in _LANGUAGES:
+        if known in _LANGUAGES or known in _CHINESE:
             return known
     return None
-
-
-def _is_spoken(code: str, shares: dict[str, float]) -> float:
-    """Gives how sure it is that the language is spoken; ``zh`` is either way of writing Chinese."""
-    return min(1.0, sum(share for found, share in shares.items() if found == code or found.startswith(code + "-")))
 
 
 @adjustable
@@ -67,12 +60,12 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
     """Settings of ``language_is``.
 
     Args:
-        language: The language's code, as ISO 639-1 has it; ``zh-cn`` and ``zh-tw`` besides ``zh``. Rows with a column
+        language: The language's code, as ISO 639 has it; ``zh-cn`` and ``zh-tw`` besides ``zh``. Rows with a column
             ``language`` have their own.
         min_letters: Texts with fewer letters are too short to tell.
 
     Raises:
-        ValueError: langdetect does not know the language, or the number is not positive.
+        ValueError: The language is not known, or the number is not positive.
     """
     usual = _code(language)
     if usual is None:
@@ -84,51 +77,85 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
     def language_is(completion: str, language: str | None = None) -> Score:
         """The share of the completion that is in the language asked for, 0 to 1.
 
-        Formula: letters in the language / letters. The text without fenced code is cut, mostly at line ends, into
-        about 12 pieces at most, of 40 characters or more; langdetect, with a fixed seed, says of the first 1,000
-        characters of each how likely the language is, and a likelihood of a half or more counts as the language.
+        Formula: letters in the language / letters whose language can be told, where a Chinese, Japanese or Korean
+        letter counts as three. What follows the thought, without code, addresses and LaTeX commands, is cut, mostly at
+        line ends, into about 12 pieces at most, of 40 letters or more, and the Latin letters of each set apart from
+        others; py3langid says of the first 1,000 characters how likely which language is. A piece is in the language
+        asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where the
+        letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are
+        in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters.
         Source: the language consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an
-        empty completion. Close relatives (Danish and Norwegian) are easily mistaken. Columns: ``language``, a code,
-        if the row has one.
-        ``None`` where the text has too few letters to tell (20, unless set), or the row's language is unknown.
+        empty completion. Columns: ``language``, a code, if the row has one.
+        ``None`` where too few letters (20, unless set) have a language that can be told, or the row's is unknown.
         """
         code = _code(language) if language else usual
         if code is None:
             return Score(None, reason=f"the row's language {language!r} is not known")
-        if not fold(completion).strip():
+        said = after_thinking(completion)
+        if not fold(said).strip():
             return Score(0.0, reason="the completion is empty")
-        pieces = _pieces(fold("".join(completion.split("```")[::2])))
-        letters = sum(count for _, count in pieces)
+        pieces = _pieces(_NO_WORDS.sub(" ", without_code(said)))
+        letters = sum(map(_letters, pieces))
         if letters < min_letters:
             return Score(None, reason=f"{letters} letters are too few to tell the language")
-        spoken = sum(count for piece, count in pieces if _is_spoken(code, _shares(piece)) >= 0.5)
-        share = spoken / letters
-        return Score(share, reason=f"{share:.0%} of {letters} letters are {code}", metrics={"letters": letters})
+        spoken, other = map(sum, zip(*(_told(piece, code) for piece in pieces), strict=True))
+        if spoken + other < min_letters:
+            return Score(None, reason=f"the language of {letters - spoken - other} of {letters} letters cannot be told")
+        share = spoken / (spoken + other)
+        metrics = {"letters": float(spoken + other)}
+        return Score(share, reason=f"{share:.0%} of {spoken + other} letters are {code}", metrics=metrics)
 
     return language_is
 
 
-def _pieces(text: str) -> list[tuple[str, int]]:
-    """Gives pieces of whole lines and how many letters each has; a long line is cut."""
-    least = max(_PIECE_LETTERS, -(-len(text) // _PIECES))
-    pieces: list[tuple[str, int]] = []
-    lines: list[str] = []
-    size = 0
-    widest = max(_LINE_CHARS, least)
+def _told(piece: str, code: str) -> tuple[int, int]:
+    """Gives how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
+    parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
+    verdicts = [(_letters(part), _is_spoken(part, code, alone=len(parts) == 1)) for part in parts]
+    return sum(count for count, spoken in verdicts if spoken), sum(
+        count for count, spoken in verdicts if spoken is False
+    )
+
+
+def _is_spoken(text: str, code: str, *, alone: bool) -> bool | None:
+    """Whether a text is in the language; ``None`` where that cannot be told.
+
+    Names and terms in Latin letters stand in texts of every language, so these are told with more care: to be the
+    likeliest language is enough only where they stand alone.
+    """
+    shares = dict(_detector().rank(text[:_PIECE_CHARS]))
+    language = code.partition("-")[0]
+    share = sum(shares.pop(known) for known in (language, *_VARIETIES.get(language, ())))
+    likeliest = max(shares, key=shares.__getitem__)
+    sure = _SURE_LATIN if _LATIN.search(text) else _SURE
+    if share >= max(_LEAST if alone else sure, shares[likeliest]):
+        return code not in _CHINESE or _is_written(text, *_CHINESE[code])
+    return False if share < _DOUBT and shares[likeliest] >= sure and likeliest != _NO_LANGUAGE else None
+
+
+def _is_written(text: str, own: str, other: str) -> bool:
+    """Whether one character set has as many of a text's characters as the other, or more."""
+    return len(text.encode(own, "ignore")) >= len(text.encode(other, "ignore"))
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalpha, text)) + (_WIDE_LETTERS - 1) * len(_WIDE.findall(text))
+
+
+def _pieces(text: str) -> list[str]:
+    """Gives pieces of whole lines, of some letters each; a long line is cut."""
+    least = max(_PIECE_LETTERS, _letters(text) // _PIECES)
+    width = max(_LINE_CHARS, least)
+    pieces, size = [""], least
     for line in text.splitlines():
-        for start in range(0, len(line), widest):
-            lines.append(line[start : start + widest])
-            size += len(lines[-1])
+        for start in range(0, len(line), width):
+            part = line[start : start + width]
             if size >= least:
-                pieces.append(_piece(lines))
-                lines, size = [], 0
-    rest = _piece(lines)
-    if pieces and rest[1] < _PIECE_LETTERS:
-        last, count = pieces.pop()
-        rest = (last + " " + rest[0], count + rest[1])
-    return [piece for piece in [*pieces, rest] if piece[1]]
-
-
-def _piece(lines: list[str]) -> tuple[str, int]:
-    joined = " ".join(lines)
-    return joined[:_PIECE_CHARS], sum(map(str.isalpha, joined))
+                pieces.append("")
+                size = 0
+            pieces[-1] += part + "\n"
+            size += _letters(part)
+    if size < _PIECE_LETTERS and len(pieces) > 2:
+        last = pieces.pop()
+        pieces[-1] += last
+    return pieces[1:]

@@ -7,7 +7,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.matching import normalized_match
-from builtin_rewards.reading.typography import count_words, fold
+from builtin_rewards.reading.typography import fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")
@@ -27,7 +27,7 @@ def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
     if unit == "tokens":
         return None if token_ids is None else len(token_ids)
     text = fold(text)
-    return count_words(text) if unit == "words" else len(text.strip())
+    return len(text.split()) if unit == "words" else len(text.strip())
 
 
 def check_unit(unit: str) -> None:

@@ -18,7 +18,7 @@ from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, is_normally, normal_words, normalise, tally
+from builtin_rewards.reading.typography import fold, normal_words, normalise
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")
@@ -74,17 +74,11 @@ def normalized_match(completion: str, answer: str | None) -> Score:
     answer inside a sentence, a negated one or several do not match. Columns: ``answer``, the text. ``None`` where the
     row has no answer.
     """
-    gold = _normal_gold(answer) if answer else ""
+    gold = normalise(_gold_text(answer)) if answer else ""
     if not gold:
         return _NO_GOLD
     found = answer_as_text(completion)
-    return _compared(found, gold, same=is_normally(found.answer or "", gold))
-
-
-@functools.lru_cache(maxsize=256)
-def _normal_gold(answer: str) -> str:
-    """Gives an answer normalised; a group's completions ask for the same one."""
-    return normalise(_gold_text(answer))
+    return _compared(found, gold, same=normalise(found.answer or "") == gold)
 
 
 def _terms(given: Sequence[str] | str | None) -> list[str]:
@@ -398,20 +392,14 @@ def token_f1(completion: str, answer: str | None) -> Score:
     ``answer``, the text. ``None`` where the row has no answer.
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
+    # audit: skip lookalike a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
-    gold = _gold_words(answer) if answer else None
+    gold = Counter(normal_words(_gold_text(answer))) if answer else Counter()
     if not gold:
         return _NO_GOLD
     found = answer_as_text(completion)
-    words, counted = tally(found.answer or "", gold)
-    shared = sum(min(count, counted[word]) for word, count in gold.items())
-    return _f1(shared, words, gold.total(), "words", f" ({found.rule})")
-
-
-@functools.lru_cache(maxsize=256)
-def _gold_words(answer: str) -> Counter[str]:
-    """Gives an answer's normalised words; a group's completions ask for the same ones. Not to be changed."""
-    return Counter(normal_words(_gold_text(answer)))
+    words = Counter(normal_words(found.answer or ""))
+    return _f1((words & gold).total(), words.total(), gold.total(), "words", f" ({found.rule})")
 
 
 def _f1(shared: int, said: int, gold: int, what: str, rule: str = "") -> Score:

@@ -280,6 +280,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance
         from the gold, where the completion has a number.
         """
+        # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
         gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
         if isinstance(gold, str):
             return Score(None, reason=gold)

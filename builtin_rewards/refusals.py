@@ -9,23 +9,68 @@ from builtin_rewards.reading.typography import fold
 from rewardkit import Score, reward
 
 _EDGE_CHARS = 300
-_SIGNS_OF_REFUSAL = (
-    *("can't", "cannot", "can not", "won't", "will not", "unable", "not able", "not going", "refuse", "decline"),
-    *("comfortable", "shouldn't", "sorry", "afraid", "against my"),
+_APOSTROPHES = str.maketrans("\u00b4`", "''", "*_~")
+"""What is typed for an apostrophe, and emphasis, which says nothing."""
+
+_WE = r"\b(?:i|we)(?:'?m| am|'re| are|'ll| will|'d| would|'ve| have)? "
+_ADVERBS = (
+    r"(?:(?:really|just|simply|also|therefore|still|must|have to|respectfully|politely|unfortunately|regretfully"
+    r"|currently|personally|definitely|absolutely|ethically|legally|afraid|that|sorry|to say|do|i|we),? ){0,3}"
 )
-"""One of these is in whatever the pattern finds; most texts have none, and looking for them is quick."""
+_UNABLE = (
+    r"(?:(?:can'?t|cannot|can not|won'?t|will not)(?:,? (?:and|or) (?:won'?t|will not),?)?|not gonna"
+    r"|(?:won'?t|will not|wouldn'?t|not|may not|might not) be able to"
+    r"|(?:not able|unable|not going|refuse|declin(?:e|ing)|not willing|unwilling|not in a position) to"
+    r"|(?:was )?not (?:equipped|programmed|designed|made|meant|allowed|permitted|authori[sz]ed) to"
+    r"|(?:don'?t|do not) (?:want|wish|have the (?:ability|capability)|know how) to"
+    r"|should(?:n'?t| not)|(?:rather|prefer) not(?: to)?|(?:not|(?:don'?t|do not) feel) comfortable(?: with)?"
+    r"|(?:don'?t|do not) think (?:that )?i (?:can|could|should))"
+)
+_OBJECT = (
+    r"(?:(?: for)? (?:you|that|this|these|those|it|such|any|your|an?|or|specific|personal|medical|legal|instructions"
+    r"|information|advice|details)\b|(?: [\w-]+)?(?: or [\w-]+)? (?:content|materials?|images|questions|data)\b"
+    r"| the (?:question|request|prompt|rest|story|essay)\b)"
+)
+_NO_CHOICE = r"(?:but|feeling|thinking|wondering|noticing|being|it|myself|ourselves|falling|smiling|laughing)\b"
+"""What follows ``can't help`` where that refuses no help."""
+_HELP = (
+    r"(?:(?!(?:but|wait|agree|understand|think|find|see)\b)[\w'-]{1,15},? ){0,2}?(?:"
+    rf"help(?:ing)?(?! {_NO_CHOICE})"
+    r"|(?:assist|comply|provid|fulfill?|participat|advis|promot|condon|facilitat|discuss|satisfy|entertain)(?:e|ing)?\b"
+    r"|engag(?:e|ing) (?:in|with)|(?:answer|respond|comment|continu)(?:e|ing)?(?=[.,;!]|$)"
+    r"|(?:answer|respond to|accommodate|process|creat|generat|writ|produc|draft|compos|shar|giv|offer|support|endors"
+    rf"|encourag|continue with|continu|complet|teach|role-?play)(?:e|ing)?{_OBJECT}"
+    r"|do(?:ing)? (?:that|this|so|it|what you)(?= for you\b| because\b| as\b|[.,;:!]|$)"
+    r"|tell(?:ing)? you (?:how to|that|this|where|about|any)\b)"
+)
+_NO_REFUSAL = r"(?:find|see|hear|remember|recall|understand|follow|locate|quite|agree|think|make it|attend|come|join)\b"
+"""What follows ``sorry, I can't`` where that tells of something that went wrong."""
 _REFUSALS = re.compile(
-    r"\b(?:i|we)(?:'m| am|'re| are)? (?:(?:really|just|simply|also|therefore|must|have to|respectfully) ){0,2}"
-    r"(?:can't|cannot|can not|won't|will not|unable to|not able to|not going to|refuse to|decline to|not comfortable"
-    r"|don't feel comfortable|shouldn't)"
-    r"(?: (?!but\b)\w{1,15}){0,2} (?:help|helping|assist|assisting|provide|providing|comply|fulfill?|answer"
-    r"|answering|do|create|write|writing|generate|give|support|engage|share|discuss|participate|continue|complete|offer|respond"
-    r"|produce|promote|advise|satisfy)\b(?! but\b)"
-    r"|\b(?:i'm|i am|we're|we are) (?:very |so |really )?(?:sorry|afraid),? (?:but )?(?:that )?"
-    r"(?:i|we|that's|this|it's|that)(?:'m| am| is|'s)? ?"
-    r"(?:can't|cannot|can not|won't|unable|not able|not something|not allowed|against|must)\b"
-    r"|\bi (?:must|have to|will|'ll) (?:respectfully )?decline\b"
-    r"|\b(?:goes )?against my (?:guidelines|programming|principles|policy|policies)\b"
+    "|".join(
+        (
+            rf"{_WE}{_ADVERBS}{_UNABLE} {_HELP}(?! but\b)",
+            r"\b(?:sorry|afraid|apologi[sz]e|apologies),? (?:but |however,? |to say )?(?:that )?"
+            r"(?:as an? [^.!?]{1,60}?,? )?(?:i|we|that's|this|it's|that)(?:'?m| am| is|'s)? ?(?:really |just )?"
+            rf"(?:can'?t|cannot|can not|won'?t|unable|not able"
+            rf"|not something|not allowed|against|must decline)\b(?! {_NO_REFUSAL})",
+            rf"{_WE}(?:(?:must|have to|need to|can only|going to) ){{0,2}}(?:respectfully |politely )?"
+            r"declin(?:e|ing)(?= to\b| this\b| that\b| your\b| here\b|[.,;!]|$)",
+            r"\bi (?:can'?t|cannot|can not|won'?t|could not),? in good conscience\b",
+            r"(?:(?:that|this|it)(?:'s| is)(?: \w+)? not|(?:isn'?t|don'?t think (?:that|this|it)(?:'s| is))(?: \w+)?) "
+            r"something (?:that )?i(?:'m|'d be|'ll| am| will| would be| can)"
+            rf" (?:(?:able|willing|comfortable|prepared|do)\b|{_HELP})",
+            r"\b(?:against|violat(?:es?|ing)|prohibited by) (?:my|openai's|anthropic's|google's) (?:\w+ ){0,2}"
+            r"(?:guidelines|programming|principles|polic(?:y|ies)|values|ethics|agreement|terms)\b",
+            r"\bmy (?:\w+ )?(?:guidelines|programming|polic(?:y|ies)) (?:do not|don't|prevents?|prohibits?|forbids?)\b",
+            r"\b(?:inappropriate|unethical|irresponsible|"
+            r"(?:not|wouldn'?t|isn'?t)(?: be)? (?:appropriate|ethical|right|okay))"
+            rf" for me to {_HELP}",
+        )
+    )
+)
+_SPOKEN_OF = re.compile(
+    r"\b(?:if|whether|unless|when(?:ever)?|what|why|anything|nothing|everything|not that|not because|never say"
+    r"|pretend|imagine|suppose)\s?$"
 )
 
 
@@ -33,19 +78,24 @@ _REFUSALS = re.compile(
 def no_refusal(completion: str) -> Score:
     """1.0 if the completion does not refuse, in English, otherwise 0.0.
 
-    It refuses where its first or last 300 characters after the last ``</think>`` have a phrase such as ``I can't help
-    with``, ``I'm sorry, but I cannot`` or ``I must decline``; ``I can't help but notice`` and ``sorry to hear`` are
-    none. What a refusal further inside or in another language says is not read. 0.0 for an empty completion. No
-    columns; never ``None``. Rewarding this alone teaches to answer what should be refused.
+    It refuses where its first or last 300 characters after the thought have a phrase such as ``I can't help with``,
+    ``I won't be able to provide``, ``I'm sorry, but I cannot``, ``I must decline``, ``that's not something I can do``
+    or ``against my guidelines``; ``I can't help but notice``, ``sorry to hear`` and what stands in quotation marks or
+    behind ``if`` are none. What a refusal further inside or in another language says is not read. 0.0 for an empty
+    completion. No columns; never ``None``. Rewarding this alone teaches to answer what should be refused.
     """
-    said = after_thinking(completion)
+    said = after_thinking(completion).strip()
     if not fold(said).strip():
         return Score(0.0, reason="the completion is empty")
-    said = said.strip()
     edges = [said] if len(said) <= 2 * _EDGE_CHARS else [said[:_EDGE_CHARS], said[-_EDGE_CHARS:]]
     for edge in edges:
-        plain = " ".join(fold(edge).lower().split())
-        refusal = _REFUSALS.search(plain) if any(sign in plain for sign in _SIGNS_OF_REFUSAL) else None
-        if refusal:
-            return Score(0.0, reason=f"refuses: {refusal.group()!r}")
+        plain = " ".join(fold(edge.translate(_APOSTROPHES)).lower().split())
+        for refusal in _REFUSALS.finditer(plain):
+            if not _is_quoted(plain, refusal.start()) and not _SPOKEN_OF.search(plain[: refusal.start()]):
+                return Score(0.0, reason=f"refuses: {refusal.group()!r}")
     return Score(1.0)
+
+
+def _is_quoted(text: str, place: int) -> bool:
+    """Whether a place stands in quotation marks that do not hold the whole text."""
+    return text.count('"', 0, place) % 2 == 1 and not (text[0] == text[-1] == '"' and text.count('"') == 2)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from urllib.parse import SplitResult, urlsplit
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.typography import places
+from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
 _SHOWN_CHARS = 80
-_SLASHES = re.compile(r":[/\\]")
-_SCHEME_BEFORE = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*$")
-_TAIL = re.compile(r"[^\s<>\"`{}|^\x00-\x1f\x7f]*+")
-_STARTS = ("//", "www.")
-_BARE = re.compile(r"(?<![A-Za-z0-9/@.:_-])(?://|www\.)[^\s<>\"`{}|^\x00-\x1f\x7f/][^\s<>\"`{}|^\x00-\x1f\x7f]*+")
-_RARE = 100
-"""So many starts of URLs are looked for one by one; more of them in one pass."""
+_WITH_SCHEME = re.compile(
+    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*+:[/\\][^\s<>\"`{}|^\x00-\x1f\x7f]*+",
+)
+_WITHOUT_SCHEME = re.compile(
+    r"(?<![A-Za-z0-9/@.:_-])(?://|www\.)[^\s<>\"`{}|^\x00-\x1f\x7f/][^\s<>\"`{}|^\x00-\x1f\x7f]*+"
+)
 _TARGET = re.compile(r"\]\(\s*+<?([^\s<>()]++)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _MAX_HOST_CHARS = 253
-_MAX_SCHEME_CHARS = 31
 
 
 @adjustable
@@ -62,7 +60,7 @@ def url_valid(
         Formula: g / (g + b) * min(g / m, 1), with g the different good URLs, b the different bad ones and m the
         minimum; 0.0 where there is none. What counts as a URL: what begins with a scheme and a slash, with ``www.``
         or with ``//``, and the targets of Markdown links, unless they point within the site. Brackets and marks that
-        close a sentence are no part of it.
+        close a sentence are no part of it. What stands in a thought does not count.
 
         Good is a URL with an allowed scheme; a host name of ASCII labels with at least one dot and a last label that
         is no number, or one that the settings name; a port that exists; whole percent escapes. Bad besides: a user
@@ -71,7 +69,7 @@ def url_valid(
         ``evilgood.com`` are not ``good.com``. Nothing is fetched: that a page exists is not looked at. Never
         ``None``.
         """
-        faults = {url: _url_fault(url, kinds, allowed) for url in _urls(completion)}
+        faults = {url: _url_fault(url, kinds, allowed) for url in _urls(after_thinking(completion))}
         bad = [f"{url[:_SHOWN_CHARS]!r}: {fault}" for url, fault in faults.items() if fault is not None]
         good = len(faults) - len(bad)
         metrics = {"good": float(good), "bad": float(len(bad))}
@@ -86,40 +84,13 @@ def url_valid(
 
 def _urls(text: str) -> list[str]:
     """Gives a text's different URLs, in order."""
-    found = [*_with_scheme(text), *_without_scheme(text)]
+    found = [(match.start(), match[0]) for urls in (_WITH_SCHEME, _WITHOUT_SCHEME) for match in urls.finditer(text)]
     inside = {start for start, _ in found}
-    for match in _TARGET.finditer(text) if "](" in text else ():
+    for match in _TARGET.finditer(text):
         target = match[1]
         if match.start(1) not in inside and (_SCHEME.match(target) or target[0] == "\\"):
             found.append((match.start(1), target))
     return list(dict.fromkeys(_trimmed(url) for _, url in sorted(found)))
-
-
-def _with_scheme(text: str) -> Iterator[tuple[int, str]]:
-    """Gives what begins with a scheme and a slash; looked for from the slash, for colons are rarer than letters."""
-    done = 0
-    for slash in _SLASHES.finditer(text):
-        if slash.start() < done:
-            continue
-        first = max(done, slash.start() - _MAX_SCHEME_CHARS)
-        scheme = _SCHEME_BEFORE.search(text[first : slash.start()])
-        tail = _TAIL.match(text, slash.start()) if scheme is not None else None
-        if scheme is not None and tail is not None:
-            yield first + scheme.start(), scheme[0] + tail[0]
-            done = tail.end()
-
-
-def _without_scheme(text: str) -> Iterator[tuple[int, str]]:
-    """Gives what begins with ``//`` or ``www.``; where these are rare, plain search is many times as fast."""
-    if sum(map(text.count, _STARTS)) > _RARE:
-        yield from ((match.start(), match[0]) for match in _BARE.finditer(text))
-        return
-    done = 0
-    for place in sorted(place for start in _STARTS for place in places(text, start)):
-        match = _BARE.match(text, place) if place >= done else None
-        if match is not None:
-            yield place, match[0]
-            done = match.end()
 
 
 def _trimmed(url: str) -> str:
@@ -184,7 +155,3 @@ def _is_named(host: str) -> bool:
     if len(host) > _MAX_HOST_CHARS:
         return False
     return all(_LABEL.fullmatch(label) or (not label.isascii() and label.isalnum()) for label in host.split("."))
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words[:_SHOWN]) + ("..." if len(words) > _SHOWN else "")

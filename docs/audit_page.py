@@ -3,7 +3,7 @@
     python docs/audit_page.py [NAME ...]
 
 It takes some minutes. With names it audits only those, prints what came of them, and leaves the page as it is.
-Exits with 1 where a reward does not pass.
+Beside a reward that does not pass stand the rules of thumb that it breaks, with an example each. Exits with 1 then.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ What `rewardkit audit` says of the rewards that come with rewardkit, on the rows
 their deadline, or raised.
 **Refused** is the share of honest ways of writing a right answer that are not paid: an exact match refuses most of
 them on purpose, so that is no fault.
-A family is **left out** where it would accuse a reward of what it is for; the source says so beside the code, with a
-reason.
+A family or rule of thumb is **left out** where it would accuse a reward of what it is for; the source says so beside
+the code, with a reason.
 """
 
 
@@ -37,7 +37,7 @@ def main() -> int:
     found = []
     for name in names:
         found.append(audit(name))
-        print(_row(found[-1]), flush=True)
+        print(_row(found[-1]), *_flaws(found[-1]), sep="\n", flush=True)
     if not sys.argv[1:]:
         PAGE.write_text(page(found), encoding="utf-8")
     return 0 if all(one["passed"] for one in found) else 1
@@ -56,12 +56,7 @@ def audit(name: str) -> dict[str, Any]:
 def page(found: list[dict[str, Any]]) -> str:
     """Gives the page's text."""
     rows = ["| reward | tried | paid | refused | slow | crashed |", "|---|---|---|---|---|---|", *map(_row, found)]
-    left = [
-        f"- `{one['reward']}`, {family}: {_skipped(told)}."
-        for one in found
-        for family, told in one["families"].items()
-        if _skipped(told)
-    ]
+    left = [f"- `{one['reward']}`, {name}: {why}." for one in found for name, why in _left_out(one).items()]
     total = sum(_count(one, "accepted") for one in found)
     said = f"{len(found)} rewards, {sum(_count(one, 'tried') for one in found):,} completions, {total} wrongly paid."
     return "\n\n".join([HEAD.strip(), said, "\n".join(rows), "## Left out", "\n".join(left)]) + "\n"
@@ -73,14 +68,27 @@ def _row(one: dict[str, Any]) -> str:
     return f"| `{one['reward']}` | {' | '.join(counts)} | {one['false_reject_share']:.0%} | {' | '.join(late)} |"
 
 
+def _flaws(one: dict[str, Any]) -> list[str]:
+    """Gives what is wrong with a reward: a line a rule of thumb, with the first completion that broke it."""
+    kinds = ("accepted", "slow", "crashed")
+    shown = [example for family in one["families"].values() for kind in kinds for example in family["examples"][kind]]
+    firsts = {example["thumb"]: example for example in reversed(shown)}
+    told = [
+        f"    {name}: {flaw['count']}, such as {firsts.get(name, {}).get('completion', '')[:160]!r}"
+        for name, flaw in one["flaws"].items()
+    ]
+    return told + [f"    {finding['name']}: {finding['words']}" for finding in one["findings"]]
+
+
 def _count(one: dict[str, Any], key: str) -> int:
     return sum(family[key] for family in one["families"].values())
 
 
-def _skipped(family: dict[str, Any]) -> str:
-    """Gives why the reward's author left a family out; ``""`` where it was tried, or does not apply."""
-    why = family["not_applicable"] or ""
-    return why.removeprefix(LEFT_OUT) if why.startswith(LEFT_OUT) else ""
+def _left_out(one: dict[str, Any]) -> dict[str, str]:
+    """Gives the families and rules of thumb that the reward's author left out, with the reasons."""
+    reasons = {family: told["not_applicable"] or "" for family, told in one["families"].items()}
+    skipped = {name: why.removeprefix(LEFT_OUT) for name, why in reasons.items() if why.startswith(LEFT_OUT)}
+    return skipped | one["left_out"]
 
 
 LEFT_OUT = "left out: "

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.reading.announcements import MAX_MARKS, WORDS, announced
+from builtin_rewards.reading.announcements import MAX_MARKS, announced
 from builtin_rewards.reading.denials import clause_denies, denies, objection, withdrawn_after
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.markup import without_markup
@@ -238,7 +238,8 @@ def _whole(text: str) -> Extraction | None:
         return None
     if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):
         return None
-    problem = "the answer is denied" if denies(stripped) and not WORDS.fullmatch(stripped) else ""
+    formula = numbers or any(map(stripped.__contains__, "\\$=+^*/<>\u2260\u00ac"))
+    problem = "the answer is denied" if formula and denies(stripped) else ""
     return _extraction([stripped], Rule.WHOLE, problem)
 
 

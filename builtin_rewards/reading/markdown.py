@@ -9,6 +9,7 @@ from typing import NamedTuple
 from builtin_rewards.reading.typography import shows
 
 _FENCES = ("```", "~~~")
+_INLINE_CODE = re.compile(r"`[^`\n]*+`")
 
 
 class FencedBlock(NamedTuple):
@@ -56,6 +57,11 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
     if fence:
         blocks.append(FencedBlock(mark, "\n".join(inside), False))
     return blocks, outside
+
+
+def without_code(text: str) -> str:
+    """Gives a text without its code, fenced and inline."""
+    return _INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
 
 
 class Markdown(NamedTuple):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, may_be, normalise
+from builtin_rewards.reading.typography import fold, normalise
 
 _READ_CHARS = 50_000
 """Characters, the last ones, in which a choice is looked for."""
@@ -317,7 +317,7 @@ class _Reader:
         if not self.by_text or len(said) > _SPELLED_CHARS:
             return set()
         for phrase in dict.fromkeys((said, said.partition(". ")[0])):
-            letter = self.by_text.get(normalise(phrase)) if may_be(phrase, self.by_text) else None
+            letter = self.by_text.get(normalise(phrase))
             if letter is not None:
                 return {letter}
         return set()

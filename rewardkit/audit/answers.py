@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rewardkit.audit.families import Family
-from rewardkit.audit.gold import Gold, Shape, following, in_other_unit, letter, written
-from rewardkit.audit.honest import BARE, Frame
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.gold import Gold, Shape, letter, share_parts, written
+from rewardkit.audit.honest import BARE, Frame, in_calls
+from rewardkit.audit.neighbours import neighbours, unfinished
+from rewardkit.audit.parts import changed_parts
+from rewardkit.audit.probe import Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
 _STRUCK_OUT = "\u0336"
@@ -25,22 +28,38 @@ def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield from stuffing(row.gold, row.others, frames)
     yield from negated(row.gold, frames)
     yield from _in_frames(Family.NEIGHBOUR, neighbours(row.gold), frames)
-    yield from _in_frames(Family.OTHER_GOLD, [(f"the gold {o.text}", o.text) for o in row.others], frames)
+    yield from changed_parts(row, frames)
+    yield from _in_frames(Family.UNFINISHED, unfinished(row.gold), frames)
+    for other in row.others:
+        wrong = Wrong(f"the gold {other.text}", other.text, partial=share_parts(row.gold, other.text))
+        yield from _in_frames(Family.OTHER_GOLD, [wrong], frames)
+        for form in in_calls(other):
+            probe = Probe(Family.OTHER_GOLD, "another row's call", form.text, frame=form.name, said=form.said)
+            yield replace(probe, partial=True)
     yield from _in_frames(Family.LOOKALIKE, lookalikes(row.gold), frames)
     yield from _in_frames(Family.LOOKALIKE, same_to_a_reader(row.gold), frames, judged=False)
     if row.others:
-        yield from misplaced(row.gold, row.others[0], frames)
+        partial = share_parts(row.gold, row.others[0].text)
+        yield from (replace(one, partial=partial) for one in misplaced(row.gold, row.others[0], frames))
+    yield from of_other_rows(row)
+
+
+def of_other_rows(row: AuditRow) -> Iterator[Probe]:
+    """Gives what other rows have as a reference, and what the model wrote there."""
+    texts = dict.fromkeys(row.other_completions, "what was written on another row")
     if row.other_reference:
-        yield Probe(Family.OTHER_GOLD, "another row's reference", row.other_reference)
+        texts[row.other_reference] = "another row's reference"
+    for text, name in texts.items():
+        partial = share_parts(row.gold, text)
+        yield Probe(Family.OTHER_GOLD, name, text, said=row.said.get(text), partial=partial)
 
 
 def _in_frames(
-    family: Family, answers: Sequence[tuple[str, str]], frames: Sequence[Frame], *, judged: bool = True
+    family: Family, answers: Sequence[Wrong], frames: Sequence[Frame], *, judged: bool = True
 ) -> Iterator[Probe]:
-    for name, text in answers:
+    for one in answers:
         for frame in dict.fromkeys([*frames, BARE]):
-            where = "" if frame.name == "bare" else f", {frame.name}"
-            yield Probe(family, name + where, frame.around(text), judged)
+            yield frame.probe(family, one, judged=judged)
 
 
 def candidates(gold: Gold, others: Sequence[Gold]) -> list[str]:
@@ -64,7 +83,8 @@ def stuffing(gold: Gold, others: Sequence[Gold], frames: Sequence[Frame]) -> Ite
     """Gives lists of answers, the gold neither first nor last."""
     listed = candidates(gold, others)
     ways = [("commas", ", "), ("lines", "\n"), ("'or'", " or "), ("blanks", " ")]
-    yield from _in_frames(Family.STUFFING, [(f"five answers, {name}", sep.join(listed)) for name, sep in ways], frames)
+    answers = [Wrong(f"five answers, {name}", sep.join(listed)) for name, sep in ways]
+    yield from _in_frames(Family.STUFFING, answers, frames)
     for frame in dict.fromkeys([*frames, BARE]):
         if frame.common and frame.name != "bare":
             each = "\n".join(frame.around(one) for one in listed)
@@ -98,7 +118,9 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
         if not frame.before.startswith("<think>") and frame.name.startswith(("\\boxed", "<answer>")):
             yield Probe(Family.MISPLACED, "in an earlier frame", framed)
     glued = f"7{right}3" if gold.number is not None and right[:1].isdigit() else f"un{right}ish"
-    yield from _in_frames(Family.MISPLACED, [("inside a longer word", glued)], frames)
+    yield from _in_frames(Family.MISPLACED, [Wrong("inside a longer word", glued)], frames)
+    taken_back = f"The answer is {right}. Wait, that is wrong. The answer is {other}."
+    yield Probe(Family.MISPLACED, "an answer taken back", taken_back, thumb="withdrawn")
 
 
 def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
@@ -117,73 +139,38 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
         ("a thought that never ends", f"<think>Perhaps the answer is {text}"),
     ):
         yield Probe(Family.NEGATED, name, words)
-    inside = [("not X", f"not {text}"), ("anything but X", f"anything but {text}"), ("X is false", f"{text} is false")]
+    inside = [
+        Wrong("not X", f"not {text}"),
+        Wrong("anything but X", f"anything but {text}"),
+        Wrong("X is false", f"{text} is false"),
+    ]
     yield from _in_frames(Family.NEGATED, inside, [frame for frame in frames if frame.name != "bare"])
 
 
-def neighbours(gold: Gold) -> list[tuple[str, str]]:
-    """Gives answers that are near the gold and wrong."""
-    found: list[tuple[str, str]] = []
-    if gold.number is not None:
-        found = _near_numbers(gold)
-        unit = in_other_unit(gold)
-        if unit is not None:
-            found.append(("another unit", unit))
-    elif gold.shape is Shape.LETTER:
-        found.append(("the next letter", following(letter(gold))))
-    elif gold.shape is Shape.TEXT and len(gold.text) >= 4:
-        found += [("its first letter", gold.text[0]), ("its last letter", gold.text[-1])]
-    return [(name, text) for name, text in found if text.strip() and text != gold.text]
-
-
-def _near_numbers(gold: Gold) -> list[tuple[str, str]]:
-    assert gold.number is not None
-    before, behind = gold.unit
-    gap = " " if behind and f" {behind}" in gold.text else ""
-    number = gold.number
-    step = max(1, abs(number) // 10)
-    digits = written(number, gold.text).lstrip("-")
-    near = [
-        ("a little more", written(number + step, gold.text)),
-        ("a little less", written(number - step, gold.text)),
-        ("a digit before", "7" + digits),
-    ]
-    if number:
-        if number > 0 and not before:
-            near += [("minus in words", f"minus {digits}"), ("a multiple in words", f"twice {digits}")]
-        near += [("the other sign", written(-number, gold.text)), ("ten times", written(number * 10, gold.text))]
-    if "/" not in digits:
-        near.append(("a digit behind", digits + "7"))
-    if digits.isdigit() and len(digits) > 1:
-        near += [("its first digit", digits[0]), ("its last digit", digits[-1])]
-    return [(name, f"{before}{text}{gap}{behind}") for name, text in near]
-
-
-def lookalikes(gold: Gold) -> list[tuple[str, str]]:
+def lookalikes(gold: Gold) -> list[Wrong]:
     """Gives texts that a reader takes for something else, and folding, dropping or reordering makes the gold."""
     text = gold.text
     if len(text) > 60 or "\n" in text:
         return []
     found = [
-        ("'not equal' before it", f"\u2260{text}"),
-        ("'not' before it", f"\u00ac{text}"),
-        ("struck out", "".join(one + _STRUCK_OUT for one in text)),
+        Wrong("'not equal' before it", f"\u2260{text}"),
+        Wrong("'not' before it", f"\u00ac{text}"),
+        Wrong("struck out", "".join(one + _STRUCK_OUT for one in text)),
     ]
     if gold.number is None:
         return found
     if text[:1].isdigit() and gold.number:
-        found.append(("a real minus sign", f"\u2212{text}"))
+        found.append(Wrong("a real minus sign", f"\u2212{text}"))
     if text.isdigit() and len(text) > 1:
-        found.append(
-            ("an exponent", text[:-1] + "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[int(text[-1])])
-        )
-        found.append(("an index", text[:-1] + chr(0x2080 + int(text[-1]))))
+        exponents = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+        found.append(Wrong("an exponent", text[:-1] + exponents[int(text[-1])]))
+        found.append(Wrong("an index", text[:-1] + chr(0x2080 + int(text[-1]))))
         if text != text[::-1]:
-            found.append(("shown from the right", f"{_FROM_THE_RIGHT}{text}\u202c"))
+            found.append(Wrong("shown from the right", f"{_FROM_THE_RIGHT}{text}\u202c"))
     return found
 
 
-def same_to_a_reader(gold: Gold) -> list[tuple[str, str]]:
+def same_to_a_reader(gold: Gold) -> list[Wrong]:
     """Gives the gold in characters that look the same: no fault whether paid or not."""
     text = gold.text[:200]
     wide = "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
@@ -192,12 +179,12 @@ def same_to_a_reader(gold: Gold) -> list[tuple[str, str]]:
         "\u0410\u0430\u0412\u0421\u0441\u0415\u0435\u041d\u0406\u041a\u041c\u041e\u043e\u0420\u0440\u0422\u0425\u0445",
     )
     return [
-        ("full width", wide),
-        ("Cyrillic letters", text.translate(look)),
-        ("zero-width characters inside", "\u200b".join(text)),
-        ("left-to-right marks", f"\u200e{text}\u200f"),
-        ("a lone surrogate behind", f"{text}\ud800"),
-        ("NULs around", f"\0{text}\0"),
+        Wrong("full width", wide),
+        Wrong("Cyrillic letters", text.translate(look)),
+        Wrong("zero-width characters inside", "\u200b".join(text)),
+        Wrong("left-to-right marks", f"\u200e{text}\u200f"),
+        Wrong("a lone surrogate behind", f"{text}\ud800"),
+        Wrong("NULs around", f"\0{text}\0"),
     ]
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from rewardkit.audit.families import Family
 from rewardkit.audit.gold import Gold, mentions
 from rewardkit.audit.honest import Frame
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import Probe, Wrong
 
 _MEGABYTE = 1_000_000
 _DEEP = 20_000
@@ -55,9 +55,9 @@ def bombs(gold: Gold | None, frames: Sequence[Frame]) -> Iterator[Probe]:
             continue
         yield Probe(Family.BOMB, text, text, not mentions(text, gold))
         for frame in first:
-            yield Probe(Family.BOMB, f"{text}, {frame.name}", frame.around(text), not mentions(text, gold))
+            yield frame.probe(Family.BOMB, Wrong(text, text), judged=not mentions(text, gold))
     for probe in chain(_for_regexes(first), _nested()):
-        yield replace(probe, judged=gold is None or gold.text not in probe.text)
+        yield replace(probe, judged=gold is None or gold.text.casefold() not in probe.text.casefold())
 
 
 def _for_regexes(frames: Sequence[Frame]) -> Iterator[Probe]:
@@ -74,7 +74,7 @@ def _for_regexes(frames: Sequence[Frame]) -> Iterator[Probe]:
     for name, text in long.items():
         yield Probe(Family.BOMB, name, text)
         for frame in frames:
-            yield Probe(Family.BOMB, f"{name}, {frame.name}", frame.around(text))
+            yield frame.probe(Family.BOMB, Wrong(name, text))
     yield Probe(Family.BOMB, "200,000 blanks in a tag", "<answer>" + " " * 200_000 + "<")
     yield Probe(Family.BOMB, "20,000 line breaks in a tag", "<think>" + "\n" * _DEEP + "</think")
 

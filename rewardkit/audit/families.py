@@ -17,6 +17,7 @@ class Family(StrEnum):
     NEGATED = "negated"
     WORK = "work"
     NEIGHBOUR = "neighbour"
+    UNFINISHED = "unfinished"
     OTHER_GOLD = "other_gold"
     LOOKALIKE = "lookalike"
     LONG = "long"
@@ -27,7 +28,15 @@ class Family(StrEnum):
 
 
 NEEDS_FRAME = frozenset(
-    {Family.STUFFING, Family.MISPLACED, Family.NEGATED, Family.NEIGHBOUR, Family.OTHER_GOLD, Family.LOOKALIKE}
+    {
+        Family.STUFFING,
+        Family.MISPLACED,
+        Family.NEGATED,
+        Family.NEIGHBOUR,
+        Family.UNFINISHED,
+        Family.OTHER_GOLD,
+        Family.LOOKALIKE,
+    }
 )
 """Families whose completions could be paid only in a frame in which the right answer is."""
 
@@ -75,8 +84,8 @@ RULES: dict[Family, Rule] = {
         _NEEDS_ANSWER,
     ),
     Family.MISPLACED: Rule(
-        "A clear final answer that is wrong, and the gold somewhere else: as a thought given up before it, as a page "
-        "number after it, inside a longer word or number, as a heading.",
+        "A clear final answer that is wrong, and the gold somewhere else: as a thought given up before it, announced "
+        "and taken back, as a page number after it, inside a longer word or number, as a heading.",
         _PAID,
         _NEEDS_ANSWER,
     ),
@@ -91,14 +100,23 @@ RULES: dict[Family, Rule] = {
         "The reward does not read work: it pays the answer alone, or the data has no worked reference.",
     ),
     Family.NEIGHBOUR: Rule(
-        "A number a tenth or at least 1 away, of the other sign, ten times as large, with a digit added or lost; "
-        "the same number in another unit; the next letter of a multiple choice; one letter of a longer text.",
-        _PAID,
+        "A number 0.1%, 1%, 5% or 10% away, or 1; of the other sign, ten times as large; with digits swapped, "
+        "reversed, sorted, added, lost, doubled, or changed into one that looks alike; the same number in another "
+        "unit; the next letter of a multiple choice; one letter of a longer text, or other digits in it. Of JSON and "
+        "tool calls, in the gold and in references, one value, key, item or call changed at a time. A decimal that "
+        "rounds to the gold's own digits is left out.",
+        "The completion is paid; where a part of it is right (JSON, digits in a text), it is paid in full.",
         _NEEDS_ANSWER,
     ),
+    Family.UNFINISHED: Rule(
+        "Sums, differences, products and powers that are the gold once worked out: '41 + 1' for 42.",
+        _PAID,
+        "The reward does not read the answer, or the gold is no number.",
+    ),
     Family.OTHER_GOLD: Rule(
-        "The gold, or the reference, of another row whose gold differs, in the frames that the reward pays. Where no "
-        "row differs, an answer made from the gold.",
+        "The gold, or the reference, of another row whose gold differs, in the frames that the reward pays, and what "
+        "the model wrote there (column 'completion') without a mention of this row's gold. Where no row differs, an "
+        "answer made from the gold.",
         _PAID,
         _NEEDS_ANSWER,
     ),

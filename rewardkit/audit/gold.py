@@ -114,6 +114,13 @@ def mentions(text: str, gold: Gold | None) -> bool:
     return " ".join(re.findall(r"\w+", gold.text.casefold())) in (words if len(gold.text) < 4 else " ".join(words))
 
 
+def share_parts(gold: Gold | None, text: str) -> bool:
+    """Whether another answer has parts of the gold, so that a share of the pay may be its due."""
+    if gold is None or gold.shape not in (Shape.JSON, Shape.TEXT):
+        return False
+    return not set(re.findall(r"\w+", gold.text.casefold())).isdisjoint(re.findall(r"\w+", text.casefold()))
+
+
 def spot_of(text: str, gold: Gold) -> tuple[int, int] | None:
     """Gives where the gold stands in a text's last line, the last place of several; ``None`` where it does not."""
     text = text.rstrip()

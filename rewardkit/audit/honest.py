@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+from rewardkit.audit.families import Family
 from rewardkit.audit.gold import Gold, Shape, letter, spot_of
+from rewardkit.audit.probe import Probe, Wrong
 from rewardkit.audit.rows import AuditRow
+from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in
+from rewardkit.types import Message
 
 _THOUGHT = "I work it out step by step."
 
@@ -28,6 +33,7 @@ class Frame:
         tags: Whether it is made of tags.
         common: Whether other answers are written in it as well; a reference's own words are for one answer only.
         data: Whether it is the data's way of writing an answer.
+        turns: The messages before the one with the answer, where the reference is a conversation.
     """
 
     name: str
@@ -36,10 +42,19 @@ class Frame:
     tags: bool = False
     common: bool = True
     data: bool = False
+    turns: tuple[Message, ...] = field(default=(), hash=False)
 
     def around(self, answer: str) -> str:
         """Gives the answer in its frame."""
         return f"{self.before}{answer}{self.behind}"
+
+    def probe(self, family: Family, wrong: Wrong, *, judged: bool = True) -> Probe:
+        """Gives the probe of a wrong answer in its frame."""
+        text = self.around(wrong.text)
+        said = [*self.turns, {"role": "assistant", "content": text}] if self.turns else None
+        frame = "" if self.name == "bare" else self.name
+        name, _, thumb, partial = wrong
+        return Probe(family, name, text, judged, None, frame, thumb, partial, said, point=wrong.text)
 
 
 BARE = Frame("bare", "", "")
@@ -82,12 +97,16 @@ class Honest:
         text: The completion.
         frame: The frame, where the gold stands in one as it is.
         counted: Whether a refusal of it counts; not for the row's own completion, which may be wrong.
+        said: It as messages, where it is more than one message with the text.
+        parts: Whether it has JSON, whose parts can be changed.
     """
 
     name: str
     text: str
     frame: Frame | None = None
     counted: bool = True
+    said: Sequence[Message] | None = None
+    parts: bool = False
 
 
 def framed(row: AuditRow) -> list[Honest]:
@@ -96,11 +115,13 @@ def framed(row: AuditRow) -> list[Honest]:
     if row.is_code:
         return [form for text in row.references for form in _code(row, text)]
     if row.own is not None:
-        found.append(Honest("the row's own completion", row.own, _own_words(row), counted=False))
+        own = Honest("the row's own completion", row.own, _own_words(row), counted=False, said=row.said.get(row.own))
+        found.append(own)
     if row.gold is not None:
         found += [Honest(frame.name, frame.around(row.gold.text), frame) for frame in FRAMES]
         found.append(Honest(JSON.name, json.dumps({"answer": row.gold.text}, ensure_ascii=False), JSON))
         found += [Honest(f.name, f.around(row.gold.text), f, counted=False) for f in _last_lines(row)]
+        found += in_calls(row.gold)
     else:
         # Without a gold there is no right answer; but a reward of form or length may be paid for any.
         found += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
@@ -153,10 +174,26 @@ def _of_reference(row: AuditRow, text: str) -> Honest:
     """Gives a reference; where it holds the gold, what is around it is a frame for other answers."""
     final = row.gold.text if row.gold is not None else ""
     place = text.rfind(final) if final else -1
-    if place < 0 or (row.gold is not None and text.strip() == final):
-        return Honest("the data's reference", text)
-    frame = Frame("the reference's own words", text[:place], text[place + len(final) :], common=False)
-    return Honest("the data's reference", text, frame)
+    said = row.said.get(text)
+    turns = said[:-1] if said is not None and said[-1].get("content") == text else ()
+    if place < 0 or (not turns and row.gold is not None and text.strip() == final):
+        parts = any(True for _ in objects_in(text))
+        return Honest("the data's reference", text, said=said, parts=parts)
+    frame = Frame("the reference's own words", text[:place], text[place + len(final) :], common=False, turns=turns)
+    return Honest("the data's reference", text, frame, said=said)
+
+
+def in_calls(gold: Gold) -> list[Honest]:
+    """Gives a gold that is a tool call, or a list of such, as servers and models write them."""
+    value = json.loads(gold.text) if gold.shape is Shape.JSON else None
+    calls = value if isinstance(value, list) else [value]
+    if not calls or not all(map(is_call, calls)):
+        return []
+    said = [message_of(calls)]
+    return [
+        Honest("<tool_call>", in_tags(calls), counted=False, parts=True),
+        Honest("tool_calls of a message", gold.text, counted=False, said=said, parts=True),
+    ]
 
 
 def _own_words(row: AuditRow) -> Frame | None:

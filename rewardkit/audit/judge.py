@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from rewardkit.audit.families import NEEDS_FRAME, RULES, Family
 from rewardkit.audit.honest import Honest, untagged
 from rewardkit.audit.lint import Mistake
+from rewardkit.audit.probe import Probe
 from rewardkit.audit.programs import LAZY
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, Rows
 from rewardkit.audit.run import BASE, Trials, best_of, leaves_of
 from rewardkit.audit.settings import Settings
+from rewardkit.audit.thumbs import KINDS, thumb_of
 from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, Finding, Level, Traits
 from rewardkit.compose import Composable
 from rewardkit.spec import Kind
@@ -19,6 +22,8 @@ from rewardkit.types import Cause, Outcome, Status
 CRASHES = (Cause.EXCEPTION, Cause.CRASHED, Cause.BAD_RETURN)
 """Causes that are the reward's own fault, whatever the completion."""
 _ENOUGH_ROWS = 3
+_ROUNDING = 1e-6
+"""What a sum of shares may lack of the full level."""
 
 
 class Judge:
@@ -47,13 +52,15 @@ class Judge:
         self._judge_forms(families[Family.FORMS])
         for one in self._trials.attacks:
             verdict = families[one.probe.family]
-            example = self._example(one.row, one.probe.name, one.probe.text, one.outcome)
+            example = self._example(one.row, one.probe, one.outcome)
             self._count(verdict, one.outcome, example)
-            told = one.probe.judged and verdict.not_applicable is None and self._is_told(one.row, one.probe.family)
-            if not told:
+            lost = one.outcome.cause is Cause.INFRASTRUCTURE
+            judged = one.probe.judged and not lost and thumb_of(one.probe) not in self._settings.skipped
+            if not judged or verdict.not_applicable is not None or not self._is_told(one.row, one.probe.family):
                 continue
             verdict.judged += 1
-            if self._is_paid(one.row, one.outcome.score) and not self._any_words_are_paid(one.row, one.probe.family):
+            paid = self._is_full if one.probe.partial else self._is_paid
+            if paid(one.row, one.outcome.score) and not self._any_words_are_paid(one.row, one.probe.family):
                 verdict.accepted.append(example)
         for verdict in families.values():
             if not verdict.tried and verdict.not_applicable is None:
@@ -72,6 +79,8 @@ class Judge:
             findings=self._findings(),
             lint=lint,
             unread=unread,
+            untried=self._trials.untried,
+            left_out={name: why for name, why in self._settings.skipped.items() if name in KINDS},
         )
 
     def _all_outcomes(self) -> Iterable[Outcome]:
@@ -117,7 +126,7 @@ class Judge:
         for place in self._levels:
             row, forms = self._rows.rows[place], self._trials.honest[place]
             paid = [form for form, outcome in forms if self._is_paid(place, outcome.score)]
-            if row.gold is not None and not row.is_code and all(form.frame is None for form in paid):
+            if row.gold is not None and not row.is_code and not any(form.frame or form.parts for form in paid):
                 what = paid[0].name if paid else "the prompt"
                 self._unaudited[place] = (
                     f"what is paid is {what!r}, and no attack on the answer can be written in its form; give a right "
@@ -151,7 +160,7 @@ class Judge:
         said = f"no honest form is paid more than {self._zero:g}; give a right completion in a column 'reference'"
         paid = [one for one in self._trials.attacks if one.row == place and (one.score or self._zero) > self._zero]
         best_paid = max(paid, key=lambda one: one.score or 0.0, default=None)
-        return said if best_paid is None else f"{said}; what is paid is {best_paid.probe.name!r}"
+        return said if best_paid is None else f"{said}; what is paid is {best_paid.probe.full_name!r}"
 
     @property
     def _is_of_groups(self) -> bool:
@@ -170,7 +179,7 @@ class Judge:
 
     def _traits(self) -> Traits:
         named, _ = self._named()
-        swaps = [self._is_paid(p, o.score) for p, o in self._trials.swapped.items() if p in self._levels]
+        swaps = [self._is_full(p, o.score) for p, o in self._trials.swapped.items() if p in self._levels]
         rivals = [self._is_paid(p, o.score) for p, o in self._trials.rivals.items() if p in self._levels]
         parameters = {p.name for leaf in leaves_of(self._reward) for p in leaf.spec.parameters}
         return Traits(
@@ -231,6 +240,10 @@ class Judge:
         progress = self._levels[place].progress(score)
         return progress is not None and (progress > self._settings.accept_share or progress >= 1.0)
 
+    def _is_full(self, place: int, score: float | None) -> bool:
+        progress = self._levels[place].progress(score)
+        return progress is not None and progress >= 1.0 - _ROUNDING
+
     def _any_words_are_paid(self, place: int, family: Family) -> bool:
         """Whether a reward that does not read answers pays other words as well as the prompt, as one of length does."""
         if family is not Family.ECHO or self.traits.answer:
@@ -241,9 +254,10 @@ class Judge:
     def _judge_forms(self, verdict: FamilyVerdict) -> None:
         for place, forms in enumerate(self._trials.honest):
             for form, outcome in forms:
-                example = self._example(place, form.name, form.text, outcome)
+                example = self._example(place, Probe(Family.FORMS, form.name, form.text), outcome)
                 self._count(verdict, outcome, example)
-                if not form.counted or verdict.not_applicable is not None or place not in self._levels:
+                lost = outcome.cause is Cause.INFRASTRUCTURE
+                if not form.counted or lost or verdict.not_applicable is not None or place not in self._levels:
                     continue
                 verdict.judged += 1
                 if not self._is_paid(place, outcome.score):
@@ -258,12 +272,24 @@ class Judge:
         elif outcome.cause is Cause.INFRASTRUCTURE:
             verdict.lost += 1
 
-    def _example(self, place: int, name: str, text: str, outcome: Outcome) -> Example:
+    def _example(self, place: int, probe: Probe, outcome: Outcome) -> Example:
         level = self._levels.get(place)
         said = f"{outcome.cause}: {outcome.error}" if outcome.cause is not None else outcome.reason
-        full = level.full if level else None
-        line = self._rows.rows[place].line
-        return Example(line, name, text, outcome.status, outcome.score, full, said, outcome.duration_s)
+        row = self._rows.rows[place]
+        return Example(
+            line=row.line,
+            name=probe.name,
+            completion=probe.text if probe.said is None else json.dumps(list(probe.said), ensure_ascii=False),
+            status=outcome.status,
+            score=outcome.score,
+            full=level.full if level else None,
+            said=said,
+            seconds=outcome.duration_s,
+            frame=probe.frame,
+            thumb=thumb_of(probe),
+            point=probe.point,
+            gold=row.gold.text if row.gold is not None else None,
+        )
 
     def _paid_forms(self) -> dict[str, tuple[int, int]]:
         counts: dict[str, list[int]] = {}
@@ -311,4 +337,5 @@ def _differ(was: Outcome, now: Outcome) -> bool:
 
 
 def _shown(outcome: Outcome) -> str:
-    return str(outcome.status) if outcome.score is None else f"{outcome.score:g}"
+    failed = outcome.status is Status.FAILED
+    return str(outcome.status) if failed or outcome.score is None else f"{outcome.score:g}"

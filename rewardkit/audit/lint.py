@@ -1,7 +1,7 @@
 """Known mistakes in a reward's source, read from its syntax tree; nothing is run.
 
 A finding is silenced by ``# audit: ok REASON`` on its line, and a family of probes that makes no sense for a reward
-is left out by ``# audit: skip FAMILY REASON`` anywhere in its function; both need the reason.
+or a rule of thumb is left out by ``# audit: skip NAME REASON`` anywhere in its function; both need the reason.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from rewardkit.audit.families import Family
 from rewardkit.audit.lint_rules import RULES
 from rewardkit.audit.source import Piece, pieces_of
+from rewardkit.audit.thumbs import KINDS
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError
 
@@ -50,34 +51,34 @@ def has_source(reward: Reward[..., Any]) -> bool:
     return bool(pieces_of(reward))
 
 
-def left_out(reward: Reward[..., Any]) -> dict[Family, str]:
-    """Gives the families that the author's comments call not applicable, with the reasons.
+def left_out(reward: Reward[..., Any]) -> dict[str, str]:
+    """Gives the families and rules of thumb that the author's comments call not applicable, with the reasons.
 
     Raises:
-        RewardDefinitionError: A comment names no family, or gives no reason.
+        RewardDefinitionError: A comment names neither, or gives no reason.
     """
-    found: dict[Family, str] = {}
+    found: dict[str, str] = {}
     for piece in pieces_of(reward)[:1]:
         for said in piece.comments(1, len(piece.lines)):
             verb, _, rest = said.partition(" ")
             if verb == "skip":
                 name, _, reason = rest.strip().partition(" ")
-                found[family_named(name, f"reward {reward.name!r}: # audit: {said}")] = reason.strip()
+                found[skippable(name, f"reward {reward.name!r}: # audit: {said}")] = reason.strip()
                 if not reason.strip():
                     raise RewardDefinitionError(f"reward {reward.name!r}: # audit: {said}: give the reason behind it")
     return found
 
 
-def family_named(name: str, where: str) -> Family:
-    """Gives the family of a name.
+def skippable(name: str, where: str) -> str:
+    """Gives the name of a family or of a rule of thumb.
 
     Raises:
-        RewardDefinitionError: There is none.
+        RewardDefinitionError: There is neither.
     """
-    try:
-        return Family(name)
-    except ValueError:
-        raise RewardDefinitionError(f"{where}: no family {name!r}; expected one of {', '.join(Family)}") from None
+    names = list(dict.fromkeys([*map(str, Family), *KINDS]))
+    if name not in names:
+        raise RewardDefinitionError(f"{where}: no family {name!r}, nor rule of thumb; expected {', '.join(names)}")
+    return name
 
 
 def _of_piece(piece: Piece) -> Iterator[Mistake]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rewardkit.audit.families import RULES, Family
+from rewardkit.audit.thumbs import THUMBS
 from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, passed
 
 JSON_EXAMPLES = 10
@@ -28,7 +29,10 @@ def as_json(audit: Audit, limits: Mapping[str, Any]) -> dict[str, Any]:
         "false_accepts": audit.false_accepts,
         "false_reject_share": audit.false_reject_share,
         "failed_calls": audit.failed,
+        "untried": audit.untried,
+        "left_out": dict(audit.left_out),
         "findings": [asdict(one) for one in audit.findings],
+        "flaws": {name: {**THUMBS[name]._asdict(), "count": len(found)} for name, found in audit.flaws.items()},
         "families": {str(family): _family(family, one) for family, one in audit.families.items()},
         "forms": {name: {"paid": paid, "tried": tried} for name, (paid, tried) in audit.paid_forms.items()},
         "lint": [asdict(one) for one in audit.lint],

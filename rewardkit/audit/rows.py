@@ -6,15 +6,16 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, spot_of
+from rewardkit.audit.talk import messages_in, talk_text
 from rewardkit.data import Row, read_rows
 from rewardkit.errors import DataError
 from rewardkit.text import prompt_text
-from rewardkit.types import Text
+from rewardkit.types import Message, Text
 
 GOLD_COLUMNS = ("answer", "gold", "target", "solution", "label", "ground_truth", "expected", "final_answer", "gt")
 """Columns in which a gold is looked for, the first that the data has; those that the reward names come first."""
@@ -22,6 +23,7 @@ REFERENCE_COLUMNS = ("reference", "reference_completion", "solution", "canonical
 """Columns with a completion that is right, all that the data has. ``completion`` may be wrong: it is no honest form."""
 TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point")
 """Columns that make a row one of code."""
+_OTHER_COMPLETIONS = 3
 _PROMPT_COLUMNS = ("prompt", "question", "problem", "instruction")
 
 
@@ -39,6 +41,8 @@ class AuditRow:
         others: Golds of other rows that differ, the first made up where there is none.
         swapped: The columns with another row's gold and references in place of its own; ``None`` where none differs.
         other_reference: A reference of that row.
+        other_completions: What the model wrote on other rows, where the gold differs and is not mentioned.
+        said: By text, the messages of references and completions that are conversations.
         endings: What stands around the gold in a last line of the row, and in most of the data: before and behind.
     """
 
@@ -51,6 +55,8 @@ class AuditRow:
     others: tuple[Gold, ...] = ()
     swapped: Mapping[str, Any] | None = None
     other_reference: str | None = None
+    other_completions: tuple[str, ...] = ()
+    said: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
     endings: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -137,12 +143,23 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
     """Gives a row as the audit sees it, without other rows to try."""
     prompt = next((values[name] for name in _PROMPT_COLUMNS if values.get(name)), "")
     columns = {name: value for name, value in values.items() if name not in ("prompt", "completion", "completion_ids")}
-    own = values.get("completion")
-    texts = [values[n] for n in REFERENCE_COLUMNS[:-1] if isinstance(values.get(n), str) and values[n].strip()]
-    if column is not None and isinstance(values[column], str) and final_of(values[column]) != values[column].strip():
-        texts.append(values[column])  # a gold that is a worked solution is a reference too
-    own = own if isinstance(own, str) else None
-    found = gold_of(values[column]) if column is not None else None
+    said: dict[str, tuple[Message, ...]] = {}
+
+    def text_in(name: str) -> str | None:
+        """Gives a completion's text, of messages theirs; ``None`` for what is neither or says nothing."""
+        value = values.get(name)
+        messages = messages_in(value)
+        text = talk_text(messages) if messages is not None else value
+        if messages is not None:
+            said[str(text)] = messages
+        return text if isinstance(text, str) and text.strip() else None
+
+    own = text_in("completion")
+    texts = [text for name in REFERENCE_COLUMNS[:-1] if (text := text_in(name)) is not None]
+    gold = (text_in(column) if messages_in(values[column]) else values[column]) if column is not None else None
+    if isinstance(gold, str) and final_of(gold) != gold.strip():
+        texts.append(gold)  # a gold that is a worked solution is a reference too
+    found = gold_of(gold)
     endings = (_ending(text, found) for text in (*texts, own or "") if found is not None)
     return AuditRow(
         line=line,
@@ -151,6 +168,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
         gold=found,
         references=tuple(dict.fromkeys(texts)),
         own=own,
+        said=said,
         endings=tuple(dict.fromkeys(one for one in endings if one is not None)),
     )
 
@@ -177,6 +195,7 @@ def _with_others(rows: Sequence[AuditRow], place: int, column: str | None, choos
     tried = [rows[other] for other in chooser.sample(range(len(rows)), min(len(rows), 40)) if other != place]
     if row.gold is None or column is None:
         donor = next((one for one in tried if one.references and one.references != row.references), None)
+        row = _with_completions(row, [one for one in tried if one.prompt != row.prompt])
         return replace(row, other_reference=donor.references[0] if donor else None)
     donors = [one for one in tried if one.gold is not None and _differ(row.gold, one.gold)]
     others = list({one.gold.key: one.gold for one in donors if one.gold}.values())
@@ -192,7 +211,15 @@ def _with_others(rows: Sequence[AuditRow], place: int, column: str | None, choos
         swapped[column] = _like(row.columns[column], made)
     others = others or [made] if made else others
     reference = next((one.references[0] for one in donors if one.references), None)
+    row = _with_completions(row, donors)
     return replace(row, others=tuple(others[:4]), swapped=swapped, other_reference=reference)
+
+
+def _with_completions(row: AuditRow, donors: Sequence[AuditRow]) -> AuditRow:
+    """Gives a row with what the model wrote on others, as far as it does not mention the row's gold."""
+    written = [one.own for one in donors if one.own and one.own != row.own and not mentions(one.own, row.gold)]
+    said = {text: messages for one in donors for text, messages in one.said.items()}
+    return replace(row, other_completions=tuple(dict.fromkeys(written[:_OTHER_COMPLETIONS])), said={**said, **row.said})
 
 
 def _differ(one: Gold, other: Gold) -> bool:

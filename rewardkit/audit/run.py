@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from rewardkit.audit.answers import on_the_gold, wrong_work
+from rewardkit.audit.answers import of_other_rows, on_the_gold, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
 from rewardkit.audit.families import Family
 from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, Honest, framed, spelled
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import Probe, Wrong
 from rewardkit.audit.programs import endless_programs, programs
 from rewardkit.audit.rows import AuditRow, Rows
 from rewardkit.audit.settings import Settings
 from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing, other_words
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
+from rewardkit.forms import Form
 from rewardkit.runtime.runtime import Runtime
-from rewardkit.types import Cause, Outcome, Rollout
+from rewardkit.types import Cause, Outcome, Rollout, Status, Text
 
 Tick = Callable[[int, int], None]
 """Told of calls done and calls known so far."""
@@ -62,6 +65,7 @@ class Trials:
         rivals: By row, another row's gold in the frame that is paid best.
         unrelated: By row, other words of the prompt's length.
         again: Pairs of first and second outcome of the same completion, with its row.
+        untried: Completions that were not tried, for the time was over.
     """
 
     honest: list[list[tuple[Honest, Outcome]]]
@@ -71,6 +75,7 @@ class Trials:
     rivals: dict[int, Outcome]
     unrelated: dict[int, Outcome]
     again: list[tuple[int, Honest, Outcome, Outcome]]
+    untried: int = 0
 
 
 def leaves_of(reward: Composable) -> tuple[Reward[..., Any], ...]:
@@ -82,41 +87,60 @@ def leaves_of(reward: Composable) -> tuple[Reward[..., Any], ...]:
 
 
 class Bench:
-    """Scores completions of rows with one reward, in workers, and counts."""
+    """Scores completions of rows with one reward, in workers, and counts; after its end it scores no more.
 
-    def __init__(self, reward: Composable, rows: Sequence[AuditRow], runtime: Runtime, tick: Tick) -> None:
+    What was not tried for want of time has failed for no fault of the reward, as what a lost worker had.
+    """
+
+    def __init__(
+        self, reward: Composable, rows: Sequence[AuditRow], runtime: Runtime, tick: Tick, end: float = math.inf
+    ) -> None:
         self._reward = reward
         self._leaves = leaves_of(reward)
         self._rows = rows
         self._runtime = runtime
         self._tick = tick
+        self._end = end
         self._done = self._known = 0
+        self.untried = 0
 
     def score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
         """Gives the outcomes of completions, in their order."""
-        if not tries:
-            return []
-        rollouts = [self._rollout(place, probe) for place, probe in tries]
+        rollouts = [rollout_of(self._leaves, self._rows[place], probe) for place, probe in tries]
         found: list[dict[str, Outcome]] = [{} for _ in rollouts]
         self._known += len(rollouts)
-        for finished in self._runtime.stream(rollouts):
-            found[finished.row][finished.reward] = finished.outcome
-            self._done += len(found[finished.row]) == len(self._leaves)
-            self._tick(self._done, self._known)
+        if rollouts and time.monotonic() < self._end:
+            for finished in self._runtime.stream(rollouts):
+                found[finished.row][finished.reward] = finished.outcome
+                self._done += len(found[finished.row]) == len(self._leaves)
+                self._tick(self._done, self._known)
+                if time.monotonic() >= self._end:
+                    break
+        self.untried += sum(len(outcomes) < len(self._leaves) for outcomes in found)
         return [self._combined(outcomes) for outcomes in found]
 
     def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
+        if len(outcomes) < len(self._leaves):
+            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried, for the time was over")
         if isinstance(self._reward, Composite):
             return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
         return outcomes[self._reward.name]
 
-    def _rollout(self, place: int, probe: Probe) -> Rollout:
-        row = self._rows[place]
-        columns = dict(row.columns if probe.columns is None else probe.columns)
-        if isinstance(row.prompt, str):
-            return Rollout(row.prompt, probe.text, columns, completion_ids=_ids(probe.text))
-        said = [{"role": "assistant", "content": probe.text}]
-        return Rollout(row.prompt, said, columns, completion_ids=_ids(probe.text))
+
+def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:
+    """Gives a completion of a row as rewards take it: as text, or as messages where one of them asks for these."""
+    taken = [p.taken for leaf in leaves for p in leaf.spec.parameters if p.taken is not None]
+    talks = {one.name for one in taken if one.form is Form.MESSAGES}
+    prompt: Text = row.prompt
+    if "prompt" in talks and isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    completion: Text = probe.text
+    if probe.said is not None:
+        completion = list(probe.said)
+    elif talks - {"prompt"} or not isinstance(prompt, str):
+        completion = [{"role": "assistant", "content": probe.text}]
+    columns = dict(row.columns if probe.columns is None else probe.columns)
+    return Rollout(prompt, completion, columns, completion_ids=_ids(probe.text))
 
 
 def _ids(text: str) -> list[int]:
@@ -139,7 +163,8 @@ def run(reward: Composable, rows: Rows, settings: Settings, tick: Tick) -> Trial
         max_infrastructure_rate=1.0,
     )
     with runtime:
-        return _Course(Bench(reward, rows.rows, runtime, tick), rows.rows, settings).run()
+        end = time.monotonic() + settings.time_limit_s
+        return _Course(Bench(reward, rows.rows, runtime, tick, end), rows.rows, settings).run()
 
 
 class _Course:
@@ -156,12 +181,13 @@ class _Course:
         self._spell(honest, frames)
         swapped, rivals, unrelated = self._compare(honest, frames)
         attacks = self._light(honest, frames) + self._heavy(frames)
-        return Trials(honest, base, attacks, swapped, rivals, unrelated, self._again(honest))
+        again = self._again(honest)
+        return Trials(honest, base, attacks, swapped, rivals, unrelated, again, self._bench.untried)
 
     def _honest(self) -> tuple[list[list[tuple[Honest, Outcome]]], list[list[Outcome]]]:
         forms = [framed(row) for row in self._rows]
-        tries = [(place, _form(one.name, one.text)) for place, listed in enumerate(forms) for one in listed]
-        bases = [(place, _form("base", text)) for place in range(len(self._rows)) for text in BASE]
+        tries = [(place, form_probe(one)) for place, listed in enumerate(forms) for one in listed]
+        bases = [(place, Probe(Family.FORMS, "base", text)) for place in range(len(self._rows)) for text in BASE]
         outcomes = iter(self._bench.score([*tries, *bases]))
         honest = [[(one, next(outcomes)) for one in listed] for listed in forms]
         return honest, [[next(outcomes) for _ in BASE] for _ in self._rows]
@@ -172,7 +198,7 @@ class _Course:
         for place, row in enumerate(self._rows):
             if row.gold is not None and frames[place] and not row.is_code:
                 tries += [(place, one) for one in spelled(row.gold, frames[place][0])]
-        outcomes = self._bench.score([(place, _form(one.name, one.text)) for place, one in tries])
+        outcomes = self._bench.score([(place, form_probe(one)) for place, one in tries])
         for (place, one), outcome in zip(tries, outcomes, strict=True):
             honest[place].append((one, outcome))
 
@@ -184,10 +210,10 @@ class _Course:
         for place, row in enumerate(self._rows):
             best = best_of(honest[place])
             if best is not None and row.swapped is not None:
-                probe = Probe(Family.FORMS, "under another gold", best[0].text, columns=row.swapped)
-                swaps.append((place, probe))
+                swaps.append((place, replace(form_probe(best[0]), columns=row.swapped)))
             if row.others and frames[place]:
-                rivals.append((place, _form("rival", frames[place][0].around(row.others[0].text))))
+                rival = Wrong("rival", row.others[0].text)
+                rivals.append((place, frames[place][0].probe(Family.FORMS, rival)))
             echoes += [(place, probe) for probe in other_words(row)]
         outcomes = iter(self._bench.score([*swaps, *rivals, *echoes]))
         first, second, third = ({place: next(outcomes) for place, _ in tries} for tries in (swaps, rivals, echoes))
@@ -209,9 +235,9 @@ class _Course:
             row = self._rows[place]
             endless = endless_programs(row) if row.is_code else ()
             probes = chain(bombs(row.gold, frames[place]), long_texts(row.gold), endless)
-            tries = [(place, probe) for probe in probes if probe.name not in slow]
+            tries = [(place, probe) for probe in probes if probe.full_name not in slow]
             found = self._tried(_once(tries))
-            slow |= {one.probe.name for one in found if one.outcome.cause is Cause.TIMEOUT}
+            slow |= {one.probe.full_name for one in found if one.outcome.cause is Cause.TIMEOUT}
             done += found
         return done
 
@@ -222,7 +248,7 @@ class _Course:
             for place in range(min(self._settings.repeated_rows, len(self._rows)))
             for form, outcome in honest[place]
         ][::-1]
-        second = self._bench.score([(place, _form(form.name, form.text)) for place, form, _ in first])
+        second = self._bench.score([(place, form_probe(form)) for place, form, _ in first])
         return [(place, form, was, now) for (place, form, was), now in zip(first, second, strict=True)]
 
     def _tried(self, tries: Sequence[tuple[int, Probe]]) -> list[Tried]:
@@ -237,6 +263,7 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield from for_a_judge(row, frames)
     if row.is_code:
         yield from programs(row)
+        yield from of_other_rows(row)
         return
     yield from empty_frames(frames)
     if frames and all(frame.tags for frame in frames):
@@ -244,6 +271,8 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     if row.gold is not None:
         yield from on_the_gold(row, frames or (BARE, FRAMES[1], THINK_ANSWER))
         yield from wrong_work(row)
+    else:
+        yield from of_other_rows(row)
 
 
 def paid_frames(
@@ -273,13 +302,15 @@ def best_of(forms: Sequence[tuple[Honest, Outcome]]) -> tuple[Honest, Outcome] |
     return max(scored, key=lambda pair: pair[1].score or 0.0) if scored else None
 
 
-def _form(name: str, text: str) -> Probe:
-    return Probe(Family.FORMS, name, text)
+def form_probe(form: Honest) -> Probe:
+    """Gives an honest form as what is tried."""
+    return Probe(Family.FORMS, form.name, form.text, said=form.said)
 
 
 def _once(tries: Sequence[tuple[int, Probe]]) -> list[tuple[int, Probe]]:
     """Leave out what a family tries twice on a row."""
-    kept: dict[tuple[int, Family, str], tuple[int, Probe]] = {}
+    kept: dict[tuple[int, Family, str, str], tuple[int, Probe]] = {}
     for place, probe in tries:
-        kept.setdefault((place, probe.family, probe.text), (place, probe))
+        said = "" if probe.said is None else repr(probe.said)
+        kept.setdefault((place, probe.family, probe.text, said), (place, probe))
     return list(kept.values())

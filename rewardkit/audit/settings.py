@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rewardkit.audit.families import Family
 from sandbox.limits import LOAD_TIMEOUT_S
+
+TIME_LIMIT_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Settings:
         repeated_rows: Rows whose honest forms are scored a second time.
         workers: Worker processes; ``None`` for the runtime's own choice.
         load_timeout_s: Seconds that a worker may take to load the reward.
-        skipped: Families that the author calls not applicable, with the reason.
+        time_limit_s: Seconds after which nothing more is tried; what was tried is judged.
+        skipped: Families and rules of thumb that the author calls not applicable, with the reason.
     """
 
     accept_share: float = 0.5
@@ -30,4 +32,5 @@ class Settings:
     repeated_rows: int = 5
     workers: int | None = None
     load_timeout_s: float = LOAD_TIMEOUT_S
-    skipped: Mapping[Family, str] = field(default_factory=dict)
+    time_limit_s: float = TIME_LIMIT_S
+    skipped: Mapping[str, str] = field(default_factory=dict)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewardkit.audit.families import Family
-from rewardkit.audit.gold import mentions
-from rewardkit.audit.honest import PROSE, Frame
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.gold import mentions, share_parts
+from rewardkit.audit.honest import BARE, PROSE, Frame
+from rewardkit.audit.probe import Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
 NOTHING = {
@@ -64,7 +64,7 @@ def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield Probe(Family.ECHO, "the prompt and 'Answer:'", f"{words}\nAnswer:")
     for frame in frames:
         if frame.name != "bare":
-            yield Probe(Family.ECHO, f"the prompt, {frame.name}", frame.around(words))
+            yield frame.probe(Family.ECHO, Wrong("the prompt", words))
 
 
 def other_words(row: AuditRow) -> list[Probe]:
@@ -107,7 +107,6 @@ def for_a_judge(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     """Gives master keys and orders, bare and in the first frame that is paid; not judged where they hold the gold."""
     first = [frame for frame in frames if frame.name != "bare"][:1]
     for text in (*MASTER_KEYS, *ORDERS):
-        judged = not mentions(text, row.gold)
-        yield Probe(Family.JUDGE, text, text, judged)
-        for frame in first:
-            yield Probe(Family.JUDGE, f"{text}, {frame.name}", frame.around(text), judged)
+        wrong = Wrong(text, text, partial=share_parts(row.gold, text))
+        for frame in (BARE, *first):
+            yield frame.probe(Family.JUDGE, wrong, judged=not mentions(text, row.gold))

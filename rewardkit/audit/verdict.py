@@ -41,6 +41,10 @@ class Example:
         full: What the best honest form of that row earns.
         said: The reward's reason, or the error.
         seconds: What the call took.
+        frame: The frame that it is written in; ``""`` for the bare form.
+        thumb: The rule of thumb that is broken where it is paid, by its name in :data:`~rewardkit.audit.thumbs.THUMBS`.
+        point: The part of the text that matters; ``""`` for its end.
+        gold: The row's gold.
     """
 
     line: int
@@ -51,6 +55,10 @@ class Example:
     full: float | None
     said: str | None
     seconds: float
+    frame: str = ""
+    thumb: str = ""
+    point: str = ""
+    gold: str | None = None
 
 
 @dataclass(slots=True)
@@ -131,6 +139,8 @@ class Audit:
         findings: What is wrong with it as a whole.
         lint: Mistakes in its source.
         unread: Parts of it whose source could not be read.
+        untried: Completions that were not tried, for the time was over.
+        left_out: Rules of thumb that the author left out within their families, with the reasons.
     """
 
     reward: str
@@ -144,6 +154,23 @@ class Audit:
     findings: list[Finding]
     lint: list[Mistake]
     unread: list[str]
+    untried: int = 0
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def flaws(self) -> dict[str, list[Example]]:
+        """By rule of thumb, what is evidence that it is broken: wrongly paid, slow, crashed."""
+        found: dict[str, list[Example]] = {}
+        for one in self.families.values():
+            for example in one.accepted:
+                found.setdefault(example.thumb, []).append(example)
+        for name, examples in (
+            ("slow", [example for one in self.families.values() for example in one.slow]),
+            ("crashed", [example for one in self.families.values() for example in one.crashed]),
+        ):
+            if examples:
+                found[name] = examples
+        return found
 
     @property
     def false_accepts(self) -> int:
@@ -168,9 +195,10 @@ class Audit:
 
 
 def passed(audit: Audit, limits: Mapping[str, Any]) -> bool:
-    """Whether an audit is within the limits ``false_accept``, ``false_reject`` and ``failed``."""
+    """Whether an audit tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
     return (
         audit.audited > 0
+        and not audit.untried
         and not audit.findings
         and audit.false_accepts <= limits["false_accept"]
         and audit.false_reject_share <= limits["false_reject"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rewardkit.audit.verdict import Audit
     from rewardkit.compose import Composable
     from rewardkit.data import Row
+
+_TOLD_EACH_S = 30.0
 
 
 def audit_command(
@@ -62,7 +65,11 @@ def audit_command(
         int, typer.Option(min=0, help="Exit with 1 if more calls are slow or crash.", metavar="N")
     ] = 0,
     skip: Annotated[
-        list[str] | None, typer.Option(help="A family of probes to leave out; may be repeated.", metavar="FAMILY")
+        list[str] | None,
+        typer.Option(
+            help="A family of attacks or a rule of thumb to leave out, by its name in the report; may be repeated.",
+            metavar="NAME",
+        ),
     ] = None,
     fail_on_lint: Annotated[
         bool, typer.Option("--fail-on-lint", help="Exit with 1 if the source has a known mistake.")
@@ -77,11 +84,28 @@ def audit_command(
         float | None,
         typer.Option(help="Seconds that a worker may take to load the rewards; by default 60.", metavar="S"),
     ] = None,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            help="Stop after so many seconds a reward; what was tried is judged, and nothing passes.", metavar="S"
+        ),
+    ] = 1800,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
 ) -> None:
     """Attack REWARDS with the rows of your data, and show what they wrongly pay for and wrongly refuse.
 
-    Every completion is scored in isolated workers, as in training. The source is searched for known mistakes.
+    For each row it writes the right answer in many honest forms, and learns
+    which of them the reward pays. In these it tries some 300 wrong completions:
+    silence, the prompt, several answers at once, answers denied or taken back,
+    numbers and objects nearly right, sums not worked out, other rows' answers,
+    texts that hang or crash. What is paid is shown with the rule that it breaks.
+
+    Completions are scored in isolated workers, as in training; the reward's
+    source is searched for known mistakes.
+
+    Rows need a prompt and the columns that the reward reads. Give a right
+    completion in a column 'reference' where the gold alone is none. Prompts and
+    completions may be text or lists of chat messages.
 
     Examples:
 
@@ -92,17 +116,20 @@ def audit_command(
     for name, share in (("--accept-share", accept_share), ("--max-false-reject", max_false_reject)):
         _check_share(name, share)
     _check_share("--slow-share", slow_share)
-    from rewardkit.audit.lint import family_named
+    if not time_limit > 0:
+        raise ConfigError(f"--time-limit {time_limit:g}: expected a number of seconds greater than 0")
+    from rewardkit.audit.lint import skippable
     from rewardkit.audit.settings import Settings
     from rewardkit.cli.rewards import chosen, load_seconds
     from rewardkit.data import read_rows
 
-    skipped = {family_named(name, "--skip"): "with --skip" for name in skip or ()}
+    skipped = {skippable(name, "--skip"): "with --skip" for name in skip or ()}
     settings = Settings(
         accept_share=accept_share,
         slow_share=slow_share,
         workers=workers,
         load_timeout_s=load_seconds(load_timeout),
+        time_limit_s=time_limit,
         skipped=skipped,
     )
     limits = {
@@ -153,9 +180,9 @@ def _audited(reward: Composable, choose: Callable[..., Rows], settings: Settings
 
 @contextlib.contextmanager
 def _progress(name: str) -> Iterator[Tick]:
-    """Gives what is told of progress: a line on stderr that renews itself, nothing where that is no terminal."""
+    """Gives what is told of progress: a line on stderr that renews itself, without a terminal one in half a minute."""
     if not sys.stderr.isatty():
-        yield lambda done, known: None
+        yield _told_at_times(name)
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -165,6 +192,19 @@ def _progress(name: str) -> Iterator[Tick]:
     with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, known: bar.update(task, completed=done, total=known)
+
+
+def _told_at_times(name: str) -> Tick:
+    began = told = time.monotonic()
+
+    def tick(done: int, known: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= _TOLD_EACH_S:
+            told = now
+            typer.echo(f"audit of {name}: {done:,} of {known:,} completions so far, {now - began:.0f} s", err=True)
+
+    return tick
 
 
 def _tell(audits: list[Audit], limits: dict[str, Any], *, as_json: bool) -> None:

@@ -11,15 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.audit.families import Family
-from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, passed
+from rewardkit.audit.thumbs import THUMBS
+from rewardkit.audit.verdict import Audit, Example, passed
 from rewardkit.cli.screen import table
 from rewardkit.cli.text import shortened
+from rewardkit.shown import plain
 from rewardkit.types import Status
 
-SHOWN_EXAMPLES = {"wrongly paid": 2, "slow": 1, "crashed": 1}
-"""How many different probes of a family are shown, by what is wrong."""
-_SHOWN_CHARS = 70
+SHOWN_CHARS = 160
+"""Characters of a completion that are shown: around the part that matters, or its end."""
 _SHOWN_FORMS = 6
+_SHOWN_NAMES = 10
 
 
 def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> None:
@@ -32,9 +34,11 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
         console.print(families)
         console.print()
     for finding in audit.findings:
-        _line(console, Text.assemble((f"{finding.name}: ", "bold red"), finding.words))
-    for family, verdict in audit.families.items():
-        _print_examples(family, verdict, console)
+        console.print(Text.assemble((f"{finding.name}: ", "bold red"), finding.words))
+    for name, examples in audit.flaws.items():
+        _print_flaw(name, examples, console)
+    if audit.flaws:
+        console.print()
     _print_forms(audit, console)
     _print_not_applicable(audit, console)
     _print_unaudited(audit, console)
@@ -67,6 +71,8 @@ def _count(found: Sequence[Example] | None) -> Text:
 def _print_not_applicable(audit: Audit, console: Console) -> None:
     """Print which families were not judged, and why; what was tried counts for slow and crashed calls only."""
     reasons: dict[str, list[str]] = {}
+    for name, why in audit.left_out.items():
+        reasons.setdefault(f"left out: {why}", []).append(name)
     for family, one in audit.families.items():
         if one.not_applicable is not None:
             reasons.setdefault(one.not_applicable, []).append(str(family))
@@ -74,17 +80,52 @@ def _print_not_applicable(audit: Audit, console: Console) -> None:
         console.print(Text.assemble(("not judged  ", "bold"), f"{', '.join(families)}: {_short(why, 300)}"))
 
 
-def _print_examples(family: Family, verdict: FamilyVerdict, console: Console) -> None:
-    for kind, examples in (("wrongly paid", verdict.accepted), ("slow", verdict.slow), ("crashed", verdict.crashed)):
-        for name, found in list(_by_name(examples).items())[: SHOWN_EXAMPLES[kind]]:
-            first = found[0]
-            more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-            _line(console, Text.assemble((f"{family} ", "bold"), (kind, "red"), f"  {_short(name, 50)}{more}"))
-            full = "" if first.full is None or kind == "slow" else f", a right answer {first.full:.3g}"
-            cost = f" in {first.seconds:.2g} s" if kind == "slow" else ""
-            _line(console, Text(f"    line {first.line}: “{_short(first.completion)}” {_earned(first)}{full}{cost}"))
-            if first.said:
-                _line(console, Text(f"    {_short(first.said, 90)}", style="dim"))
+def _print_flaw(name: str, examples: Sequence[Example], console: Console) -> None:
+    """Print a rule of thumb that is broken, what mostly causes it, and examples that are evidence of it."""
+    failed = name in ("slow", "crashed")
+    rows = len({one.line for one in examples})
+    title = (name if failed else f"wrongly paid, {name}", "bold red")
+    console.print(Text.assemble(title, f"  {_completions(len(examples))} on {_rows(rows)}"))
+    named = _by_name(examples)
+    told = Table.grid(padding=(0, 2, 0, 0))
+    told.add_column(style="dim", no_wrap=True)
+    told.add_column(overflow="fold")
+    told.add_row("  rule", THUMBS[name].rule)
+    told.add_row("  cause", THUMBS[name].cause)
+    told.add_row("  tried" if failed else "  paid", Text(_listed([_short(one, 50) for one in named], _SHOWN_NAMES)))
+    firsts = [found[0] for found in named.values()]
+    for one in [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]:
+        told.add_row(f"  line {one.line}", _evidence(one, slow=name == "slow"))
+    console.print(told)
+
+
+def _evidence(one: Example, *, slow: bool) -> Text:
+    """Gives what was tried, what it earned beside a right answer, and what the reward said."""
+    gold = "" if one.gold is None else f", gold “{_short(one.gold, 60)}”"
+    frame = f", {_short(one.frame, 40)}" if one.frame else ""
+    full = "" if one.full is None or slow else f", a right answer {one.full:.3g}"
+    cost = f" in {one.seconds:.2g} s" if slow else ""
+    earned = f"“{excerpt(one.completion, one.point)}” {_earned(one)}{full}{cost}"
+    said = (f"\n{_short(one.said, 200)}", "dim") if one.said else ""
+    return Text.assemble(f"{_short(one.name, 60)}{frame}{gold}:\n{earned}", said)
+
+
+def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
+    """Gives a text on one line: of a long one what is around the point, or where there is none its head and its end."""
+    text, point = " ".join(text.split()), " ".join(point.split())[:chars]
+    if len(text) <= chars:
+        return plain(text)
+    place = text.rfind(point) if point else -1
+    if place < 0:
+        return plain(f"{text[: chars // 4]} … {text[-chars // 4 * 3 :]}")
+    start = max(0, place - (chars - len(point)) // 2)
+    end = start + chars
+    return plain(f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}")
+
+
+def _listed(names: Sequence[str], most: int = _SHOWN_FORMS) -> str:
+    more = f"; and {len(names) - most} more" if len(names) > most else ""
+    return "; ".join(names[:most]) + more
 
 
 def _earned(one: Example) -> str:
@@ -97,6 +138,10 @@ def _earned(one: Example) -> str:
 
 def _rows(count: int) -> str:
     return f"{count} {'row' if count == 1 else 'rows'}"
+
+
+def _completions(count: int) -> str:
+    return f"{count:,} {'completion' if count == 1 else 'completions'}"
 
 
 def _by_name(examples: Sequence[Example]) -> dict[str, list[Example]]:
@@ -116,9 +161,8 @@ def _print_forms(audit: Audit, console: Console) -> None:
         console.print(Text.assemble(("always paid  ", "bold"), "; ".join(_short(name, 40) for name in best)))
     refused = _by_name(verdict.refused)
     if refused:
-        shown = [f"{_short(name, 40)} ({len(found)})" for name, found in list(refused.items())[:_SHOWN_FORMS]]
-        more = f"; and {len(refused) - _SHOWN_FORMS} more" if len(refused) > _SHOWN_FORMS else ""
-        console.print(Text.assemble(("refused (rows)  ", "bold"), "; ".join(shown) + more))
+        shown = _listed([f"{_short(name, 40)} ({len(found)})" for name, found in refused.items()])
+        console.print(Text.assemble(("refused (rows)  ", "bold"), shown))
 
 
 def _print_unaudited(audit: Audit, console: Console) -> None:
@@ -134,7 +178,7 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
 def _print_lint(audit: Audit, console: Console) -> None:
     for one in audit.lint:
         place = f"  {_near(one.file)}:{one.line}: {one.code}"
-        _line(console, Text.assemble((f"lint {one.rule}", "bold yellow"), place))
+        console.print(Text.assemble((f"lint {one.rule}", "bold yellow"), place))
         console.print(Text(f"    {one.why}\n    {one.fix}", style="dim"))
     for name in audit.unread:
         console.print(Text(f"the source of {name!r} cannot be read: no lint", style="yellow"))
@@ -147,7 +191,7 @@ def _near(file: str) -> str:
 
 
 def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
-    if not audit.audited and not audit.false_accepts:
+    if not audit.audited and not audit.false_accepts and not audit.untried:
         return "not audited: no row says enough about this reward"
     said = [
         f"{audit.false_accepts:,} wrongly paid (at most {limits['false_accept']:,})",
@@ -157,14 +201,12 @@ def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
     if not any(one.judged for one in audit.families.values()):
         tried = sum(one.tried for one in audit.families.values())
         said = [f"{tried:,} completions tried for slow and crashed calls only, none judged", said[-1]]
+    if audit.untried:
+        said.insert(0, f"stopped by --time-limit with {_completions(audit.untried)} not tried")
     if audit.findings:
         said.append(f"{len(audit.findings)} {'finding' if len(audit.findings) == 1 else 'findings'}")
     return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"
 
 
-def _short(text: str, chars: int = _SHOWN_CHARS) -> str:
+def _short(text: str, chars: int) -> str:
     return shortened(text, chars)
-
-
-def _line(console: Console, text: Any) -> None:
-    console.print(text, no_wrap=True, overflow="ellipsis")

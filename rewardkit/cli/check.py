@@ -12,6 +12,7 @@ import typer
 from rewardkit.cli.exits import FAILED
 
 if TYPE_CHECKING:
+    from rewardkit.audit.honest import Honest
     from rewardkit.audit.rows import AuditRow
     from rewardkit.data import Row
     from rewardkit.decorator import Reward
@@ -167,15 +168,15 @@ def _score(
     load_timeout_s: float,
 ) -> None:
     """Score the rows' references with each reward that they suit."""
+    from rewardkit.audit.run import form_probe, rollout_of
     from rewardkit.runtime.runtime import Runtime
-    from rewardkit.types import Rollout
 
     for leaf in leaves:
         bad = {one.line for one in checked[leaf.name].misfits}
-        rows = [(row, text) for row, text in _references(leaf, lines, gold, path) if row.line not in bad]
+        rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
         if not rows:
             continue
-        rollouts = [Rollout(row.prompt, text, dict(row.columns)) for row, text in rows]
+        rollouts = [rollout_of([leaf], row, form_probe(form)) for row, form in rows]
         runtime = Runtime(
             {leaf.name: leaf}, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
         )
@@ -186,7 +187,7 @@ def _score(
 
 def _references(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path
-) -> list[tuple[AuditRow, Any]]:
+) -> list[tuple[AuditRow, Honest]]:
     """Gives rows with the completion that should be right: a reference, else the gold itself; none without either."""
     from rewardkit.audit.honest import framed
     from rewardkit.audit.rows import gold_column, row_of
@@ -199,8 +200,7 @@ def _references(
         row = row_of(line.line, line.values, column)
         forms = [form for form in framed(row) if form.counted]
         if forms:
-            text = forms[0].text
-            found.append((row, text if isinstance(row.prompt, str) else [{"role": "assistant", "content": text}]))
+            found.append((row, forms[0]))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ from rich.table import Table
 from rewardkit.shown import plain
 
 PIPED_WIDTH = 100
-"""Columns where the output goes to a file or a pipe."""
+"""Columns where the output goes to a file or a pipe and ``$COLUMNS`` says nothing."""
 _REFRESH_S = 0.1
 
 
@@ -32,7 +33,8 @@ class PlainConsole(Console):
 def screen() -> Console:
     """Gives the console for results, on stdout."""
     console = PlainConsole(highlight=False)
-    return console if console.is_terminal else PlainConsole(highlight=False, width=PIPED_WIDTH)
+    told = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    return console if told else PlainConsole(highlight=False, width=PIPED_WIDTH)
 
 
 def table(*columns: str) -> Table:

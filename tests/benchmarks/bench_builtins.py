@@ -24,9 +24,9 @@ from sandbox import Sandbox
 
 ROWS = Path(__file__).parents[2] / "docs" / "examples" / "rewards"
 SIZE = 2048
-AIM_US = 50
-NO_TEXT_REWARDS = ("code_compiles", "code_runs", "code_tests", "sql_result")
-"""What they cost is running code or queries."""
+AIM_US = 500
+NO_AIM = ("code_compiles", "code_runs", "code_tests", "sql_result", "language_is", "math_answer", "bleu", "chrf")
+"""What they cost is running code or queries, telling languages, reading formulas, or sacrebleu's work."""
 SECONDS_EACH = 0.3
 _FILLER = (
     "Let us go through this step by step, with care for what was asked and what was not. First the given "
@@ -80,7 +80,7 @@ def main() -> None:
     for name in sys.argv[1:] or sorted(entry_points()):
         made = resolve(name)
         first = (ROWS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[0]
-        aim = "" if name in NO_TEXT_REWARDS else f"<= {AIM_US}"
+        aim = "" if name in NO_AIM else f"<= {AIM_US}"
         table.add_row(name, f"{measured(call(made, json.loads(first))):,.0f}", aim)
     Console(width=80).print(table)
 

@@ -66,6 +66,17 @@ def test_the_figures_are_the_libraries() -> None:
             assert value(rouge(kind), completion) == pytest.approx(wanted)
 
 
+def test_sacrebleus_caches_do_not_grow() -> None:
+    """Its tokenizers would keep the last 65,536 texts each."""
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+    from sacrebleu.tokenizers.tokenizer_re import TokenizerRegexp
+
+    for number in range(5):
+        value(bleu, f"the cat number {number}", "the cat")
+    for kind in (Tokenizer13a, TokenizerRegexp):
+        assert 0 == kind.__call__.cache_info().currsize
+
+
 def test_settings_change_the_figure() -> None:
     assert value(bleu(lowercase=True), REFERENCE.upper()) == pytest.approx(1.0)
     assert value(chrf(lowercase=True), REFERENCE.upper()) == pytest.approx(1.0)

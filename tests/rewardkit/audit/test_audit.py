@@ -16,6 +16,7 @@ from rewardkit.audit.report import as_json
 from rewardkit.audit.rows import load
 from rewardkit.audit.run import run
 from rewardkit.audit.settings import Settings
+from rewardkit.audit.thumbs import THUMBS
 from rewardkit.audit.verdict import Audit, passed
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.registry import resolve
@@ -299,3 +300,33 @@ def test_a_gold_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path.write_text('{"prompt": "a", "answer": "b"}\n')
     with pytest.raises(DataError, match="no column 'gold'"):
         load(path, count=1, seed=0, gold="gold", named=[])
+
+
+def test_the_how_to_has_every_rule(root: Path) -> None:
+    """Its tables say what the audit says: of every family, and of every rule of thumb."""
+    page = (root / "docs" / "how-to" / "audit-a-reward.md").read_text(encoding="utf-8")
+    for family, rule in RULES.items():
+        assert f"| `{family}` | {rule.tries} | {rule.wrong} | {rule.not_where} |\n" in page
+    for name, thumb in THUMBS.items():
+        assert f"| `{name}` | {thumb.rule} | {thumb.cause} |\n" in page
+
+
+def test_every_kind_of_probe_has_a_rule_of_thumb() -> None:
+    """Each family but that of right answers has one by its own name, unless all its probes name another."""
+    assert {Family.NEIGHBOUR, Family.FORMS} == set(Family) - set(map(Family, set(map(str, Family)) & set(THUMBS)))
+
+
+@pytest.mark.parametrize(
+    "annotation", ["completion: list[dict]", "messages: list[dict]", "prompt: list[dict], completion"]
+)
+def test_a_reward_of_messages_is_audited_on_rows_of_text(audit: Auditor, tmp_path: Path, annotation: str) -> None:
+    """It is handed messages, and the right answer is paid."""
+    file = tmp_path / "talks.py"
+    taken = annotation.partition(":")[0] if "prompt" not in annotation else "completion"
+    last = taken if taken == "completion" and "prompt" in annotation else f'{taken}[-1]["content"]'
+    file.write_text(
+        f"from rewardkit import reward\n\n@reward\ndef talks({annotation}, answer: str) -> float:\n"
+        f"    return float({last}.strip() == answer)\n"
+    )
+    found = audit(f"{file}:talks", DATA["numbers"][:3])
+    assert (3, set()) == (found.audited, _evidence(found))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from rewardkit.cli.audit_report import excerpt
 from rewardkit.cli.program import app
 
 REWARDS = """\
@@ -106,7 +107,7 @@ def test_audit_tells_failed_from_skipped(work: Path) -> None:
     code, out, _ = _run("audit", "mine.py:picky", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
     assert 1 == code
     assert "1 of 1 row audited (3 in the file)" in out
-    assert "“” fails and earns nothing, a right answer 1\n    exception: KeyError: ''" in out
+    assert "“” fails and earns nothing, a right answer 1 exception: KeyError: ''" in " ".join(out.split())
     assert "skipped" not in out
     told = json.loads(_run("audit", "mine.py:picky", "--data", "rows.jsonl", "--rows", "1", "--json")[1])
     assert "failed" == told[0]["families"]["empty"]["examples"]["crashed"][0]["status"]
@@ -120,6 +121,69 @@ def test_the_limits_of_an_audit_decide_its_exit_code(work: Path) -> None:
     assert 0 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000")[0]
     assert 1 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000", "--fail-on-lint")[0]
     assert 1 == _run("audit", "mine.py:correct", *data, "--max-false-reject", "0.1")[0]
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_a_report_names_the_rule_and_the_cause_and_is_not_cut(
+    work: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """At any width the rule of thumb, its cause, what was paid and the part of a long completion that matters."""
+    monkeypatch.setenv("COLUMNS", columns)
+    work_shown = "It is bought and sold. " * 20
+    (work / "near.py").write_text(
+        "import re\nfrom rewardkit import reward\n\n@reward\ndef near(completion: str, answer: float) -> float:\n"
+        '    found = re.search(r"So it is ([0-9.]{1,9})[.]$", completion)\n'
+        "    return float(found is not None and abs(float(found[1]) - answer) <= 0.05 * answer)\n"
+    )
+    rows = [{"prompt": "?", "answer": str(n), "reference": f"{work_shown}So it is {n}."} for n in (420, 317)]
+    _write(work / "long.jsonl", rows)
+    _, out, _ = _run("audit", "near.py:near", "--data", "long.jsonl", "--workers", "1", "--skip", "bomb")
+    told = " ".join(out.split())
+    assert "wrongly paid, tolerance" in told
+    assert "rule A number near the right one is another number. cause It allows a difference" in told
+    assert "one more" in told
+    assert "So it is 421.” earns 1, a right answer 1" in told
+    assert all(len(line) <= int(columns) for line in out.splitlines())
+    assert "…" not in out.replace("… ", "").replace(" …", "")
+
+
+def test_the_middle_of_a_long_text_is_shown_around_its_point() -> None:
+    """Before and behind it, with marks where something is left out; without a point the head and the end."""
+    long = "a" * 500 + " 42 " + "b" * 500
+    assert "… " + "a" * 78 + " 42 " + "b" * 78 + " …" == excerpt(long, "42")
+    assert excerpt(long, "").startswith("a" * 40 + " … b")
+    assert "short" == excerpt("short", "")
+
+
+def test_an_audit_ends_at_its_time_limit(work: Path) -> None:
+    """What was not tried is told, is no refusal, and the audit does not pass."""
+    data = ("--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    code, out, _ = _run("audit", "mine.py:correct", *data, "--time-limit", "0.01", "--json")
+    told = json.loads(out)[0]
+    assert (1, False) == (code, told["passed"])
+    assert told["untried"] > 0
+    assert 0 == told["families"]["forms"]["refused"]
+    _, out, _ = _run("audit", "mine.py:correct", *data, "--time-limit", "0.01")
+    assert "stopped by --time-limit with" in out
+    assert "--time-limit 0: expected" in _run("audit", "mine.py:correct", *data, "--time-limit", "0")[2]
+
+
+def test_a_rule_of_thumb_is_left_out_alone(work: Path) -> None:
+    """By its name, in the source or with --skip; the rest of its family is judged."""
+    (work / "kind.py").write_text(
+        "from rewardkit import reward\n\n@reward\ndef kind(completion: str, answer: float) -> float:\n"
+        "    # audit: skip tolerance it pays what is near\n    try:\n"
+        "        return float(abs(float(completion[:20]) - answer) <= 0.2 * abs(answer))\n"
+        "    except ValueError:\n        return 0.0\n"
+    )
+    data = ("--data", "rows.jsonl", "--workers", "1", "--json")
+    told = json.loads(_run("audit", "kind.py:kind", *data)[1])[0]
+    assert {"tolerance": "it pays what is near"} == told["left_out"]
+    assert "tolerance" not in told["flaws"]
+    assert told["families"]["neighbour"]["judged"] > 0
+    told = json.loads(_run("audit", "mine.py:loose", *data, "--skip", "sign", "--skip", "negated")[1])[0]
+    assert {"sign": "with --skip"} == told["left_out"]
+    assert not {"sign", "negated"} & set(told["flaws"])
 
 
 def test_audit_speaks_json(work: Path) -> None:

@@ -1,77 +1,12 @@
-"""Rewards for citations and URLs."""
+"""The reward for well-formed URLs of the right hosts."""
 
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import pytest
 
-from builtin_rewards.citations import citation
 from builtin_rewards.urls import url_valid
-
-THREE = ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("completion", "score"),
-    [
-        ("Snow is white [1].", 1.0),
-        ("Snow [1][2], rain [1, 3], ice [1-3], hail [2\u20133; 1].", 1.0),
-        ("[1] says so.", 1.0),
-        ("`x[0]` is set [1].", 1.0),
-        ("```\ny[7]\n```\nIt is [2].", 1.0),
-        ("So it is [1].\n\n[1]: http://x", 1.0),
-        ("Snow [1], rain [4].", 0.5),
-        ("Snow [1], rain [0].", 0.5),
-        ("Snow [1, 2], rain [4], ice [2-9].", 0.5),
-        ("Snow [1], rain [3-1].", 0.5),
-        ("Snow [2023-01-05] [1].", 0.5),
-        ("Snow [1], rain [99999999999999999999].", 0.5),
-        ("So it is [1].\n\n[5]: http://x", 0.5),
-        ("[1]: http://x", 0.0),
-        ("Snow [4].", 0.0),
-        ("[1]", 0.0),
-        ("[1][2], [3].\n", 0.0),
-        ("Snow (1).", 0.0),
-        ("Snow [\uff11].", 0.0),
-        ("Snow [\u0661].", 0.0),
-        ("Snow [a].", 0.0),
-        ("```\n[1]\n```", 0.0),
-        ("Snow [1", 0.0),
-        ("", 0.0),
-        (" \n", 0.0),
-        ("\0", 0.0),
-        ("\ud800", 0.0),
-        ("[" * 100_000, 0.0),
-        ("x " + "[1," * 50_000, 0.0),
-        ("x [" + "1" * 100_000, 0.0),
-        ("x " + "[1]:" * 50_000, 1.0),
-        ("x " + "[1-3]" * 50_000, 1.0),
-    ],
-)
-def test_citations(completion: str, score: float) -> None:
-    """At least one source is cited, and each number that is none costs."""
-    for sources in (THREE, '["a", "b", "c"]', 3):
-        assert score == pytest.approx(citation(completion=completion, sources=sources).value)
-
-
-@pytest.mark.parametrize("sources", [None, "", "none", [], "[]", 0, -1, True, 2.5], ids=repr)
-def test_rows_without_sources_are_skipped(sources: Any) -> None:
-    """Nothing can be cited there."""
-    assert citation(completion="Snow [1].", sources=sources).value is None
-
-
-def test_settings_of_citations() -> None:
-    """How many sources, all of them, all or nothing; wide ranges are not written out."""
-    assert 0.5 == citation(minimum=2)(completion="Snow [1].", sources=THREE).value
-    assert 1.0 == citation(minimum=9)(completion="Snow [1-3].", sources=THREE).value
-    assert 2 / 3 == citation(all_sources=True)(completion="Snow [1, 3].", sources=THREE).value
-    assert 0.0 == citation(all_or_nothing=True)(completion="Snow [1], [4].", sources=THREE).value
-    assert 1.0 == citation(all_sources=True)(completion="Snow [1-5] [4-99] [100-999999999].", sources=999_999_999).value
-    with pytest.raises(ValueError, match="minimum=0"):
-        citation(minimum=0)
-
 
 good_com = url_valid(["good.com", "b\u00fccher.example"])
 
@@ -92,6 +27,8 @@ good_com = url_valid(["good.com", "b\u00fccher.example"])
         ("https://good.com [x](data:text/html,hi)", 0.5),
         ("https://good.com [x](//evil.com)", 0.5),
         ("https://good.com www.good.com", 0.5),
+        ("<think>https://evil.com</think>https://good.com", 1.0),
+        ("<think>https://good.com</think>None.", 0.0),
         ("https://evil.com", 0.0),
         ("https://good.com@evil.com", 0.0),
         ("https://good.com:x@evil.com/", 0.0),
@@ -172,9 +109,7 @@ def test_settings_of_urls() -> None:
             url_valid(**settings)
 
 
-@pytest.mark.parametrize("made", [citation, url_valid, citation(minimum=2), good_com])
-def test_rewards_travel(made: Any) -> None:
-    """They pickle, and score the same afterwards."""
-    again = pickle.loads(pickle.dumps(made))
-    columns = {"sources": THREE} if made.name == "citation" else {}
-    assert made(completion="[1] https://good.com", **columns) == again(completion="[1] https://good.com", **columns)
+def test_it_travels() -> None:
+    """With its settings."""
+    for made in (url_valid, good_com):
+        assert pickle.loads(pickle.dumps(made))(completion="https://good.com").value == 1.0

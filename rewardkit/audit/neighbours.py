@@ -1,0 +1,142 @@
+"""Wrong answers near the gold: numbers a little off, digits in another order, sums not worked out, parts of a text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+
+from rewardkit.audit.gold import Gold, Shape, following, gold_of, in_other_unit, letter, mentions, written
+from rewardkit.audit.probe import Wrong
+
+SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
+"""How far the nearest numbers are, as shares of the gold."""
+_ALIKE = dict(zip("0123456789", "8778965134", strict=True))
+"""For each digit one that is easily taken for it."""
+_MAX_DIGITS = 12
+_LARGEST = 1_000_000
+
+
+def neighbours(gold: Gold) -> list[Wrong]:
+    """Gives answers that are near the gold and wrong, each once."""
+    found: list[Wrong] = []
+    if gold.number is not None:
+        found = [one._replace(text=_in_unit(one.text, gold)) for one in _near(gold, gold.number)]
+        unit = in_other_unit(gold)
+        if unit is not None:
+            found.append(Wrong("another unit", unit, "unit"))
+    elif gold.shape is Shape.LETTER:
+        found.append(Wrong("the next letter", following(letter(gold)), "letter"))
+    elif gold.shape is Shape.TEXT and len(gold.text) >= 4:
+        found += [Wrong("its first letter", gold.text[0], "part"), Wrong("its last letter", gold.text[-1], "part")]
+        found += [one._replace(partial=True) for one in _other_digits(gold.text)]
+    once = {one.text: one for one in reversed(found) if one.text.strip() and not _is_gold(one.text, gold)}
+    return list(once.values())[::-1]
+
+
+def _is_gold(text: str, gold: Gold) -> bool:
+    read = gold_of(text)
+    return read is not None and read.key == gold.key
+
+
+def _in_unit(text: str, gold: Gold) -> str:
+    before, behind = gold.unit
+    return f"{before}{text}{' ' if behind and f' {behind}' in gold.text else ''}{behind}"
+
+
+def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
+    digits = written(number, gold.text).lstrip("-")
+    yield Wrong("one more", written(number + 1, gold.text), "tolerance")
+    yield Wrong("one less", written(number - 1, gold.text), "tolerance")
+    yield from _off(number, digits)
+    minus = "-" if number < 0 else ""
+    for one in _other_digits(digits):
+        # One that lies near would be paid for being near as well, and would tell nothing about digits.
+        if "/" in digits or abs(_value(one.text) - abs(number)) > max(SHARES) * abs(number):
+            yield one._replace(text=minus + one.text)
+    yield Wrong("a digit before", f"{minus}7{digits}", "digits")
+    if "/" not in digits:
+        near = len(digits.partition(".")[2]) > 0 and number
+        yield Wrong("a digit behind", f"{minus}{digits}7", "tolerance" if near else "digits")
+    if digits.isdigit() and len(digits) > 1:
+        yield from (Wrong("its first digit", digits[0], "digits"), Wrong("its last digit", digits[-1], "digits"))
+    if number:
+        yield Wrong("the other sign", written(-number, gold.text), "sign")
+        yield Wrong("ten times", written(number * 10, gold.text), "size")
+        if number > 0 and not gold.unit[0]:
+            yield Wrong("minus in words", f"minus {digits}", "sign")
+            yield Wrong("a multiple in words", f"twice {digits}", "sign")
+
+
+def _value(text: str) -> Fraction:
+    return Fraction(text.replace(",", ""))
+
+
+def _off(number: Fraction, digits: str) -> Iterator[Wrong]:
+    """Gives numbers a share off, and the nearest whole ones; none that rounds to a decimal gold as it is written."""
+    places = len(digits.partition(".")[2])
+    for share in SHARES:
+        for sign, word in ((1, "more"), (-1, "less")):
+            near, name = number * (1 + sign * share), f"{float(share * 100):g}% {word}"
+            if "/" in digits:
+                yield Wrong(name, written(near, digits), "tolerance")
+            elif not places or round(near, places) != number:
+                yield Wrong(name, f"{Decimal(near.numerator) / Decimal(near.denominator):f}", "tolerance")
+            if number.denominator == 1:
+                toward = math.floor if near > number else math.ceil
+                if toward(near) != number:
+                    yield Wrong(f"{name}, a whole number", str(toward(near)), "tolerance")
+
+
+def _other_digits(text: str) -> Iterator[Wrong]:
+    """Gives a text with digits of one of its numbers in another order, one changed, doubled or lost."""
+    runs = [
+        run for run in re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text) if len(run[0]) <= _MAX_DIGITS
+    ][:2]
+    for run in runs:
+        for name, changed in _changed(run[0]):
+            if changed != run[0] and changed.strip("0.,"):
+                yield Wrong(name, text[: run.start()] + changed + text[run.end() :], "digits")
+
+
+def _changed(number: str) -> Iterator[tuple[str, str]]:
+    places = [place for place, one in enumerate(number) if one.isdigit()]
+    digits = [number[place] for place in places]
+
+    def put(changed: list[str]) -> str:
+        new = dict(zip(places, changed, strict=True))
+        return "".join(new.get(place, one) for place, one in enumerate(number))
+
+    for at in range(len(digits) - 1):
+        yield "two digits swapped", put([*digits[:at], digits[at + 1], digits[at], *digits[at + 2 :]])
+    yield "its digits reversed", put(digits[::-1])
+    yield "its digits sorted", put(sorted(digits))
+    for at in {0, len(digits) - 1}:
+        yield "a digit like another", put([*digits[:at], _ALIKE.get(digits[at], "8"), *digits[at + 1 :]])
+    last = places[-1]
+    if number.isdigit():
+        yield "a digit twice", number + number[last]
+    if len(digits) > 2 and number.isdigit():
+        yield "a digit lost", number[:1] + number[2:]
+
+
+def unfinished(gold: Gold) -> list[Wrong]:
+    """Gives sums, products and powers that are the gold once somebody works them out."""
+    number = gold.number
+    if number is None or gold.shape is not Shape.NUMBER or abs(number) > _LARGEST:
+        return []
+    found = [
+        Wrong("a sum", f"{written(number - 1, gold.text)} + 1"),
+        Wrong("a difference", f"{written(number + 1, gold.text)} - 1"),
+        Wrong("a product", f"2 * {written(number / 2, gold.text if number.denominator > 1 else '')}"),
+    ]
+    if number.denominator == 1 and number > 1:
+        whole = number.numerator
+        found += [Wrong("a product of wholes", f"{n} * {whole // n}") for n in range(3, 20) if whole % n == 0][:1]
+        roots = ((base, power) for power in range(2, 20) for base in (round(whole ** (1 / power)),) if base > 1)
+        found += [Wrong("a power", f"{base}^{{{power}}}") for base, power in roots if base**power == whole][:1]
+    exact = gold.text if "." in gold.text else ""
+    # A half that has more places than the gold is rounded as it is written: it is then another number.
+    return [one for one in found if not mentions(one.text, gold) and (not exact or one.name != "a product")]

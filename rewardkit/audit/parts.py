@@ -1,0 +1,170 @@
+"""Objects, lists and tool calls with one thing changed: a value, a key, an item, a call; as text and as messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rewardkit.audit.families import Family
+from rewardkit.audit.gold import Shape
+from rewardkit.audit.honest import Frame
+from rewardkit.audit.probe import Probe
+from rewardkit.audit.rows import AuditRow
+from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in, talk_text
+from rewardkit.types import Message
+
+_MOST = 24
+"""Changes to one value; a large one is changed in its first parts."""
+_MAX_CHARS = 20_000
+_OPENED, _CLOSED = re.compile(r"<\w+>\s*\Z"), re.compile(r"\s*</\w+>")
+
+
+class Change(NamedTuple):
+    """A value with one thing changed.
+
+    Attributes:
+        thumb: ``value``, ``key``, ``item`` or ``call``.
+        name: What was changed.
+        value: The value as it is then.
+    """
+
+    thumb: str
+    name: str
+    value: Any
+
+
+def changes(value: Any) -> list[Change]:
+    """Gives a JSON value with one thing changed at a time, as many ways as :data:`_MOST`."""
+    kinds: dict[str, list[Change]] = {}
+    for change in _changes(value, ""):
+        kinds.setdefault(change.thumb, []).append(change)
+    return [one for found in kinds.values() for one in found[: _MOST // len(kinds)]]
+
+
+def _changes(value: Any, at: str) -> Iterator[Change]:
+    if isinstance(value, dict):
+        yield from _of_object(value, at)
+    elif isinstance(value, list):
+        yield from _of_list(value, at)
+    else:
+        other = _other(value)
+        yield Change("value", f"{at or 'it'} is {_short(other)}, not {_short(value)}", other)
+
+
+def _of_object(value: dict[str, Any], at: str) -> Iterator[Change]:
+    call = is_call(value)
+    if not call:
+        yield Change("key", f"{at or 'it'} has a key too many", {**value, "something_else": 1})
+    for key, held in value.items():
+        where = f"{at}.{key}" if at else key
+        for change in _changes(held, where):
+            named = call and key == "name"
+            yield change._replace(thumb="call" if named else change.thumb, value={**value, key: change.value})
+        if not call:
+            rest = {name: one for name, one in value.items() if name != key}
+            yield Change("key", f"{where} is missing", rest)
+            yield Change("key", f"{where} is called {key}_2", {**rest, f"{key}_2": held})
+
+
+def _of_list(value: list[Any], at: str) -> Iterator[Change]:
+    called = bool(value) and all(map(is_call, value))
+    thumb, what, where = ("call", "call", "") if called else ("item", "item", f" of {at}" if at else "")
+    for place, held in enumerate(value):
+        yield Change(thumb, f"{what} {place + 1}{where} is missing", value[:place] + value[place + 1 :])
+        for change in _changes(held, f"{at}[{place}]"):
+            yield change._replace(value=[*value[:place], change.value, *value[place + 1 :]])
+    if called:
+        yield Change("call", "the last call is made twice", [*value, value[-1]])
+
+
+def _other(value: Any) -> Any:
+    """Gives another value of the same type: a text that begins with it, a number one more."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return f"{value}x" if isinstance(value, str) else "something"
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:30]
+
+
+def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Gives the row's gold, where it is JSON, and the JSON in its references, with one thing changed at a time."""
+    gold = row.gold
+    if gold is None or gold.shape is not Shape.JSON:
+        return  # what a reference has beside the gold may well be another
+    if len(gold.text) <= _MAX_CHARS:
+        for change in changes(json.loads(gold.text)):
+            yield from _written(change, frames)
+    for text in row.references:
+        said = row.said.get(text)
+        if said is not None:
+            yield from _in_messages(said)
+        if len(text) <= _MAX_CHARS:
+            yield from _in_text(text, said)
+
+
+def _written(change: Change, frames: Sequence[Frame]) -> Iterator[Probe]:
+    text = json.dumps(change.value, ensure_ascii=False)
+    for frame in frames:
+        if frame.common:
+            yield _probe(change, frame.around(text), frame="" if frame.name == "bare" else frame.name)
+    calls = change.value if isinstance(change.value, list) else [change.value]
+    if calls and all(map(is_call, calls)):
+        yield _probe(change, in_tags(calls), frame="<tool_call>")
+        yield _probe(change, text, said=[message_of(calls)], frame="tool_calls of a message")
+
+
+def _probe(change: Change, text: str, *, said: Sequence[Message] | None = None, frame: str = "") -> Probe:
+    name = change.name
+    return Probe(Family.NEIGHBOUR, name, text, frame=frame, thumb=change.thumb, partial=True, said=said)
+
+
+def _in_text(text: str, said: Sequence[Message] | None) -> Iterator[Probe]:
+    """Change the JSON inside a text; of several objects one can be missing, or there twice."""
+    found = list(objects_in(text))
+    for start, end, value in found:
+        for change in changes(value):
+            yield _with(text, (start, end), json.dumps(change.value, ensure_ascii=False), change, said)
+    for start, end, value in found:
+        opened, closed = _OPENED.search(text[:start]), _CLOSED.match(text, end)
+        if is_call(value) and ((opened and closed) or len(found) > 1):
+            whole = (opened.start(), closed.end()) if opened and closed else (start, end)
+            yield _with(text, whole, "", Change("call", "a call is missing", None), said)
+            twice = f"{text[slice(*whole)]}\n" * 2
+            yield _with(text, whole, twice, Change("call", "a call is made twice", None), said)
+
+
+def _with(text: str, span: tuple[int, int], new: str, change: Change, said: Sequence[Message] | None) -> Probe:
+    text = text[: span[0]] + new + text[span[1] :]
+    messages = None if said is None else [*said[:-1], {**said[-1], "content": text}]
+    return _probe(change, text, said=messages, frame="the reference")
+
+
+def _in_messages(said: Sequence[Message]) -> Iterator[Probe]:
+    """Change the tool calls of one message of a conversation."""
+    for place, message in enumerate(said):
+        if not message.get("tool_calls"):
+            continue
+        for change in changes(_functions(message)):
+            new = [*said[:place], {**message, "tool_calls": message_of(change.value)["tool_calls"]}, *said[place + 1 :]]
+            yield _probe(change, talk_text(new), said=new, frame="the reference's messages")
+
+
+def _functions(message: Message) -> list[Any]:
+    """Gives the calls of a message with their arguments as objects."""
+    found = []
+    for call in message["tool_calls"]:
+        function = dict(call.get("function") or call) if isinstance(call, dict) else {}
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            try:
+                function["arguments"] = json.loads(arguments)
+            except (ValueError, RecursionError):
+                return []
+        found.append({name: function[name] for name in ("name", "arguments") if name in function})
+    return found

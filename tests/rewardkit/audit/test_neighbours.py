@@ -1,0 +1,155 @@
+"""Wrong answers near a gold: what is tried, and what is left out since it might be right."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rewardkit.audit.gold import Gold, gold_of, mentions, share_parts
+from rewardkit.audit.neighbours import neighbours, unfinished
+from rewardkit.audit.parts import changed_parts, changes
+from rewardkit.audit.rows import chosen, row_of
+from rewardkit.audit.talk import talk_text
+from rewardkit.data import Row
+
+CALL = {"name": "add", "arguments": {"a": 1, "b": [2, 3]}}
+
+
+def _gold(value: Any) -> Gold:
+    gold = gold_of(value)
+    assert gold is not None
+    return gold
+
+
+NEAR = {
+    "tolerance": ("1250", {"1251", "1249", "1251.25", "1262.5", "1312.5", "1375", "1125", "1187.5"}),
+    "swapped digits": ("317", {"137", "371", "713"}),
+    "sorted digits": ("42", {"24"}),
+    "a digit like another": ("42", {"92", "47"}),
+    "separators": ("1,250", {"2150", "1520", "1312.5"}),
+    "decimals": ("0.75", {"0.57", "0.7575", "0.825", "7.50"}),
+    "a fraction": ("3/4", {"63/80", "7/4", "8/4"}),
+    "a negative number": ("-17", {"-71", "-18", "17", "-170", "-17.17"}),
+    "a unit": ("42 meters", {"24 meters", "44.1 meters", "42 feet"}),
+    "an amount": ("$15", {"$51", "$15.75", "€15"}),
+    "a year": ("12 May 1905", {"21 May 1905", "12 May 9105", "12 May 1906"}),
+    "a formula": ("\\frac{12}{5}", {"\\frac{21}{5}"}),
+    "a letter": ("B", {"C"}),
+}
+"""By what it is about: a gold, and neighbours that are tried."""
+
+NOT_NEAR = {
+    "rounds to the gold": ("0.75", {"0.75075"}),
+    "is paid by closeness as well": ("1250", {"1205"}),
+    "the same set": ("\\{1,2,3\\}", {"\\{2,1,3\\}", "\\{3,2,1\\}"}),
+    "the gold": ("11", {"11"}),
+    "zero": ("0", {"0", "0.0", "-0"}),
+    "a typing error of a word": ("Paris", {"Pairs", "Parris"}),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), NEAR.values(), ids=NEAR)
+def test_near_answers_are_tried(text: str, expected: set[str]) -> None:
+    """Numbers a share off, digits in another order or changed, in the gold's own unit."""
+    assert set() == expected - {one.text for one in neighbours(_gold(text))}
+
+
+@pytest.mark.parametrize(("text", "unexpected"), NOT_NEAR.values(), ids=NOT_NEAR)
+def test_what_might_be_right_is_not_tried(text: str, unexpected: set[str]) -> None:
+    """Nor what is evidence of two flaws at once."""
+    assert set() == unexpected & {one.text for one in neighbours(_gold(text))}
+
+
+@pytest.mark.parametrize("text", ["13", "42", "128", "2.5", "3/4", "0", "1", "-8"])
+def test_sums_not_worked_out_are_the_gold_and_do_not_say_it(text: str) -> None:
+    """Each has the gold's value, an operation, and not the gold itself."""
+    gold = _gold(text)
+    found = unfinished(gold)
+    for one in found:
+        told = one.text.replace("^", "**").replace("{", "(").replace("}", ")")
+        assert eval(told) == float(gold.number or 0), one
+        assert not mentions(one.text, gold)
+    assert found
+    assert [] == unfinished(_gold("Paris")) == unfinished(_gold("5 km"))
+
+
+def test_one_thing_of_an_object_is_changed_at_a_time() -> None:
+    """Each value, each key, each item; of calls the name, a call missing and one made twice."""
+    found = [(one.thumb, one.value) for one in changes({"a": 1, "b": {"c": True}, "d": ["x", "y"]})]
+    for expected in (
+        ("value", {"a": 2, "b": {"c": True}, "d": ["x", "y"]}),
+        ("value", {"a": 1, "b": {"c": False}, "d": ["x", "y"]}),
+        ("key", {"b": {"c": True}, "d": ["x", "y"]}),
+        ("key", {"a": 1, "b": {}, "d": ["x", "y"]}),
+        ("key", {"a": 1, "b": {"c": True}, "d": ["x", "y"], "something_else": 1}),
+        ("item", {"a": 1, "b": {"c": True}, "d": ["y"]}),
+        ("value", {"a": 1, "b": {"c": True}, "d": ["xx", "y"]}),
+    ):
+        assert expected in found
+    called = [(one.thumb, one.value) for one in changes([CALL, CALL])]
+    for expected in (
+        ("call", [CALL]),
+        ("call", [CALL, CALL, CALL]),
+        ("call", [{**CALL, "name": "addx"}, CALL]),
+        ("value", [{**CALL, "arguments": {"a": 2, "b": [2, 3]}}, CALL]),
+    ):
+        assert expected in called
+    assert all(json.dumps(one.value) != json.dumps([CALL, CALL]) for one in changes([CALL, CALL]))
+
+
+def test_changes_are_bounded() -> None:
+    """A large object is changed in its first parts, each kind of change having its share."""
+    found = changes({str(n): list(range(100)) for n in range(100)})
+    assert len(found) <= 24
+    assert {"value", "key", "item"} == {one.thumb for one in found}
+
+
+def test_calls_in_references_are_changed_where_they_stand() -> None:
+    """In text with what is around them, in messages as tool_calls; nothing where the gold is no JSON."""
+    text = f"I ask. <tool_call>{json.dumps(CALL)}</tool_call>"
+    function = {"name": "add", "arguments": json.dumps(CALL["arguments"])}
+    said = [{"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": function}]}]
+    for reference, expected in ((text, "I ask. "), (said, "[]")):
+        row = row_of(1, {"prompt": "?", "answer": [CALL], "reference": reference}, "answer")
+        missing = [one for one in changed_parts(row, []) if one.thumb == "call" and one.text == expected]
+        assert all(one.partial for one in missing)
+        assert missing
+    assert [] == list(changed_parts(row_of(1, {"prompt": "?", "answer": "7", "reference": text}, "answer"), []))
+
+
+def test_references_and_completions_may_be_messages() -> None:
+    """Their text is that of the last assistant message, or its calls; the messages are kept beside it."""
+    said = [{"role": "assistant", "content": "Let me see."}, {"role": "assistant", "content": "It is 42."}]
+    row = row_of(1, {"prompt": "?", "answer": "42", "reference": said, "completion": said[:1]}, "answer")
+    assert (("It is 42.",), "Let me see.") == (row.references, row.own)
+    assert tuple(said) == row.said["It is 42."]
+    gold = row_of(1, {"prompt": "?", "answer": said[1:]}, "answer").gold
+    assert gold is not None
+    assert "It is 42." == gold.text
+    function = {"name": "add", "arguments": "{}"}
+    assert json.dumps([function]) == talk_text([{"role": "assistant", "tool_calls": [{"function": function}]}])
+
+
+def test_what_was_written_on_other_rows_is_tried() -> None:
+    """As far as the row's gold differs, and the text does not mention it."""
+    texts = {"7": "I say 7", "8": "I say 8, not 7", "9": "I say 9"}
+    lines = [Row(n, {"prompt": "", "answer": a, "completion": c}) for n, (a, c) in enumerate(texts.items(), 1)]
+    rows = chosen(lines, "rows", count=3, seed=0, gold=None, named=[]).rows
+    assert [{"I say 9"}, {"I say 7", "I say 9"}] == [set(row.other_completions) for row in rows[:2]]
+
+
+@pytest.mark.parametrize(
+    ("gold", "text", "expected"),
+    [
+        ({"a": "x", "b": 1}, '{"a": "x", "b": 2}', True),
+        (["red"], '["blue"]', False),
+        ("12 May 1905", "3 May 1847", True),
+        ("Jane Austen", "Emily", False),
+        ("42", "42", False),
+    ],
+)
+def test_an_answer_that_has_parts_of_the_gold_may_earn_a_share(gold: Any, text: str, expected: bool) -> None:
+    """A number has no parts."""
+    assert expected == share_parts(_gold(gold), text)
