@@ -14,7 +14,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading import program
-from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import code_blocks
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
@@ -70,7 +70,7 @@ def _program(
     completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
     """Gives the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
-    blocks = code_blocks(final_answer(completion), _NAMES["python"])
+    blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _NAMES["python"])
     if len(blocks) > 1 or (blocks and prefix.strip()):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
         if execution.status == "infrastructure":

@@ -56,9 +56,10 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
         """1.0 if the completion is one JSON value, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole answer. The
-        answer is what follows the last thought, such as ``<think>...</think>``, of it only what stands in ``<answer>``
-        tags where it ends in the one pair of them; a completion that is JSON as it stands is the answer. A byte order
-        mark before it and stop tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no content.
+        answer is what follows the last thought, such as ``<think>...</think>``, of it only what stands in the last
+        ``<answer>`` tags where there are any and they do not differ; a completion that is JSON as it stands is the
+        answer. A byte order mark before it and stop tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no
+        content.
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the
         value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about

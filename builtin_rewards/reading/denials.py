@@ -18,13 +18,17 @@ BEHIND_CHARS = 160
 _NOT = r"(?:\b(?:not|never|cannot|neither|nor|isnt|isn t)\b|n['\u2019]t\b|\bno es\b|\bnicht\b|\u4e0d)"
 _SIGN = r"(?:\\neq?(?![a-z])|\\not(?![a-z])|\\(?:neg|lnot)(?![a-z])|(?<![\w)])!=|=/=|[\u2260\u00ac\u2262\u2209])"
 _BUT = (
-    r"(?:\b(?:any(?:thing| \w+)?|every(?:thing| \w+)?|all)\s+(?:but|except(?:\s+for)?)\b"
-    r"|\bother than\b|\bexcept(?:\s+for)?\b|\binstead of\b|\brather than\b)"
+    r"(?:\b(?:any(?:thing| \w+)?|every(?:thing| \w+)?|all)\s+(?:but|besides|except(?:\s+for)?)\b"
+    r"|(?<!\bnone )(?<!\bno )\bother than\b|\bexcept(?:\s+for)?\b|\binstead of\b|\brather than\b)"
 )
 _WRONG = r"(?:wrong|incorrect|false|mistaken|bad|rejected|untrue)"
-_DOUBT = r"\b(?:doubt(?:s|ed|ful)?|unlikely|deny|denies|disagree|disbelieve|refuse)\b"
+_DOUBT = (
+    r"(?:(?<!\bno )(?<!without )(?<!without a )(?<!beyond )(?<!any )\bdoubt(?:s|ed|ful)?\b"
+    r"|\b(?:unlikely|deny|denies|disagree|disbelieve|refuse|hardly|no longer|far from|used to be)\b)"
+)
 _NOUN = r"(?:answers?|results?|values?|solutions?|options?|choices?|letters?|numbers?)"
 _TRAP = r"(?:mistake|error|misconception|trap|distractor|misreading|myth)"
+_ENDS = r"(?=\s*(?:$|[.,;:!?)\n\u2026\u2014]|because\b|since\b|as\b|either\b|at all\b|after all\b|here\b|\*))"
 _OPEN = r"[\s:$(\[\\*_\"'`{<>=]*"
 
 _BEFORE = re.compile(
@@ -34,13 +38,14 @@ _BEFORE = re.compile(
     rf"|{_BUT}{_OPEN}$|{_SIGN}\s*=?{_OPEN}$"
     rf"|\b{_WRONG}\s+(?:(?:final|possible)\s+)?{_NOUN}\s*(?:(?:is|was|are|would be|here)\b|[:=])*{_OPEN}$"
     rf"|(?:{_DOUBT}|\b{_WRONG}|\bimpossible|\bwhether|\bif|\bsuppose|\bassum(?:e|ing))"
-    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*\s+(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
-    rf"(?:is|was|be|equals|could be|would be|can be)\b{_OPEN}$",
+    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*\s+(?:(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
+    rf"(?:is|was|be|equals|could be|would be|can be)|it['\u2019]s|to be)\b{_OPEN}$",
     re.IGNORECASE,
 )
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b")
 _DENIAL = re.compile(
-    rf"{_NOT}|{_DOUBT}|\b(?:anything but|everything but|except|other than)\b|{_SIGN}",
+    rf"{_NOT}|{_DOUBT}|\b(?:(?:any|every)thing (?:but|besides)|except|nobody|no one)\b"
+    rf"|(?<!\bnone )(?<!\bno )\bother than\b|{_SIGN}",
     re.IGNORECASE,
 )
 _GIVEN_UP = re.compile(
@@ -59,46 +64,53 @@ _AFTER = re.compile(
     r"(?:(?:and|but|which|that|this|it|then|later|I|we|is|was|were|has been|had been|must be)\s+)*"
     r"(?:(?:rejected|discarded|dismissed|ruled out)(?=\s*(?:$|[.,;:!\n]|(?:it|that|this|as|because|since|by|later)\b))"
     r"|(?:reject|discard|dismiss|rule|ruled)\s+(?:it|that|this)\b)"
-    r"|[\s$)\]}*_\"'`]{0,6},?\s{1,3}\(?(?:(?:which|that|this|it)\s+)?(?:is|was|would be|isn['\u2019]t|wasn['\u2019]t)\s"
-    rf"(?:an?\s|the\s)?(?:(?!not\b)\w{{1,12}} ){{0,2}}?(?:{_WRONG}|{_TRAP})\b"
+    r"|[\s$)\]}*_\"'`]{0,6},?\s{1,3}\(?(?:(?:which|that|this|it)\s+)?"
+    r"(?:is|was|would be|seems|looks|isn['\u2019]t|wasn['\u2019]t)\s"
+    rf"(?:an?\s|the\s)?(?:(?!not\b)\w{{1,12}} ){{0,2}}?(?:{_WRONG}|{_TRAP}|doubtful|unlikely|dubious)\b"
+    rf"|[\s$)\]}}*_\"'`]{{0,6}}\s(?:can(?:not|['\u2019]t)|could(?: not|n['\u2019]t))\s+be"
+    rf"\s+(?:right|correct|true|it){_ENDS}"
+    r"|[\s$)\]}*_\"'`.,;]{0,6}\??\s{1,3}(?:(?:but|though|although|which|and)\s+)?(?:I|we)\s+"
+    r"(?:(?:really|seriously|strongly)\s+)?"
+    rf"(?:doubt|deny|reject|do(?: not|n['\u2019]t)\s+(?:think|believe))(?:\s+(?:it|that|this|so))?{_ENDS}"
     r"|[\s$)\]}*_\"'`]{0,6}\?[\s*\"'`)]{0,4}(?:no|nope|not|wrong)\b",
     re.IGNORECASE,
 )
+_REST = re.compile(r"(?:[^.!?\n]|\.(?=\d))*")
 _SIGH = (
     r"(?:(?:wait|hmm+|hm|hold on|oh|ah|oops|whoops|actually|but|sorry|no|nope|well|(?:my )?apologies|i see)"
     r"\b[\s,.!:;\u2026\u2014-]*)"
 )
+_LAST = rf"(?:that|this|my|the)(?: (?:last|previous|above|first))? {_NOUN}"
 _WITHDRAWS = re.compile(
     r"[\s$)\]}\\*_\"'`,;\u2014-]{0,8}(?:</\w{1,12}>)?[\s.!?\u2026*\"'`$)\u2014-]*"
-    rf"(?P<sigh>{_SIGH}{{0,5}})(?:"
-    r"(?:(?:that|this|it|which|(?:that|this|my|the)(?: (?:last|previous|above|first))? "
-    rf"{_NOUN}|(?P<named>[^\s]{{1,40}}))\s?(?:is|was|'s|\u2019s|ca|does|did|seems|looks|must be|cannot be)?\s?"
-    rf"(?:(?:clearly|obviously|actually|still|also|completely|just|an?|the)\s)*"
-    rf"(?:(?:not|n['\u2019]t)\s(?:be\s|quite\s|the\s|a\s)*(?:right|correct|true|it|answer|possible)\b"
-    rf"|{_WRONG}\b|mistake\b|error\b|impossible\b))"
-    r"|(?:scratch|strike|ignore|disregard|forget|discard) (?:that|this|it|the above|my)\b|never ?mind\b"
-    r"|correction\b|i (?:was|am) (?:wrong|mistaken)\b|i (?:take|took) (?:that|it|this) back\b"
-    r"|(?:i (?:think i |must have |have |'ve |\u2019ve )?made|there (?:is|was)) an? (?:\w{1,12} )?(?:mistake|error)\b"
-    r"|i (?:think i |must have |have )?(?:mis\w{4,14}|messed up|got (?:that|it|this) wrong)\b"
-    r"|let me (?:correct|fix) (?:that|this|it|my|the)\b|i meant\b"
+    rf"(?:{_SIGH}){{0,5}}(?:"
+    rf"(?:that|this|it|which|{_LAST}|(?P<named>\S{{1,40}}))\s?(?:is|was|'s|\u2019s|ca|does|did|wo|could|can|will)?\s?"
+    r"(?:(?:seems|looks|must be|clearly|obviously|actually|still|also|completely|just|an?|the)\s){0,3}"
+    r"(?:(?:not|n['\u2019]t)\s(?:(?:be|seem|look|sound|quite|the|a)\s){0,3}"
+    rf"(?:right|correct|true|it|answer|possible|work){_ENDS}"
+    rf"|(?:{_WRONG}|mistake|error|lie|impossible){_ENDS})"
+    rf"|(?:scratch|strike|ignore|disregard|forget|discard) (?:(?:that|this|it|the above){_ENDS}|{_LAST}\b)"
+    r"|never ?mind\b|just kidding\b|correction\b"
+    r"|i (?:was|am) (?:wrong|mistaken)\b|i (?:take|took) (?:that|it|this) back\b"
+    rf"|i (?:(?:think i|must have|have) |['\u2019]ve )?made an? (?:\w{{1,12}} )?(?:mistake|error){_ENDS}"
+    r"|i (?:think i |must have |have )?mis(?:read|calculated|counted|understood|typed|spoke|interpreted|took)\b"
+    r"|i (?:messed up|got (?:that|it|this) wrong)\b|let me (?:correct|fix) (?:that|this|it|my|the)\b|i meant\b"
     r")",
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
-    r"[\s*_\"'`$)\]}]{0,8}(?:</\w{1,12}>)?[.!?\u2026\u2014,;-][\s*\"'`$)]*"
+    r"[\s*_\"'`$)\]}]{0,8}(?:</\w{1,12}>)?[.!?\u2026\u2014,;\s-]?[\s*\"'`$)]*"
     r"(?:(?:wait|hmm+|oh|sorry|hold on)\b[\s,.!\u2026]*){0,3}"
-    r"(?:(?:no|nope)(?:[,.!;:\u2014]|\s+-|\s*$|\s+(?:wait|that|it|the answer|i)\b)|oops\b|whoops\b"
+    r"(?:(?:no|nope)(?:(?!\. ?\d)[,.!;:\u2014]|\s+-|\s*$|\s+(?:wait|that|it|the answer|i)\b)|oops\b|whoops\b"
     r"|(?:sorry|actually)[,.!:]?\s+(?:i meant\b"
     r"|(?:(?:it|that)(?:'s|\u2019s| is| should be)|the (?:\w{1,12} )?answer (?:is|should be))\s+\W{0,4}(?:\d|boxed)))",
     re.IGNORECASE,
 )
-
-
 _STATEMENT = re.compile(
     r"(?:(?:\bnot|n['\u2019]t|\bnever)\s+(?:be\s+)?"
     r"(?:true|correct|right|sure|the case|think|believe|say|claim|accept|agree)\b"
     rf"|{_DOUBT}|\b(?:{_WRONG}|impossible|whether|if|suppose|assume|assuming)\b)"
-    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*[\s\"'*_]*$",
+    r"(?:[ \t]+(?:to\s+\w+|of|that|we|you|I|say|claim))*[ \t\"'*_]*$",
     re.IGNORECASE,
 )
 
@@ -143,15 +155,22 @@ def denied_after(text: str, end: int) -> bool:
 
 
 def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
-    """Whether the sentence right behind an answer takes it back: ``Wait, that is wrong``, ``No,``, ``Scratch that``.
+    """Whether the sentence behind an answer takes it back: ``Wait, that is wrong``, ``No,``, ``Scratch that``.
 
-    ``Wait`` alone takes nothing back, nor does a check (``let me verify``). One that names another answer
-    (``Wait, 41 is wrong`` behind 42) takes back that one, and so not this.
+    It stands right behind the answer or behind the sentence that the answer stands in. ``Wait`` alone takes nothing
+    back, nor does a check (``let me verify``). One that names another answer (``Wait, 41 is wrong`` behind 42) takes
+    back that one, and so not this.
     """
     behind = text[end : end + BEHIND_CHARS]
-    if _REFUSES.match(behind) is not None:
+    rest = _REST.match(behind)
+    places = {0, rest.end() if rest else 0}
+    return any(_withdraws(behind, place, answer) for place in places)
+
+
+def _withdraws(behind: str, place: int, answer: str) -> bool:
+    if _REFUSES.match(behind, place) is not None:
         return True
-    found = _WITHDRAWS.match(behind)
+    found = _WITHDRAWS.match(behind, place)
     return found is not None and (found["named"] is None or _bare(found["named"]) == _bare(answer))
 
 
@@ -159,7 +178,7 @@ def _bare(answer: str) -> str:
     return answer.strip(" \t\r\n.,;:$*_`\"'()[]{}\\").casefold()
 
 
-def objection(text: str, start: int, end: int, answer: str = "") -> str:
+def objection(text: str, start: int, end: int, answer: str = "", *, since: int = 0) -> str:
     """Says what speaks against an answer that stands at a place; empty where it stands.
 
     Args:
@@ -167,8 +186,9 @@ def objection(text: str, start: int, end: int, answer: str = "") -> str:
         start: Where the answer, or the mark that it stands in, begins.
         end: The place behind it.
         answer: What it says, for a withdrawal that names it.
+        since: Where the phrase begins that announces it, if one does; what is before that is not read.
     """
-    if denied_before(text, start):
+    if denied_before(text[max(since, start - BEFORE_CHARS) : start], min(start - since, BEFORE_CHARS)):
         return "the answer is denied before it"
     if denied_after(text, end):
         return "the answer is denied after it"

@@ -51,6 +51,12 @@ def unframed(text: str) -> str:
     return text[:end]
 
 
+def begins_in_thought(text: str) -> bool:
+    """Whether a text, blanks at its beginning apart, opens with the mark of a thought."""
+    mark = _THOUGHT.match(text.lstrip())
+    return mark is not None and mark["opens"] is not None
+
+
 def after_thinking(text: str) -> str:
     """Gives what a text says after its last thought, up to one that never ends; all of it where there is none.
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
-from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import split_fences
 from builtin_rewards.reading.turn import unframed
 
@@ -37,14 +37,14 @@ def json_text(completion: str) -> str | None:
 def spoken(completion: str) -> str:
     """Gives the final answer (see :func:`final_answer`), all of a completion that is one JSON value as it stands.
 
-    Text in JSON may have tags of thoughts and answers in it.
+    Text in JSON may have tags of thoughts and answers in it, and boxes: only tags mark an answer here.
     """
     bare = unframed(completion)
     if bare.lstrip()[:1] in ("{", "[", '"'):
         with contextlib.suppress(ValueError):
             read_json(bare)
             return bare
-    return final_answer(completion)
+    return final_answer(completion, (Rule.TAG,))
 
 
 def fenced_json(text: str) -> str | None:
