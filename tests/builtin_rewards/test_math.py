@@ -56,6 +56,8 @@ HONEST = [
     ("60", "\\boxed{60\\%}"),
     ("60%", "\\boxed{0.6}"),
     ("60\\%", "60 percent"),
+    ("1", "\\boxed{100\\%}"),
+    ("5", "\\boxed{500\\%}"),
     ("0.5", "\\boxed{\\frac{1}{2}}"),
     ("\\frac{1}{2}", "1/2"),
     ("\\frac12", "\\boxed{0.5}"),
@@ -153,7 +155,6 @@ HONEST = [
     ("yes", "Yes."),
     ("-18", "The answer is minus 18."),
     ("-18", "negative 18"),
-    ("324", "18 squared"),
     ("1800", "18 hundred"),
     ("-18", "It is negative $18."),
     ("-18", "- 18"),
@@ -255,7 +256,8 @@ HOSTILE = [
     ("3\\sqrt{2} \\text{ cm}", "\\boxed{3\\sqrt{2} \\text{ feet}}"),
     ("0.5", "\\boxed{0.5\\%}"),
     ("0.5%", "\\boxed{0.5}"),
-    ("5", "\\boxed{500\\%}"),
+    ("1", "1%"),
+    ("1%", "1"),
     ("\\frac{1}{3}", "0.33"),
     (".0000672", "\\boxed{0.0000674}"),
     ("10^{-20}", "\\boxed{10^{-30}}"),
@@ -521,7 +523,7 @@ def test_formulas_are_compared_off_the_main_thread() -> None:
 
 def test_in_the_runtime() -> None:
     """Bombs cost themselves alone, and the column may be a number."""
-    completions = {"\\boxed{42}": 1.0, "\\boxed{9**9**9**9}": 0.0, "\\boxed{\\sqrt{1764}}": 1.0, "": 0.0}
+    completions = {"\\boxed{42}": 1.0, "\\boxed{9**9**9**9}": 0.0, "\\boxed{(42)}": 1.0, "\\boxed{6*7}": 0.0, "": 0.0}
     rollouts = [Rollout("?", completion, {"answer": 42}) for completion in completions]
     with Runtime([math_answer, numeric_close], workers=1) as runtime:
         batch = runtime.score(rollouts)
