@@ -241,7 +241,7 @@ def _whole(text: str) -> Extraction | None:
         stripped = stripped[mark.end() :]
     if not stripped or len(stripped) > 200 or "\n" in stripped:
         return None
-    numbers = any(character.isdigit() for character in stripped)
+    numbers = read_label(clean(stripped)) is None and any(character.isdigit() for character in stripped)
     if numbers and re.search(r"[A-Za-z]{2,}", _COMMAND_OR_NAME.sub(" ", _without_text(stripped))):
         return None
     if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):

@@ -366,7 +366,7 @@ def harmless(rest: str) -> bool:
 
 _UNSURE_TEXT = """
 or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps but except
-factorial doubled tripled halved squared cubed
+factorial doubled tripled halved squared cubed rejected discarded dismissed ruled
 """
 _UNSURE = frozenset(_UNSURE_TEXT.split())
 
