@@ -21,7 +21,7 @@ import re
 from rewardkit import Score, reward
 
 NUMBER = r"-?\\d+(?:\\.\\d+)?"
-UNSOLVED = r"[\\d.]+(?: ?[-+*/^]+ ?[\\d.]+)+"  # who writes 18 / 9 has not worked out 2, and has not answered 9
+UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # who writes 18 / 9 has answered neither 9 nor 2
 
 
 @reward(timeout_s=5, score_range=(0, 1))
