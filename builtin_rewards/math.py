@@ -119,7 +119,14 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     What equals what:
 
     - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
-    - ``x%`` is ``x/100``, and x itself where only one side has the sign and x is at least 1.
+    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1.
+    - Labels are kinds of their own and never numbers or arithmetic: numerals in a base (``0x1F``, ``52_8``), times,
+      dates, ratios, and codes such as versions and addresses, each compared exactly by the rule of
+      :func:`builtin_rewards.reading.labels.same_label`.
+    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``36/2``, ``\\sqrt{16}``) is no answer where the gold is
+      a number. A fraction, a mixed number, a percentage and scientific notation are numbers.
+    - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
+      3/4, ``72/96`` repeats "Simplify 72/96".
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
       answers 5 meters, since questions name the unit they ask for. A unit where the gold has none is ignored.
     - Words are compared as words, without case and punctuation, never as products of letters.
@@ -372,7 +379,8 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
 
         Formula: ``|given - gold| <= max(rel * |gold|, abs)``, as in Python's ``math.isclose`` with the gold as the
         measure. The final number is found as in ``math_answer``, several distinct ones score 0.0, and units and
-        percent signs are treated as there; a formula without variables, such as ``\\sqrt{2}``, counts as its value.
+        percent signs are treated as there, and so are labels, arithmetic and what repeats the prompt; a formula
+        without variables that comes to no fraction, such as ``\\sqrt{2}``, counts as its value.
 
         Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance
         from the gold, where the completion has a number.
