@@ -151,6 +151,8 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     unmarked = found.rule in (Rule.WHOLE, Rule.LAST_NUMBER)
     if gold.kind is _Kind.WORDS and unmarked and _verdict(completion) == gold.text.casefold():
         return Score(1.0, reason=f"it begins with {_shown(gold.text)}")
+    if gold.kind is _Kind.WORDS and unmarked and _same_words(gold.text, clean(after_thinking(completion))):
+        return Score(1.0, reason=f"it is {_shown(gold.text)}")
     fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
@@ -243,7 +245,7 @@ def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
 def _same_label(gold: _Gold, label: Label | None, text: str) -> bool:
     """Whether a gold and an answer, of which one at least is a label, are the same."""
     if gold.label is not None:
-        return says_bare(gold.label, text) if label is None else same_label(gold.label, label)
+        return says_bare(gold.label, text) or (label is not None and same_label(gold.label, label))
     if gold.quantity is None or label is None:
         return False
     return gold.quantity.value == bare_number(label) or as_ratio(gold.text) == label

@@ -458,7 +458,7 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
 
 
 _OPERATION = re.compile(
-    r"[+*/^!|√]|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
+    r"[+*/^!|√]|-\s*[({]\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
     r"|(?<![A-Za-z])(?:sqrt|root|log|ln|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed)(?![A-Za-z])"
     r"|[)}\]\d]\s*\(|\)\s*\d|\d\s*[xX]\s*\d"
 )

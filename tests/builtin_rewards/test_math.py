@@ -192,6 +192,8 @@ HONEST = [
     ("192.168.0.1", "Its address is 192.168.0.1."),
     ("4-12", "\\boxed{\\text{4-12}}"),
     ("Route 66", "The answer is Route 66."),
+    ("5 pm EST", "5 pm EST"),
+    ("A5_{16}", "\\boxed{A5}"),
     # arithmetic that is worked out, and what is no operation
     ("13", "4+9=13"),
     ("13", "4 + 9 = 13."),
@@ -466,6 +468,8 @@ HOSTILE = [
     ("120", "5!"),
     ("3", "\\log_2 8"),
     ("3", "|-3|"),
+    ("3", "-(-3)"),
+    ("5 pm EST", "5 pm PST"),
     ("42", "\\boxed{42}, \\boxed{40+1}"),
     ("13", "\\boxed{13} = \\boxed{4+9}"),
     ("5 meters", "I considered 5 meters and rejected it."),
