@@ -15,7 +15,7 @@ from enum import Enum, auto
 from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.answer import Extraction, Rule, extract_answer
+from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
 from builtin_rewards.reading.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
 from builtin_rewards.reading.labels import Label, as_ratio, bare_number, labels_in, read_label, same_label, says_bare
@@ -143,15 +143,19 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
     if isinstance(gold, str):
         return Score(None, reason=gold)
-    found = extract_answer(_without_prompt(completion, prompt))
+    completion = _without_prompt(completion, prompt)
+    found = extract_answer(completion)
+    if gold.kind is _Kind.WORDS and found.rule in UNMARKED and opening_verdict(completion) == gold.text.casefold():
+        return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
     if found.answer is None or found.problem:
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
         return _judge_several(gold, found, prompt)
-    unmarked = found.rule in (Rule.WHOLE, Rule.LAST_NUMBER)
-    if gold.kind is _Kind.WORDS and unmarked and _verdict(completion) == gold.text.casefold():
-        return Score(1.0, reason=f"it begins with {_shown(gold.text)}")
-    if gold.kind is _Kind.WORDS and unmarked and _same_words(gold.text, clean(after_thinking(completion))):
+    if (
+        gold.kind is _Kind.WORDS
+        and found.rule in UNMARKED
+        and _same_words(gold.text, clean(after_thinking(completion)))
+    ):
         return Score(1.0, reason=f"it is {_shown(gold.text)}")
     fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
     if fault is None:
@@ -162,20 +166,6 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 def _may_be_prose(found: Extraction) -> bool:
     """Whether an answer may be a sentence around its number; in a box only one that begins as text."""
     return found.rule in (Rule.TAG, Rule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
-
-
-_VERDICT = re.compile(r"[\s*_]*(yes|no|true|false)\b[*_]*\s*(?:[,.;:!]|because\b|since\b)", re.IGNORECASE)
-_OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
-
-
-def _verdict(completion: str) -> str | None:
-    """The yes, no, true or false that an answer begins with, if its opposite does not follow."""
-    text = after_thinking(completion)
-    verdict = _VERDICT.match(text)
-    if verdict is None:
-        return None
-    word = verdict[1].casefold()
-    return None if re.search(rf"\b{_OPPOSITE[word]}\b", text[verdict.end() :], re.IGNORECASE) else word
 
 
 def _without_prompt(completion: str, prompt: str) -> str:
