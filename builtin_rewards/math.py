@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import Extraction, Rule, extract_answer
-from builtin_rewards.reading.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
+from builtin_rewards.reading.formulas import number_of, plain_left_side, same_formula, split_unit, unread
 from builtin_rewards.reading.markup import without_thought
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
@@ -45,12 +45,13 @@ class _Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once: its cleaned text, what it is, and the number and unit it holds, if any."""
+    """A gold answer, read once: its cleaned text, what it is, the number and unit it holds, and why it is text only."""
 
     text: str
     kind: _Kind
     quantity: Quantity | None = None
     unit: Unit | None = None
+    fault: str | None = None
 
 
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?")
@@ -73,13 +74,8 @@ def _read_gold(answer: str) -> _Gold | str:
         return _Gold(text, _Kind.QUANTITY, quantity, quantity.unit)
     if "\\" not in text and (_WORDS.fullmatch(text) or _is_label(text)) and not _OPERATOR.search(text):
         return _Gold(text, _Kind.WORDS)
-    fault = too_large(text)
-    if fault is not None:
-        return f"the gold cannot be read: {fault}"
     formula, unit = split_unit(marked)
-    if not parse(formula):
-        return f"the gold cannot be read as a number, words or a formula: {marked[:80]!r}"
-    return _Gold(formula, _Kind.FORMULA, None, unit)
+    return _Gold(formula, _Kind.FORMULA, None, unit, unread(formula))
 
 
 def _is_label(text: str) -> bool:
@@ -127,6 +123,8 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     fault = _differs(gold, found.answer, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
+    if gold.fault is not None:
+        return Score(None, reason=f"the gold cannot be read but as text: {gold.fault}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
 
 
@@ -194,8 +192,6 @@ def _differs(gold: _Gold, answer: str, *, prose: bool) -> str | None:
         return "it has characters that cannot be read"
     if not text or not any(character.isalnum() for character in text):
         return "no answer in it"
-    if (fault := too_large(text)) is not None:
-        return f"not read: {fault}"
     return _formula_differs(gold, answer)
 
 
@@ -218,7 +214,10 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
             return f"not the gold {_shown(gold.text)}"
     else:
         wanted = gold.text
-    return None if same_formula(wanted, formula) else f"not the gold {_shown(gold.text)}"
+    if same_formula(wanted, formula):
+        return None
+    fault = unread(formula)
+    return f"not the gold {_shown(gold.text)}" if fault is None else f"not read: {fault}"
 
 
 def _number_text(text: str) -> str:
@@ -338,14 +337,11 @@ def _value(text: str, unit: Unit | None, gold: _Gold | None = None, *, prose: bo
         if factor is None or (gold is not None and quantity.base not in (None, _base(gold))):
             return None
         return _as_float(quantity, factor, gold)
-    if not text.isascii() or not text or too_large(text) is not None:
+    if not text.isascii() or not text:
         return None
     formula, given_unit = split_unit(text)
-    factor = factor_between(unit, given_unit)
-    values = [value for value in map(number_of, parse(formula)) if value is not None]
-    if factor is None or not values or math.fabs(values[0].imag) > 1e-12:
-        return None
-    return values[0].real * float(factor)
+    factor, value = factor_between(unit, given_unit), number_of(formula)
+    return None if factor is None or value is None or math.fabs(value.imag) > 1e-12 else value.real * float(factor)
 
 
 def _base(gold: _Gold) -> int | None:
