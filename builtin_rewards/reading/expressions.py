@@ -18,6 +18,7 @@ MAX_DIGITS = 600
 """A number with more digits before or after its point is not compared."""
 MAX_FACTORIAL = 200
 MAX_ARGUMENT = 1_000_000
+MAX_CALLS = 40
 POINTS = 4
 """At so many points are expressions compared: small, above 1, negative, and of both signs."""
 
@@ -141,6 +142,7 @@ class _Expression:
         self._tokens = list(tokens)
         self._at = 0
         self._in_bars = False
+        self._calls = 0
         self._point = point
         self._folded = folded
 
@@ -194,9 +196,9 @@ class _Expression:
             if sign == "^":
                 value = _power(value, self._exponent())
             elif sign == "!":
-                if abs(value) > MAX_FACTORIAL or self._next == "!":
+                if not is_real(value) or value > MAX_FACTORIAL or self._next == "!":
                     raise TooLargeError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
-                value = _mp().factorial(value)
+                value = self._called("factorial", value)
             else:
                 value = value / 100 if sign == "%" else value * _mp().pi / 180
         return value
@@ -230,7 +232,7 @@ class _Expression:
         if sign == "\\sqrt":
             return self._root()
         if sign == "\\binom":
-            return _mp().binomial(_bounded(self._argument(), 2_000), _bounded(self._argument(), 2_000))
+            return self._called("binomial", _bounded(self._argument(), 2_000), _bounded(self._argument(), 2_000))
         if sign == "\\pi" and self._next != "_":
             return +_mp().pi
         if sign.isalpha() or sign in LETTERS or sign in MARKED or sign == "\\pi":
@@ -269,12 +271,18 @@ class _Expression:
             name, power = f"a{name}", None
         argument = _bounded(self._atom() if self._next in ("(", "{", "[") else self._run(in_function=True))
         if base is None:
-            value = getattr(_mp(), name)(argument)
+            value = self._called(name, argument)
         elif name == "log10":
-            value = _mp().ln(argument) / _mp().ln(base)
+            value = self._called("ln", argument) / self._called("ln", base)
         else:
             raise UnreadError("a function with an index")
         return value if power is None else _power(value, power)
+
+    def _called(self, name: str, *arguments: Any) -> Any:
+        self._calls += 1
+        if self._calls > MAX_CALLS:
+            raise TooLargeError(f"more than {MAX_CALLS} functions")
+        return getattr(_mp(), name)(*arguments)
 
     def _derivative(self) -> Any:
         """The value of a derivative as a name of its own; ``None`` where the fraction is none."""
@@ -293,7 +301,7 @@ class _Expression:
     def _root(self) -> Any:
         index = self._inside("]") if self._take("[") else _mp().mpf(2)
         value = self._argument()
-        odd = _is_real(value) and value < 0 and _is_real(index) and index % 2 == 1
+        odd = is_real(value) and value < 0 and is_real(index) and index % 2 == 1
         return -_power(-value, 1 / index) if odd else _power(value, 1 / index)
 
     def _name(self, sign: str) -> Any:
@@ -309,8 +317,8 @@ class _Expression:
         if self._next != "(" or (sign not in _CALLED and "'" not in name):
             return self._named(name)
         argument = self._atom()
-        if name in ("\\Gamma", "\\zeta"):
-            return getattr(_mp(), name[1:].lower())(_bounded(argument, MAX_FACTORIAL))
+        if is_real(argument) and (name == "\\Gamma" or (name == "\\zeta" and argument in range(2, 100))):
+            return self._called(name[1:].lower(), _bounded(argument, MAX_FACTORIAL))
         return 1 / (argument * argument * self._named(name) + argument + 7)
 
     def _marked(self) -> str:
@@ -341,7 +349,8 @@ def _power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
-def _is_real(value: Any) -> bool:
+def is_real(value: Any) -> bool:
+    """Whether a value is no complex number."""
     return not hasattr(value, "_mpc_")
 
 
@@ -356,6 +365,8 @@ def value_at(tokens: tuple[str, ...], point: int, *, folded: bool = False) -> An
     """
     try:
         return _Expression(tokens, point, folded=folded).value()
+    except RecursionError as fault:
+        raise TooLargeError("nested deeper than can be read") from fault
     except (ArithmeticError, ValueError, _mp().NoConvergence) as fault:
         raise UnreadError("an expression without a value") from fault
 
@@ -375,7 +386,7 @@ def equal(gold: tuple[str, ...], given: tuple[str, ...], *, folded: bool) -> boo
             one, other = (value_at(each, point, folded=folded) for each in (gold, given))
         except UnreadError:
             return False
-        if point > 1 and not (_is_real(one) and _is_real(other)):
+        if point > 1 and not (is_real(one) and is_real(other)):
             continue
         if not near(one, other) and not _stands_for(gold, one, other) and not _stands_for(given, other, one):
             return False

@@ -12,6 +12,8 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from operator import gt
+from typing import Any
 
 from builtin_rewards.reading.expressions import (
     LETTERS,
@@ -22,6 +24,7 @@ from builtin_rewards.reading.expressions import (
     UnreadError,
     depth_change,
     equal,
+    is_real,
     names_in,
     near,
     tokens_of,
@@ -56,7 +59,8 @@ class _Shape:
 
 _RELATIONS = frozenset(("=", "<", ">", "\\le", "\\ge", "\\ne", "\\in"))
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
-_UNORDERED = frozenset(("list", "\\{\\}", "\\cup"))
+_SET_OPERATORS: dict[str, Callable[[bool, bool], bool]] = {"\\cup": max, "\\setminus": gt, "\\cap": min}
+_UNORDERED = frozenset(("list", "\\{\\}"))
 _BRACKETS = frozenset(("()", "[]", "(]", "[)", "\\{\\}", "\\langle\\rangle"))
 _MATRIX = "\\matrixbegin\\matrixend"
 
@@ -76,12 +80,13 @@ def _split(tokens: Sequence[str], marks: Collection[str]) -> tuple[list[_Tokens]
 def _shape(tokens: _Tokens) -> _Shape:
     parts, marks = _split(tokens, (",", ";", "\\or", "\\and"))
     if marks or "\\pm" in tokens or "\\mp" in tokens:
-        bounds = {*marks} == {"\\or"} and not any({*_FLIPPED}.isdisjoint(part) for part in parts)
-        return _Shape("\\cup" if bounds else "list", tokens, _items(parts))
+        bounds = len({*marks}) == 1 and not any({*_FLIPPED, "\\ne"}.isdisjoint(part) for part in parts)
+        kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
+        return _Shape(kind, tokens, _items(parts))
     parts, marks = _split(tokens, _RELATIONS)
     if marks and all(parts):
         return _interval(_Shape("relation", tokens, tuple(map(_shape, parts)), marks))
-    for operator in ("\\cup", "\\setminus", "\\cap"):
+    for operator in _SET_OPERATORS:
         parts, marks = _split(tokens, (operator,))
         if marks and all(parts):
             return _Shape(operator, tokens, tuple(map(_shape, parts)))
@@ -120,6 +125,7 @@ def _bracketed(tokens: _Tokens) -> _Shape:
     return _Shape(kind, tokens, tuple(map(_shape, parts)))
 
 
+_REALS = _Shape("value", ("\\mathbb", "{", "R", "}"))
 _ENDLESS = _Shape("value", ("\\infty",)), _Shape("value", ("-", "\\infty"))
 
 
@@ -130,6 +136,9 @@ def _interval(shape: _Shape) -> _Shape:
         return shape
     if shape.signs == ("\\in",):
         return shape.parts[1]
+    if shape.signs == ("\\ne",):
+        outside = _Shape("\\{\\}", shape.tokens, (shape.parts[1 - names[0]],))
+        return _Shape("\\setminus", shape.tokens, (_REALS, outside))
     rising = shape if shape.signs[0] in ("<", "\\le") else _turned(shape)
     if not {*rising.signs} <= {"<", "\\le"} or (len(rising.parts) == 3 and names != [1]):
         return shape
@@ -227,8 +236,12 @@ def _same(gold: _Shape, given: _Shape, folded: bool) -> bool:
     if gold.kind == given.kind == "relation":
         return _same_relation(gold, given, folded)
     gold, given = _unassigned(gold, given)
+    if gold.kind in _SET_OPERATORS or given.kind in _SET_OPERATORS:
+        same = _alike if "\\setminus" in (gold.kind, given.kind) else _paired
+        known = _same_set(_cuts(gold), _cuts(given))
+        return known or (gold.kind == given.kind and same(gold.parts, given.parts, folded))
     if gold.kind in _UNORDERED and given.kind in _UNORDERED:
-        return (gold.kind == "\\cup") == (given.kind == "\\cup") and _paired(gold.parts, given.parts, folded)
+        return _paired(gold.parts, given.parts, folded)
     if gold.kind != given.kind:
         single = {gold.kind, given.kind} & _UNORDERED and len(_parts(gold)) == 1 == len(_parts(given))
         return bool(single) and _same(_parts(gold)[0], _parts(given)[0], folded)
@@ -317,6 +330,55 @@ def _proportional(gold: _Shape, given: _Shape, folded: bool) -> bool:
         ratios.append(one / other)
     same = all(near(ratio, ratios[0]) for ratio in ratios)
     return same and (pair[0].signs[0] in ("=", "\\ne") or ratios[0].real > 0)
+
+
+# Sets of real numbers, by where they begin and end in turn: each just before a number, or just after it (True)
+
+_Cuts = tuple[tuple[Any, bool], ...]
+_END = 10**650
+
+
+def _cuts(shape: _Shape) -> _Cuts | None:
+    """The set of real numbers that a shape says; ``None`` for what is none, or has other names in it."""
+    if shape.kind in _SET_OPERATORS:
+        sets = [each for part in shape.parts if (each := _cuts(part)) is not None]
+        kept = functools.partial(_combined, _SET_OPERATORS[shape.kind])
+        return functools.reduce(kept, sets) if len(sets) == len(shape.parts) else None
+    if "".join(shape.tokens) in ("\\emptyset", "\\mathbb{R}", "\\mathbbR"):
+        return () if len(shape.tokens) == 1 else ((-_END, True), (_END, False))
+    ends = [end for part in shape.parts if (end := _end(part)) is not None]
+    if len(ends) != len(shape.parts) or shape.kind not in _BRACKETS:
+        return None
+    if shape.kind == "\\{\\}":
+        return tuple((end, after) for end in sorted({*ends}) for after in (False, True))
+    rising = len(ends) == 2 and ends[0] < ends[1]
+    return ((ends[0], shape.kind[0] == "("), (ends[1], shape.kind[1] == "]")) if rising else None
+
+
+def _end(shape: _Shape) -> Any:
+    """A real number, or one beyond all for infinity; ``None`` for anything else."""
+    if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
+        return -_END if shape.tokens[0] == "-" else _END
+    try:
+        value = None if shape.kind != "value" or names_in(shape.tokens) else value_at(shape.tokens, 0)
+    except UnreadError:
+        return None
+    return value if value is not None and is_real(value) else None
+
+
+def _combined(kept: Callable[[bool, bool], bool], one: _Cuts, other: _Cuts) -> _Cuts:
+    found: list[tuple[Any, bool]] = []
+    for cut in sorted({*one, *other}):
+        inside = kept(*(sum(each <= cut for each in cuts) % 2 == 1 for cuts in (one, other)))
+        if inside != (len(found) % 2 == 1):
+            found.append(cut)
+    return tuple(found)
+
+
+def _same_set(one: _Cuts | None, other: _Cuts | None) -> bool:
+    if one is None or other is None or len(one) != len(other):
+        return False
+    return all(near(a, b) and x == y for (a, x), (b, y) in zip(one, other, strict=True))
 
 
 # Left sides
