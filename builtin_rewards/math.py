@@ -17,7 +17,6 @@ from fractions import Fraction
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import Extraction, Rule, extract_answer
 from builtin_rewards.reading.formulas import number_of, plain_left_side, same_formula, split_unit, unread
-from builtin_rewards.reading.markup import without_thought
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
     NUMBER,
@@ -30,6 +29,7 @@ from builtin_rewards.reading.numbers import (
     read_quantity,
     same_quantity,
 )
+from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 _QUESTION_CHARS = 12
@@ -139,7 +139,7 @@ _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 
 def _verdict(completion: str) -> str | None:
     """The yes, no, true or false that an answer begins with, if its opposite does not follow."""
-    text = without_thought(completion)
+    text = after_thinking(completion)
     verdict = _VERDICT.match(text)
     if verdict is None:
         return None

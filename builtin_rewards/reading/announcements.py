@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
+
+from builtin_rewards.reading.denials import objection, statement_denied
 
 MAX_MARKS = 200
 """Of more boxes, tags or phrases the last ones are compared."""
+
+_TAIL_CHARS = 600
+
+
+class Announced(NamedTuple):
+    """What a phrase announces.
+
+    Attributes:
+        answer: Its text.
+        problem: What speaks against it, such as a denial before it or a withdrawal behind it; empty if it stands.
+    """
+
+    answer: str
+    problem: str
+
 
 _LEAD = re.compile(
     r"(?:\b(?:the|my|our|your|final|correct|right)[\s*_]+|^[\s*_>#-]{0,12}(?P<line>(?:final\s+)?))$", re.IGNORECASE
@@ -23,20 +41,6 @@ _FILLER = re.compile(
     r"[\s,:]*)*",
     re.IGNORECASE,
 )
-_DENIED_PHRASE = re.compile(
-    r"(?:(?:\bnot|n['\u2019]t|\bnever)\s+(?:be\s+)?"
-    r"(?:true|correct|right|the case|think|believe|say|claim|accept|agree)\b"
-    r"|\b(?:false|untrue|wrong|incorrect|doubt|doubtful|unlikely|impossible|deny|whether|if|suppose|assume|assuming)\b)"
-    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*[\s\"'*_]*$",
-    re.IGNORECASE,
-)
-_MAY_DENY = re.compile(r"n['\u2019o]t|never|alse|rue|rong|ncorrect|oubt|likely|ossible|deny|hether|[iI]f |ppose|ssum")
-_WRONG_BEFORE = re.compile(r"\b(?:wrong|incorrect|false)\s+$", re.IGNORECASE)
-_CORRECTED = re.compile(
-    r"[\s*\"')]*(?:\?[\s*\"')]*(?:no|nope|wait|hmm|actually|not)\b"
-    r"|[.!][\s*\"')]*(?:no\b[,.! ]|oops|scratch that|sorry|correction\b|wait,? no\b))",
-    re.IGNORECASE,
-)
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|\n")
 _CLAUSE = re.compile(
     r",?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
@@ -50,57 +54,39 @@ _HEDGE = re.compile(
 )
 
 
-def announced(text: str) -> list[str]:
+def announced(text: str) -> list[Announced]:
     """What stands after each phrase that announces an answer, as far as it goes."""
     found = []
-    for end in _announcements(text)[-MAX_MARKS:]:
-        tail = _tail(text[end : end + 600])
-        if tail[:4].casefold() != "not " and _taken_back(text, end, tail):
-            tail = f"not {tail}"
+    for start, end in _announcements(text)[-MAX_MARKS:]:
+        tail, place = _tail(text, end)
         if tail.strip(" \t*_`.:$"):
-            found.append(tail)
+            problem = "the answer is denied before it" if statement_denied(text, start) else ""
+            found.append(Announced(tail, problem or objection(text, place, place + len(tail), tail)))
     return found
 
 
-def _taken_back(text: str, end: int, tail: str) -> bool:
-    """Whether the words before a phrase deny it, or a correction follows the answer right away."""
-    behind = text.find(tail, end, end + 700) + len(tail)
-    if behind + 3 < len(text) and _CORRECTED.match(text, behind, behind + 60):
-        return True
-    before = text[max(0, end - 100) : end]
-    if not _MAY_DENY.search(before):
-        return False
-    words = max(before.rfind("nswer"), before.rfind("NSWER"))
-    if words < 1:
-        return False
-    lead = _LEAD.search(before, 0, words - 1)
-    if lead is None:
-        return False
-    ahead = before[: lead.start()]
-    return _WRONG_BEFORE.search(ahead) is not None or _DENIED_PHRASE.search(ahead) is not None
-
-
-def _announcements(text: str) -> list[int]:
-    """The places after each phrase that announces an answer, in their order."""
-    ends = []
+def _announcements(text: str) -> list[tuple[int, int]]:
+    """Where each phrase that announces an answer begins and ends, in their order."""
+    phrases = []
     if "nswer" in text or "NSWER" in text:
-        ends = [end for place in _answer_words(text)[-5 * MAX_MARKS :] if (end := _phrase_end(text, place)) is not None]
+        words = _answer_words(text)[-5 * MAX_MARKS :]
+        phrases = [phrase for place in words if (phrase := _phrase(text, place)) is not None]
     if "####" in text or "A:" in text:
-        ends += [*_short_marks(text, "####"), *_short_marks(text, "A:")]
-    return sorted(ends)
+        phrases += [*_short_marks(text, "####"), *_short_marks(text, "A:")]
+    return sorted(phrases)
 
 
-def _short_marks(text: str, mark: str) -> list[int]:
-    """The places after a short mark at the beginning of a line."""
-    ends = []
+def _short_marks(text: str, mark: str) -> list[tuple[int, int]]:
+    """Where the short marks at the beginnings of lines begin and end."""
+    spans = []
     place = text.find(mark)
     while place >= 0:
         line = text.rfind("\n", max(0, place - 5), place) + 1
         at_start = place == 0 or line > 0 or place <= 4
         if at_start and not text[line:place].strip(" *_") and (mark == "A:" or _NUMBER_NEXT.match(text, place + 4)):
-            ends.append(place + len(mark))
+            spans.append((place, place + len(mark)))
         place = text.find(mark, place + len(mark))
-    return ends
+    return spans
 
 
 def _answer_words(text: str) -> list[int]:
@@ -115,8 +101,8 @@ def _answer_words(text: str) -> list[int]:
     return places
 
 
-def _phrase_end(text: str, place: int) -> int | None:
-    """Where the announcement ends that the word "answer" at a place stands in, if it does."""
+def _phrase(text: str, place: int) -> tuple[int, int] | None:
+    """Where the announcement begins and ends that the word "answer" at a place stands in, if it does."""
     line = text.rfind("\n", 0, place) + 1
     lead = _LEAD.search(text, max(line, place - 24), place)
     if lead is None or (lead["line"] is not None and lead.start() != line):
@@ -126,19 +112,20 @@ def _phrase_end(text: str, place: int) -> int | None:
         patterns = [_ANNOUNCES, _ALONE_ON_LINE]
     for pattern in patterns:
         if (match := pattern.match(text, place + 6)) is not None:
-            return match.end()
+            return lead.start(), match.end()
     return None
 
 
-def _tail(text: str) -> str:
-    begin = _FILLER.match(text)
-    text = text[begin.end() if begin else 0 :]
+def _tail(text: str, end: int) -> tuple[str, int]:
+    """What the phrase that ends at a place announces, and where that begins."""
+    begin = _FILLER.match(text, end, end + _TAIL_CHARS)
+    start = begin.end() if begin else end
+    window = text[start : end + _TAIL_CHARS]
     for opening, closing in (("\\[", "\\]"), ("$$", "$$")):
-        if text.startswith(opening) and (end := text.find(closing, 2)) > 0:
-            return text[2:end]
-    end_of_sentence = _SENTENCE_END.search(text)
-    sentence = text[: end_of_sentence.start()] if end_of_sentence else text
-    return _before_clause(sentence)
+        if window.startswith(opening) and (length := window.find(closing, 2)) > 0:
+            return window[2:length], start + 2
+    end_of_sentence = _SENTENCE_END.search(window)
+    return _before_clause(window[: end_of_sentence.start()] if end_of_sentence else window), start
 
 
 def _before_clause(sentence: str) -> str:

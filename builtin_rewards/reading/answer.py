@@ -7,11 +7,14 @@ Owns the finding; reading the answer as a number or a formula is left to :mod:`b
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from builtin_rewards.reading.announcements import MAX_MARKS, announced
-from builtin_rewards.reading.markup import without_markup, without_thought
+from builtin_rewards.reading.denials import begins_denied, clause_denies, denied_after, denies, objection
+from builtin_rewards.reading.marks import Mark, boxes, tags
+from builtin_rewards.reading.markup import without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, fold, read_quantity
 from builtin_rewards.reading.turn import after_thinking
 
@@ -31,7 +34,7 @@ class Rule(StrEnum):
     WHOLE = "whole"
     """The completion itself: one short line that is a formula, or that has no number."""
     LAST_NUMBER = "last_number"
-    """The last number with its unit, or the formula in delimiters that it stands in."""
+    """The last number with its unit, or the formula in delimiters that it stands in or that the text ends with."""
     NONE = "none"
     """There is no answer."""
 
@@ -62,45 +65,7 @@ class Extraction:
 _NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
 
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
-_BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)(?:\s*\{|\s+(?P<bare>[^\s{}$\\]+))|(?P<escaped>\\[{}\\])|(?P<brace>[{}])")
-_BLANK = re.compile(
-    r"(?:\\(?:[hv]?phantom|rule|hspace)\s*\{[^{}]*\}|\\(?:square|Box|[lc]?dots|q?quad)\b|[\s_?.,~]|\\[_ ,;:!])*"
-)
-_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}answer\s{0,3}>", re.IGNORECASE)
-_DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|cannot|neither|nor|isnt)|n['\u2019]t)"
-    r"(?:\s+(?:be|equal|to|the|a|an|answer|is|just|simply|really|actually|value|result|exactly|correct))*[\s:$(\[\\*_\"'{]*$"
-    r"|\b(?:(?:any|every)(?:thing| \w+)?|all)\s+(?:but|except(?:\s+for)?)[\s:$(\[\\*_\"'{]*$"
-    r"|\b(?:other than|except(?: for)?)[\s:$(\[\\*_\"'{]*$"
-    r"|(?:\\neq?|\\not|(?<![\w)])!=|\u2260)\s*=?[\s$(\\\[]*$",
-    re.IGNORECASE,
-)
-_DENIED_AFTER = re.compile(
-    r"[\s$)\]\\*_\"'.,!]{0,8}(?:\(?(?:this|that|it|which|but|that's|answer)\s+)*(?:is|was|would be|are)?\s*"
-    r"(?:not\b|n['\u2019]t\b|\b(?:wrong|incorrect|false)\b)(?!\s+(?:only|just))"
-    r"(?:\s+(?:the\s+)?(?:correct|right|answer|true|it)|[.!\s$]*$|\s*[.!\n])"
-    r"|[^.!?\n]{0,40}\b(?:rejected|reject|discarded|discard|dismissed|dismiss|ruled (?:it |that |this )?out)\b"
-    r"|[\s$)\]*]{0,4}\?\s*(?:no|nope|not)\b",
-    re.IGNORECASE,
-)
-_DENIALS = (
-    *("not", "n't", "n\u2019t", "never", "neither", "nor", "\\ne", "!=", "\u2260", "wrong", "incorrect", "false"),
-    *("but", "except", "other than", "reject", "discard", "dismiss", "ruled", "? no", "no es", "nicht", "\u4e0d"),
-    *("mistaken", "bad ", "unable"),
-)
-_DENIAL = re.compile(
-    r"\b(?:not|never|cannot|neither|nor|anything but|everything but|except|other than)\b"
-    r"|n['\u2019]t\b|\\neq?\b|(?<![\w)])!=|\u2260|\bno es\b|\bnicht\b|\u4e0d",
-    re.IGNORECASE,
-)
 _CHANGED = re.compile(rf"(?:{CHANGES_NUMBER})[\s$\u20ac\u00a3(*]*$", re.IGNORECASE)
-_WRONG_ANSWER = re.compile(
-    r"\b(?:wrong|incorrect|false|mistaken|bad|rejected) (?:final )?(?:answers?|results?|values?|solutions?)\b"
-    r"[^.!?\n]{0,20}$"
-    r"|\b(?:I|we) (?:cannot|can['\u2019]?t|can not|could(?: not|n['\u2019]t)|am unable to|do(?: not|n['\u2019]t))"
-    r" (?:know|solve|answer|find|determine|compute)\b[^.!?\n]{0,40}[.!]?[\s(\[*]*$",
-    re.IGNORECASE,
-)
 _INSTEAD_OF = re.compile(
     r"\d(?: [A-Za-z]{1,20}){0,2}(?P<not>,\s(?:and |but )?not\s|\s(?:and |but )?not\s)$", re.IGNORECASE
 )
@@ -133,7 +98,7 @@ def extract_answer(completion: str) -> Extraction:
     Args:
         completion: The model's text. Full-width letters, digits and signs are read as the ASCII ones.
     """
-    text = without_markup(without_thought(completion))
+    text = without_markup(after_thinking(completion))
     if not text.isascii() and ("\u202e" in text or "\u202d" in text):
         return Extraction(None, Rule.LAST_NUMBER, (), "marks of direction show the text otherwise than it is read")
     if not text.isascii() and _FULL_WIDTH.search(text):
@@ -194,122 +159,63 @@ def _alternatives(answer: str) -> list[str]:
 
 
 def _boxed(text: str, marked: bool) -> Extraction | None:
-    found, open_at = _boxes(text)
-    if open_at is not None and (not found or open_at > found[-1][0]):
-        return Extraction(None, Rule.BOXED, (), "the last box never closes")
+    found = boxes(text)
     if not found:
         return None
-    start, end, _ = found[-1]
-    problem = _denied(text, start, end)
-    if len(found[-1][2]) > MAX_ANSWER_CHARS:
-        return Extraction(None, Rule.BOXED, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
-    answers = [content for _, _, content in found[-MAX_MARKS:] if len(content) <= MAX_ANSWER_CHARS]
+    if not found[-1].closed:
+        return Extraction(None, Rule.BOXED, (), "the last box never closes")
     others = []
     if marked:
-        tag = _tagged(text)
-        if tag is not None and "\\boxed" not in (tag.answer or "") and "\\fbox" not in (tag.answer or ""):
-            others += [tag.answer or ""]
-        others += [tail for tail in announced(text) if read_quantity(clean(tail)) is not None]
-    return _extraction([other for other in others if other] + answers, Rule.BOXED, problem)
+        tagged = [tag.content for tag in tags(text)[-1:] if not boxes(tag.content)]
+        others = [_spoken(content) for content in tagged if len(content) <= MAX_ANSWER_CHARS]
+        others += [each.answer for each in announced(text) if not each.problem and _is_number(each.answer)]
+    return _last_mark(text, found, Rule.BOXED, others)
 
 
-def _boxes(text: str) -> tuple[list[tuple[int, int, str]], int | None]:
-    """Gives the outermost boxes that hold something, and where one that never closes begins. One pass."""
-    boxes: list[tuple[int, int, str]] = []
-    opened: list[int | None] = []
-    first: tuple[int, int] | None = None
-    depth = 0
-    places = [place for name in ("\\boxed", "\\fbox") if (place := text.find(name)) >= 0]
-    for match in _BOX_OR_BRACE.finditer(text, min(places)):
-        if match["escaped"]:
-            continue
-        if match["bare"] is not None:
-            if not depth:
-                boxes.append((match.start(), match.end(), match["bare"].rstrip(".,;:)")))
-        elif match["brace"] == "{":
-            opened.append(None)
-        elif match["brace"] == "}":
-            if opened and opened.pop() is not None:
-                depth -= 1
-                if not depth and first is not None:
-                    boxes.append((first[0], match.end(), text[first[1] : match.start()]))
-                    first = None
-        else:
-            opened.append(match.start())
-            depth += 1
-            first = first or (match.start(), match.end())
-    filled = [(start, end, _unboxed(content)) for start, end, content in boxes if content.strip()]
-    return [box for box in filled if not _BLANK.fullmatch(box[2])], first[0] if first else None
+def _is_number(answer: str) -> bool:
+    return read_quantity(clean(answer)) is not None
 
 
-def _unboxed(content: str) -> str:
-    """What is in a box in a box."""
-    for _ in range(20):
-        inner = content.strip()
-        if not inner.startswith(("\\boxed{", "\\fbox{")) or not inner.endswith("}"):
-            return content
-        content = inner[inner.index("{") + 1 : -1]
-    return content
-
-
-def _denied(text: str, start: int, end: int) -> str:
-    before, after = text[max(0, start - 80) : start], text[end : end + 60]
-    if not _may_deny(f"{before}\n{after}"):
-        return ""
-    if _DENIED_BEFORE.search(before):
-        return "the answer is denied: 'not' stands before it"
-    if _DENIED_AFTER.match(after):
-        return "the answer is denied after it"
-    return ""
-
-
-def _may_deny(text: str) -> bool:
-    """Whether a denial can be in a short text: a quick look before the exact one."""
-    return any(map(text.lower().__contains__, _DENIALS))
+def _last_mark(text: str, found: list[Mark], rule: Rule, others: Sequence[str] = ()) -> Extraction:
+    """The last of some marks; those before it, and other answers, are candidates where they stand."""
+    last = found[-1]
+    if len(last.content) > MAX_ANSWER_CHARS:
+        return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
+    standing = [
+        mark.content
+        for mark in found[-MAX_MARKS:-1]
+        if len(mark.content) <= MAX_ANSWER_CHARS and not objection(text, mark.start, mark.end, mark.content)
+    ]
+    answers = [*others, *standing, last.content]
+    if rule is Rule.TAG:
+        answers = [_spoken(answer) for answer in answers]
+    return _extraction(answers, rule, objection(text, last.start, last.end, last.content))
 
 
 def _tagged(text: str) -> Extraction | None:
-    if "<" not in text:
-        return None
-    contents: list[tuple[int, int, str]] = []
-    start: tuple[int, int] | None = None
-    for tag in _TAG.finditer(text):
-        if tag[1]:
-            if start is not None:
-                contents.append((start[0], tag.end(), text[start[1] : tag.start()]))
-            start = None
-        else:
-            start = (tag.start(), tag.end())
-    if start is not None:
-        contents.append((start[0], len(text), text[start[1] :]))
-    contents = [each for each in contents if each[2].strip()]
-    if not contents:
-        return None
-    begin, end, last = contents[-1]
-    if len(last) > MAX_ANSWER_CHARS:
-        return Extraction(None, Rule.TAG, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
-    spoken = [_spoken(content) for _, _, content in contents[-MAX_MARKS:]]
-    return _extraction(spoken, Rule.TAG, _denied(text, begin, end))
+    found = tags(text)
+    return _last_mark(text, found, Rule.TAG) if found else None
 
 
 def _spoken(content: str) -> str:
     """A tag's content, or the answer that a phrase in it states."""
-    tails = announced(content) if len(content) <= MAX_ANSWER_CHARS else []
-    return tails[-1] if tails else content
+    said = announced(content) if len(content) <= MAX_ANSWER_CHARS else []
+    return said[-1].answer if said and not said[-1].problem else content
 
 
 # Phrases
 
 
 def _stated(text: str) -> Extraction | None:
-    tails = announced(text)
-    if not tails:
+    said = announced(text)
+    if not said:
         return None
-    last = tails[-1]
-    answers = [tail for tail in tails[:-1] if _says_something(tail) and not _DENIAL.match(tail)] + [last]
-    denied = _DENIAL.match(last.lstrip("* \t")) is not None or _DENIED_AFTER.match(last) is not None
-    problem = "the answer is denied: 'not' stands before it" if denied else ""
-    return _extraction(answers, Rule.PHRASE, problem)
+    last = said[-1]
+    before = [each.answer for each in said[:-1] if not each.problem]
+    answers = [answer for answer in before if _says_something(answer) and not begins_denied(answer)]
+    denied = begins_denied(last.answer) or denied_after(last.answer, 0)
+    problem = "the answer is denied: 'not' stands before it" if denied else last.problem
+    return _extraction([*answers, last.answer], Rule.PHRASE, problem)
 
 
 def _says_something(tail: str) -> bool:
@@ -330,11 +236,14 @@ def _whole(text: str) -> Extraction | None:
     if not stripped or len(stripped) > 200 or "\n" in stripped:
         return None
     numbers = any(character.isdigit() for character in stripped)
+    ending = None if numbers else _ending_formula(stripped)
+    if ending is not None and re.search(r"[A-Za-z]{2,}", stripped[: ending[0]]):
+        return None
     if numbers and re.search(r"[A-Za-z]{2,}", _COMMAND_OR_NAME.sub(" ", _without_text(stripped))):
         return None
     if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):
         return None
-    problem = "the answer is denied" if _DENIAL.search(stripped) else ""
+    problem = "the answer is denied" if denies(stripped) else ""
     return _extraction([stripped], Rule.WHOLE, problem)
 
 
@@ -351,7 +260,7 @@ _TOKEN = re.compile(
     + ")|"
     + _NUMBER_OR_FRACTION
 )
-_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z/'^-])*")
+_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
 _FORMULA_BEFORE = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7])[ \t]*[({]?$"
     r"|[A-Za-z)}\]][({]?$"
@@ -368,6 +277,8 @@ _LISTED_BEFORE = re.compile(
 def _last_number(text: str, *, once: bool = True) -> Extraction:
     """The last number; of ``5, not 4`` the one before, if that may be asked once more."""
     last = max(text.rfind(digit) for digit in "0123456789")
+    if (ending := _ending_formula(text, last)) is not None:
+        return _formula_in(text[max(0, ending[0] - 400) : ending[0]], ending[1])
     if last < 0:
         return _NOTHING
     begin = max(0, last - 400)
@@ -375,7 +286,7 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     place = last - begin
     formula = _around(window, place)
     if formula is not None:
-        return _extraction([formula], Rule.LAST_NUMBER, _denial_in(window[: window.find(formula)]))
+        return _formula_in(window[: window.find(formula)], formula)
     start = place
     while start > 0 and window[start - 1] in "0123456789.,/ " and not window.startswith("  ", start - 1):
         start -= 1
@@ -392,8 +303,36 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     if _FORMULA_BEFORE.search(before[-8:]):
         answer = _formula_ending(before) + answer
     listed = _listed(before)
-    problem = _denial_in(before) or _denied(text, begin + token.start(), begin + token.end())
+    problem = _denial_in(before) or objection(text, begin + token.start(), begin + token.end(), number)
     return _extraction([*listed, answer], Rule.LAST_NUMBER, problem)
+
+
+_DELIMITED = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
+_FORMULA_NEAR_END = re.compile(rf"(?:{_DELIMITED})[A-Za-z\s.*!]{{0,40}}$", re.DOTALL)
+_FORMULA_AT_END = re.compile(rf"(?:{_DELIMITED})[\s.*!]*$", re.DOTALL)
+_BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset)[A-Za-z]+)(?:_\w|_\{\w+\})?\s*")
+_LISTED_FORMULA = re.compile(
+    r"(?:(?:\$([^$\n]{1,100})\$|\\\(([^\n]{1,100}?)\\\)),?\s*\b(?:or|and)(?: maybe| perhaps| possibly)?"
+    r"|(?:\$([^$\n=]{1,100})\$|\\\(([^\n=]{1,100}?)\\\))[,;/])\s*$"
+)
+
+
+def _ending_formula(text: str, last: int = -1) -> tuple[int, str] | None:
+    """The formula without digits that a text ends with, and where it begins; words may follow where no number is."""
+    ending = (_FORMULA_NEAR_END if last < 0 else _FORMULA_AT_END).search(text, max(0, len(text) - 400, last))
+    formula = next(filter(None, ending.groups())) if ending else ""
+    return (ending.start(), formula) if ending and not _BARE_NAME.fullmatch(formula) else None
+
+
+def _formula_in(before: str, formula: str) -> Extraction:
+    """A formula in delimiters as the answer, with those that it is listed with."""
+    before = before.rstrip("$\\([")
+    problem = _denial_in(before.rstrip())
+    listed: list[str] = []
+    while len(listed) < 20 and (match := _LISTED_FORMULA.search(before[-140:])) is not None:
+        listed.insert(0, next(filter(None, match.groups())))
+        before = before[-140:][: match.start()]
+    return _extraction([*listed, formula], Rule.LAST_NUMBER, problem)
 
 
 def _around(window: str, place: int) -> str | None:
@@ -431,37 +370,21 @@ def _denial_in(before: str) -> str:
     """Says that the clause before a number denies it."""
     if _CHANGED.search(before[-40:]):
         return "what stands before the number changes it"
-    if not _may_deny(before[-160:]):
-        return ""
-    if _WRONG_ANSWER.search(before[-160:]):
-        return "the answer is denied before it"
-    clause = re.split(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b", before[-160:])[-1]
-    return "the answer is denied: 'not' stands before it" if _DENIAL.search(clause) else ""
+    return "the answer is denied: 'not' stands before it" if clause_denies(before, len(before)) else ""
 
 
 # The answer as a whole text
-
-_ANSWER, _ANSWER_END = "<answer>", "</answer>"
-_BEFORE_CHARS = 60
-_DENIED_TAG = re.compile(
-    r"(?:\b(?:not|never|cannot|nor|wrong|incorrect|false|except|(?:all|anything|everything) but|other than)\b"
-    r"|n['\u2019]t\b|[\u2260\u00ac])[^.,;\n]{0,40}$",
-    re.IGNORECASE,
-)
 
 
 def final_answer(text: str) -> str:
     """Gives the part of a completion that is its answer, one rule for the rewards that compare it as a whole.
 
-    It is what follows the last ``</think>``; where that ends in ``<answer>...</answer>``, and has no other such tag,
-    only what stands in the tags. Words before the tags then count neither for nor against, but a tag whose line
-    denies it (``not <answer>42</answer>``) is no mark.
+    It is what it says after its thoughts; where that ends in ``<answer>...</answer>``, and has no other such tag, only
+    what stands in the tags. Words before the tags then count neither for nor against, but a tag that is denied (``not
+    <answer>42</answer>``) is no mark.
     """
     text = after_thinking(text)
-    if _ANSWER_END not in text or text.count(_ANSWER) != 1 or text.count(_ANSWER_END) != 1:
+    found = tags(text)
+    if len(found) != 1 or not found[0].closed or text[found[0].end :].strip():
         return text
-    before, _, rest = text.partition(_ANSWER)
-    inside, closed, behind = rest.partition(_ANSWER_END)
-    if not closed or behind.strip() or _DENIED_TAG.search(before[-_BEFORE_CHARS:]):
-        return text
-    return inside
+    return text if clause_denies(text, found[0].start) else found[0].content

@@ -287,8 +287,12 @@ def _assigns(shape: _Shape, named: Callable[[_Tokens], bool]) -> bool:
 
 
 def _says_last(last: _Tokens, sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bool:
-    """Whether sides of a chain of equations are named, calculations or the same as the last."""
-    return all(named(side) or _is_calculation(side) or equal(side, last, folded=False) for side in sides)
+    """Whether sides of a chain of equations are named, calculations, what a name is in other names, or the last."""
+    from_name = named(sides[0])
+    return all(
+        named(side) or _is_calculation(side) or (from_name and names_in(side)) or equal(side, last, folded=False)
+        for side in sides
+    )
 
 
 def _pair(shape: _Shape) -> _Shape:

@@ -1,4 +1,4 @@
-"""A completion without what is no part of an answer: markdown emphasis, stop tokens, footnote marks, emoji.
+"""A completion without what is no part of an answer: markdown emphasis, footnote marks, emoji.
 
 Owns the taking away; which part of the rest is the answer is left to :mod:`builtin_rewards.reading.answer`.
 """
@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import re
 
-_STOP_TOKENS = re.compile(
-    r"(?:\s*(?:</s>|<eos>|<end_of_turn>|<\|(?:endoftext|im_end|eot_id|end|eos|end_of_text|return)\|>"
-    r"|<\uff5cend\u2581of\u2581sentence\uff5c>))+\s*$"
-)
-_LONGEST_STOP = 200
 # The mark stands first in each pattern, for the search for it is quick then; what is before it is asked after.
 _EMPHASIS = (
     ("***", re.compile(r"\*\*\*(?<![\w*\\)}]\*\*\*)(?=[^\s*])([^*\n]{1,300})(?<=\S)\*\*\*(?![\w*(])")),
@@ -34,9 +29,6 @@ _VULGAR = {"½": " 1/2", "⅓": " 1/3", "⅔": " 2/3", "¼": " 1/4", "¾": " 3/4
 
 def without_markup(text: str) -> str:
     """Gives the text without what does not change its answer, and "minus 5" and ``1½`` as ``-5`` and ``1 1/2``."""
-    if text.rstrip().endswith(">"):
-        end = max(0, len(text.rstrip()) - _LONGEST_STOP)
-        text = text[:end] + _STOP_TOKENS.sub("", text[end:])
     if "*" in text or "_" in text:
         for mark, emphasis in _EMPHASIS:
             if mark in text:
@@ -56,11 +48,3 @@ def _without_pictures(text: str) -> str:
         if sign in text:
             text = text.replace(sign, written)
     return text
-
-
-def without_thought(text: str) -> str:
-    """Gives what comes after the last ``</think>``, up to a ``<think>`` that never closes."""
-    if "<" not in text:
-        return text
-    text = text[text.rfind("</think>") + 8 :] if "</think>" in text else text
-    return text[: text.find("<think>")] if "<think>" in text else text

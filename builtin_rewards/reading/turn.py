@@ -1,34 +1,77 @@
-"""What a turn says: the text without what ends it in a chat template, and without the thought before it."""
+"""What a turn says: the text without what ends it in a chat template, and without the thoughts in it.
+
+The one list of stop tokens and the one treatment of thoughts; every reward that reads an answer begins here.
+"""
 
 from __future__ import annotations
 
-_STOP_TOKENS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "</s>")
-"""What chat models end their turn with, where it is left in the text."""
+import re
+
+_PIPED = (
+    *("end", "im_end", "endoftext", "end_of_text", "end_of_turn", "end_of_sentence", "end_of_document", "eot_id"),
+    *("eom_id", "eot", "eom", "eos", "EOT", "return", "call", "END_OF_TURN_TOKEN", "END_RESPONSE", "end_of_solution"),
+    *("assistant_end", "user", "observation", "pad", "finetune_right_pad_id"),
+)
+_STOP_TOKENS = (
+    *(f"<|{name}|>" for name in _PIPED),
+    *("</s>", "<eos>", "<eod>", "<pad>", "<end_of_turn>", "<turn|>", "<eoa>", "<seed:eos>", "</longcat_s>", "[EOS]"),
+    *("[EOT]", "[|endofturn|]", "[e~[", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
+)
+"""What chat models end and pad their turn with, where it is left in the text: of ChatML, Llama, Mistral, Gemma, Phi,
+Command, GLM, gpt-oss, DeepSeek, Kimi, Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
+
+_NAMES = r"(?:think|thinking|thoughts?|reasoning|scratchpad|seed:think|longcat_think)"
+_THOUGHT = re.compile(
+    rf"(?P<opens><\s{{0,3}}{_NAMES}\s{{0,3}}>|\[THINK\]|\u25c1think\u25b7|<\|START_THINKING\|>|<\|begin_of_thought\|>"
+    r"|<\|channel\|>analysis\b|<\|channel>thought\b|<\|inner_prefix\|>|<unused94>)"
+    rf"|(?P<closes><\s{{0,3}}/\s{{0,3}}{_NAMES}\s{{0,3}}>|\[/THINK\]|\u25c1/think\u25b7|<\|END_THINKING\|>"
+    r"|<\|end_of_thought\|>|<\|(?:START_RESPONSE|begin_of_solution)\|>|<\|channel\|>final\b[^<>]{0,40}<\|message\|>"
+    r"|<channel\|>|<\|inner_suffix\|>|<unused95>)"
+    r"|(?P<speaks><\|channel\|>commentary\b)",
+    re.IGNORECASE,
+)
+_BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
+"""What is left of gpt-oss's channels where its special tokens were left out."""
 
 
 def unframed(text: str) -> str:
     """Gives the text without a byte order mark before it and without stop tokens at its very end.
 
-    Neither is content: ``<|im_end|>``, ``<|eot_id|>``, ``<|eom_id|>``, ``<|endoftext|>``, ``<|end_of_text|>``,
-    ``<end_of_turn>`` and ``</s>`` are how a model ends its turn.
+    Neither is content: ``<|im_end|>``, ``<|eot_id|>``, ``</s>``, ``<end_of_turn>`` and the like are how a model ends
+    its turn. Blanks go with the tokens that they stand between, and stay where there is none.
     """
     text = text.removeprefix("\ufeff")
-    bare = text.rstrip()
-    if bare[-1:] != ">" or not bare.endswith(_STOP_TOKENS):
+    end = len(text.rstrip())
+    if not text.endswith(_STOP_TOKENS, 0, end):
         return text
-    for _ in range(len(_STOP_TOKENS)):
-        for token in _STOP_TOKENS:
-            bare = bare.removesuffix(token).rstrip()
-    return bare
+    while (token := next((each for each in _STOP_TOKENS if text.endswith(each, 0, end)), "")) != "":
+        end -= len(token)
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]
 
 
 def after_thinking(text: str) -> str:
-    """Gives what follows the last ``</think>``, the whole text where there is none, :func:`unframed`.
+    """Gives what a text says after its last thought, up to one that never ends; all of it where there is none.
 
-    Nothing follows a thought that opens the text and never ends.
+    A thought stands in ``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` or ``<scratchpad>`` tags in any
+    case, in ``[THINK]``, in the marks of Kimi, Command, OpenThinker and Gemma, or in gpt-oss's channel ``analysis``.
+    Its end counts without its beginning too, for the prompt may hold that. A mark right behind a backtick is spoken of
+    and no mark. The text is :func:`unframed`.
     """
     text = unframed(text)
-    place = text.rfind("</think>")
-    if place < 0 and text.lstrip().startswith("<think>"):
-        return ""
-    return text if place < 0 else text[place + len("</think>") :]
+    if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:
+        text = text.rpartition(_BARE_FINAL)[2]
+    if "<" not in text and "[" not in text and "\u25c1" not in text:
+        return text
+    start, opened = 0, None
+    for mark in _THOUGHT.finditer(text):
+        if text[mark.start() - 1 : mark.start()] == "`":
+            continue
+        if mark["closes"]:
+            start, opened = mark.end(), None
+        elif mark["opens"]:
+            opened = mark.start() if opened is None else opened
+        elif opened is not None:
+            start, opened = mark.start(), None
+    return text[start:opened]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.reading.formulas import same_formula, unread
+from builtin_rewards.math import math_answer
+from builtin_rewards.reading.formulas import number_of, same_formula, unread
 from builtin_rewards.reading.numbers import clean
 
 DIFFERENT = [
@@ -455,3 +456,76 @@ def test_different_things_are_not_equal(gold: str, given: str) -> None:
 def test_the_same_things_are_equal(gold: str, given: str) -> None:
     """Each pair is one thing in two writings."""
     assert same_formula(clean(gold), clean(given)), unread(clean(given))
+
+
+ANSWERS = [
+    # a formula without digits is an answer, in a sentence too
+    ("\\pi", "The area is $\\pi$.", 1.0),
+    ("\\pi", "The area is \\(\\pi\\).", 1.0),
+    ("\\pi", "So we get \\[\\pi\\]", 1.0),
+    ("\\pi", "The area is $$\\pi$$.", 1.0),
+    ("\\pi", "The area is \u03c0.", 1.0),
+    ("5\\pi", "The area is 5\u03c0.", 1.0),
+    ("5", "The area is 5\u03c0.", 0.0),
+    ("\\pi", "The area is $\\pi$ square units.", 1.0),
+    ("\\pi", "Since r = 1, the area is $\\pi$.", 1.0),
+    ("1", "Since r = 1, the area is $\\pi$.", 0.0),
+    ("-kP", "We find that the rate is $-kP$.", 1.0),
+    ("5", "It is 5, where $x$ is given by $k$.", 1.0),
+    ("x,y", "$x$, $y$", 1.0),
+    ("yes", "Yes, because $x>y$.", 1.0),
+    # formulas joined in a sentence are several answers
+    ("3, 4", "The roots are $3$ and $4$.", 1.0),
+    ("3, 4", "The roots are $x=3$ and $x=4$.", 1.0),
+    ("3, 4, 5", "The roots are $3$, $4$ and $5$.", 1.0),
+    ("4", "The roots are $3$ and $4$.", 0.0),
+    ("\\pi", "It is $2\\pi$ or $\\pi$.", 0.0),
+    ("3\\pi", "It is $2\\pi$ or $3\\pi$.", 0.0),
+    ("2\\pi", "It is $\\pi$, $2\\pi$.", 0.0),
+    ("2", "Since $x=1$, $y=2$.", 1.0),
+    # and are denied like all others
+    ("\\pi", "The area is not $\\pi$.", 0.0),
+    ("\\pi", "It isn't $\\pi$", 0.0),
+    ("\\pi", "twice $\\pi$", 0.0),
+    # chains of equations from a name
+    ("2\\pi", "\\boxed{C = 2\\pi r = 2\\pi}", 1.0),
+    ("42", "\\boxed{x=41=42}", 0.0),
+    ("42", "\\boxed{x<y=42}", 0.0),
+    ("42", "\\boxed{2y=x=42}", 0.0),
+    # a gold is equal to its own text, and is skipped for others where that is all that can be said
+    ("\\int_0^1 x dx", "\\boxed{\\int_0^1 x dx}", 1.0),
+    ("\\int_0^1 x dx", "\\boxed{\\frac12}", None),
+    ("9^{9^{9^9}}", "\\boxed{9^{9^{9^9}}}", 1.0),
+    ("9^{9^{9^9}}", "\\boxed{9^{9^{9^8}}}", None),
+    ("\\{x \\mid x > 3\\}", "\\boxed{\\{x \\mid x > 3\\}}", 1.0),
+    ("e_1", "\\boxed{e_1}", 1.0),
+    ("2**1000", "\\boxed{2^{1000}}", 1.0),
+    ("0.\\overline3", "\\boxed{\\frac13}", 1.0),
+    ("0.\\overline3", "\\boxed{0.\\overline{3}}", 1.0),
+]
+
+
+@pytest.mark.parametrize(("gold", "completion", "expected"), ANSWERS)
+def test_formulas_as_answers(gold: str, completion: str, expected: float | None) -> None:
+    """What math_answer makes of them."""
+    score = math_answer(completion=completion, answer=gold)
+    assert expected == score.value, score.reason
+
+
+BOMBS = [
+    *("|" * 590, "\\sqrt" * 100 + "2", "\\frac" * 110, "x^" * 290 + "1", "-" * 590 + "1", "!" * 590, "5" + "!" * 500),
+    *("\\zeta(x+i)+" * 50 + "1", "(x+99i)!+" * 60 + "1", "\\binom{x}{y}+" * 40 + "1", "\\tan x+" * 70 + "1"),
+    *("9^9^9^9", "e^{e^{e^{e^{e}}}}", "\\exp(\\exp(\\exp(100)))", "(1+10^{-9})^{10^{12}}", "((3!)!)!", "1" + "0" * 580),
+    *("x+" * 2_000 + "1", "1," * 295 + "1", "\\pm " * 100 + "1", "(1,2)\\cup" * 60 + "(1,2)", "\\langle " * 60),
+    *("\\sin(10^{400})", "\\binom{10^9}{10^8}", "\\Gamma(10^{9})", "x^{x^{x^{x^{x^{9}}}}}", "\\log \\log \\log 1"),
+]
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=[bomb[:16] for bomb in BOMBS])
+def test_formulas_that_are_hard_to_compute_are_not(bomb: str) -> None:
+    """Each is refused for its form or its numbers, or computed within the bounds; none takes seconds."""
+    assert not same_formula("x^2+1", bomb)
+    assert same_formula(bomb, bomb)
+    assert number_of(bomb) is None or unread(bomb) is None
+    assert 0.0 == math_answer(completion=f"\\boxed{{{bomb}}}", answer="x^2+1").value
+    assert 0.0 == math_answer(completion=f"x = {bomb} = 7", answer="8").value

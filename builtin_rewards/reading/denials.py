@@ -1,0 +1,175 @@
+"""Whether an answer stands: the words and signs around it that deny it, doubt it or take it back.
+
+Three places speak against an answer: what stands right before it (``not 42``, ``the wrong answer is 42``, ``I doubt
+that it is 42``), what goes on right behind it (``42 is wrong``, ``42? No``), and the sentence behind it (``42. Wait,
+that is wrong``). Words further off are not read, nor are other languages than English but for their plainest "not".
+All patterns are anchored at the answer and look at a bounded number of characters, so each call takes a bounded time.
+"""
+
+from __future__ import annotations
+
+import re
+
+BEFORE_CHARS = 100
+"""Characters before an answer in which a denial is looked for."""
+BEHIND_CHARS = 160
+"""Characters behind an answer in which a denial or a withdrawal is looked for."""
+
+_NOT = r"(?:\b(?:not|never|cannot|neither|nor|isnt|isn t)\b|n['\u2019]t\b|\bno es\b|\bnicht\b|\u4e0d)"
+_SIGN = r"(?:\\neq?(?![a-z])|\\not(?![a-z])|\\(?:neg|lnot)(?![a-z])|(?<![\w)])!=|=/=|[\u2260\u00ac\u2262\u2209])"
+_BUT = (
+    r"(?:\b(?:any(?:thing| \w+)?|every(?:thing| \w+)?|all)\s+(?:but|except(?:\s+for)?)\b"
+    r"|\bother than\b|\bexcept(?:\s+for)?\b|\binstead of\b|\brather than\b)"
+)
+_WRONG = r"(?:wrong|incorrect|false|mistaken|bad|rejected|untrue)"
+_DOUBT = r"\b(?:doubt(?:s|ed|ful)?|unlikely|deny|denies|disagree|disbelieve|refuse)\b"
+_NOUN = r"(?:answers?|results?|values?|solutions?|options?|choices?|letters?|numbers?)"
+_TRAP = r"(?:mistake|error|misconception|trap|distractor|misreading|myth)"
+_OPEN = r"[\s:$(\[\\*_\"'`{<>=]*"
+
+_BEFORE = re.compile(
+    rf"{_NOT}(?:\s+(?:be|equal|equals|to|the|a|an|answer|is|just|simply|really|actually|value|result|exactly|correct"
+    r"|true|right|case|option|choice|letter|that|it|think|believe|say|claim|accept|agree|suppose|would|will|should|must|could|can))*"
+    rf"{_OPEN}$"
+    rf"|{_BUT}{_OPEN}$|{_SIGN}\s*=?{_OPEN}$"
+    rf"|\b{_WRONG}\s+(?:(?:final|possible)\s+)?{_NOUN}\s*(?:(?:is|was|are|would be|here)\b|[:=])*{_OPEN}$"
+    rf"|(?:{_DOUBT}|\b{_WRONG}|\bimpossible|\bwhether|\bif|\bsuppose|\bassum(?:e|ing))"
+    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*\s+(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
+    rf"(?:is|was|be|equals|could be|would be|can be)\b{_OPEN}$",
+    re.IGNORECASE,
+)
+_CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b")
+_DENIAL = re.compile(
+    rf"{_NOT}|{_DOUBT}|\b(?:anything but|everything but|except|other than)\b|{_SIGN}",
+    re.IGNORECASE,
+)
+_GIVEN_UP = re.compile(
+    rf"\b{_WRONG} (?:final )?{_NOUN}\b[^.!?\n]{{0,20}}$"
+    r"|\b(?:I|we) (?:cannot|can['\u2019]?t|can not|could(?: not|n['\u2019]t)|am unable to|do(?: not|n['\u2019]t))"
+    r" (?:know|solve|answer|find|determine|compute)\b[^.!?\n]{0,40}[.!]?[\s(\[*]*$",
+    re.IGNORECASE,
+)
+
+_CLOSE = r"[\s$)\]}\\*_\"'`,.!]{0,8}(?:</\w{1,12}>[\s.!]{0,4})?"
+_AFTER = re.compile(
+    _CLOSE + r"(?:\(?(?:this|that|it|which|but|that's|answer)\s+)*(?:is|was|would be|are)?\s*"
+    rf"(?:not\b|n['\u2019]t\b|\b{_WRONG}\b)(?!\s+(?:only|just))"
+    r"(?:\s+(?:the\s+)?(?:correct|right|answer|true|it)|[.!\s$]*$|\s*[.!\n])"
+    r"|[\s$)\]}*_\"'`,]{0,8}"
+    r"(?:(?:and|but|which|that|this|it|then|later|I|we|is|was|were|has been|had been|must be)\s+)*"
+    r"(?:(?:rejected|discarded|dismissed|ruled out)(?=\s*(?:$|[.,;:!\n]|(?:it|that|this|as|because|since|by|later)\b))"
+    r"|(?:reject|discard|dismiss|rule|ruled)\s+(?:it|that|this)\b)"
+    r"|[\s$)\]}*_\"'`]{0,6},?\s{1,3}\(?(?:(?:which|that|this|it)\s+)?(?:is|was|would be|isn['\u2019]t|wasn['\u2019]t)\s"
+    rf"(?:an?\s|the\s)?(?:(?!not\b)\w{{1,12}} ){{0,2}}?(?:{_WRONG}|{_TRAP})\b"
+    r"|[\s$)\]}*_\"'`]{0,6}\?[\s*\"'`)]{0,4}(?:no|nope|not|wrong)\b",
+    re.IGNORECASE,
+)
+_SIGH = (
+    r"(?:(?:wait|hmm+|hm|hold on|oh|ah|oops|whoops|actually|but|sorry|no|nope|well|(?:my )?apologies|i see)"
+    r"\b[\s,.!:;\u2026\u2014-]*)"
+)
+_WITHDRAWS = re.compile(
+    r"[\s$)\]}\\*_\"'`,;\u2014-]{0,8}(?:</\w{1,12}>)?[\s.!?\u2026*\"'`$)\u2014-]*"
+    rf"(?P<sigh>{_SIGH}{{0,5}})(?:"
+    r"(?:(?:that|this|it|which|(?:that|this|my|the)(?: (?:last|previous|above|first))? "
+    rf"{_NOUN}|(?P<named>[^\s]{{1,40}}))\s?(?:is|was|'s|\u2019s|ca|does|did|seems|looks|must be|cannot be)?\s?"
+    rf"(?:(?:clearly|obviously|actually|still|also|completely|just|an?|the)\s)*"
+    rf"(?:(?:not|n['\u2019]t)\s(?:be\s|quite\s|the\s|a\s)*(?:right|correct|true|it|answer|possible)\b"
+    rf"|{_WRONG}\b|mistake\b|error\b|impossible\b))"
+    r"|(?:scratch|strike|ignore|disregard|forget|discard) (?:that|this|it|the above|my)\b|never ?mind\b"
+    r"|correction\b|i (?:was|am) (?:wrong|mistaken)\b|i (?:take|took) (?:that|it|this) back\b"
+    r"|(?:i (?:think i |must have |have |'ve |\u2019ve )?made|there (?:is|was)) an? (?:\w{1,12} )?(?:mistake|error)\b"
+    r"|i (?:think i |must have |have )?(?:mis\w{4,14}|messed up|got (?:that|it|this) wrong)\b"
+    r"|let me (?:correct|fix) (?:that|this|it|my|the)\b|i meant\b"
+    r")",
+    re.IGNORECASE,
+)
+_REFUSES = re.compile(
+    r"[\s*_\"'`$)\]}]{0,8}(?:</\w{1,12}>)?[.!?\u2026\u2014,;-][\s*\"'`$)]*"
+    r"(?:(?:wait|hmm+|oh|sorry|hold on)\b[\s,.!\u2026]*){0,3}"
+    r"(?:(?:no|nope)(?:[,.!;:\u2014]|\s+-|\s*$|\s+(?:wait|that|it|the answer|i)\b)|oops\b|whoops\b"
+    r"|(?:sorry|actually)[,.!:]?\s+(?:i meant\b"
+    r"|(?:(?:it|that)(?:'s|\u2019s| is| should be)|the (?:\w{1,12} )?answer (?:is|should be))\s+\W{0,4}(?:\d|boxed)))",
+    re.IGNORECASE,
+)
+
+
+_STATEMENT = re.compile(
+    r"(?:(?:\bnot|n['\u2019]t|\bnever)\s+(?:be\s+)?"
+    r"(?:true|correct|right|sure|the case|think|believe|say|claim|accept|agree)\b"
+    rf"|{_DOUBT}|\b(?:{_WRONG}|impossible|whether|if|suppose|assume|assuming)\b)"
+    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*[\s\"'*_]*$",
+    re.IGNORECASE,
+)
+
+
+def statement_denied(text: str, start: int) -> bool:
+    """Whether the words before a statement such as ``the answer is 42`` deny it: ``It is not true that``, ``I doubt``.
+
+    So do ``wrong``, ``if``, ``suppose`` and ``whether`` right before it.
+    """
+    return _STATEMENT.search(text[max(0, start - BEFORE_CHARS) : start]) is not None
+
+
+def denied_before(text: str, start: int) -> bool:
+    """Whether the words or signs right before a place deny or doubt what stands there: ``not``, ``anything but``.
+
+    So do ``the wrong answer is``, ``I doubt that it is``, ``if the answer is`` and signs such as an unequal sign.
+    """
+    return _BEFORE.search(text[max(0, start - BEFORE_CHARS) : start]) is not None
+
+
+def clause_denies(text: str, start: int) -> bool:
+    """Whether a denial or a doubt stands anywhere in the clause before a place, or the writer gives up before it."""
+    before = text[max(0, start - BEHIND_CHARS) : start]
+    if denied_before(before, len(before)) or _GIVEN_UP.search(before) is not None:
+        return True
+    return _DENIAL.search(_CLAUSE_ENDS.split(before)[-1]) is not None
+
+
+def denies(text: str) -> bool:
+    """Whether a short text has a word or sign anywhere that denies or doubts."""
+    return _DENIAL.search(text) is not None
+
+
+def begins_denied(text: str) -> bool:
+    """Whether a text begins with a word or sign that denies."""
+    return _DENIAL.match(text.lstrip("* \t")) is not None
+
+
+def denied_after(text: str, end: int) -> bool:
+    """Whether the sentence that goes on at a place denies what is before it: ``is wrong``, ``? No``, ``rejected``."""
+    return _AFTER.match(text[end : end + BEHIND_CHARS]) is not None
+
+
+def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
+    """Whether the sentence right behind an answer takes it back: ``Wait, that is wrong``, ``No,``, ``Scratch that``.
+
+    ``Wait`` alone takes nothing back, nor does a check (``let me verify``). One that names another answer
+    (``Wait, 41 is wrong`` behind 42) takes back that one, and so not this.
+    """
+    behind = text[end : end + BEHIND_CHARS]
+    if _REFUSES.match(behind) is not None:
+        return True
+    found = _WITHDRAWS.match(behind)
+    return found is not None and (found["named"] is None or _bare(found["named"]) == _bare(answer))
+
+
+def _bare(answer: str) -> str:
+    return answer.strip(" \t\r\n.,;:$*_`\"'()[]{}\\").casefold()
+
+
+def objection(text: str, start: int, end: int, answer: str = "") -> str:
+    """Says what speaks against an answer that stands at a place; empty where it stands.
+
+    Args:
+        text: The text.
+        start: Where the answer, or the mark that it stands in, begins.
+        end: The place behind it.
+        answer: What it says, for a withdrawal that names it.
+    """
+    if denied_before(text, start):
+        return "the answer is denied before it"
+    if denied_after(text, end):
+        return "the answer is denied after it"
+    return "the answer is taken back" if withdrawn_after(text, end, answer) else ""

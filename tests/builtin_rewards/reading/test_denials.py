@@ -1,0 +1,117 @@
+"""Whether the words around an answer let it stand. ``@`` marks the answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from builtin_rewards.reading.denials import clause_denies, objection
+
+DENIED = [
+    "not @",
+    "It is not the @.",
+    "It isn't $@$",
+    "It cannot be @",
+    "It can't be @",
+    "anything but @",
+    "any number except @",
+    "other than @",
+    "x \\ne @",
+    "x != @",
+    "x \u2260 @",
+    "\\neg @",
+    "The wrong answer is @.",
+    "incorrect result: @",
+    "I doubt that it is @.",
+    "I don't think that it is @",
+    "If the answer is @",
+    "It is false that the answer is @",
+    "@ is wrong.",
+    "@ is not correct",
+    "@ (which is incorrect).",
+    "@, which is a common mistake",
+    "@ is a trap",
+    "@? No",
+    "@ and rejected it",
+    "@ but we discard it",
+    "@ was ruled out",
+    "@. Wait, that is wrong.",
+    "@. Wait, that's not right.",
+    "@. Hmm, wait, this is incorrect",
+    "@. No, that is wrong",
+    "@. No, wait.",
+    "@. No.",
+    "@. Scratch that.",
+    "@. Oops.",
+    "@. Sorry, the answer is 43",
+    "@. Actually, that is not right.",
+    "@. I made a mistake.",
+    "@. Wait, I made an error",
+    "@. I miscalculated",
+    "@. Correction: 43",
+    "@. Let me correct that.",
+    "@. My answer is wrong.",
+    "@. Wait, the previous answer was incorrect.",
+    "@. Wait, @ is wrong.",
+    "@! That can't be right.",
+    "@.\n\nWait, no, that is a mistake.",
+    "@ \u2014 no, wait",
+]
+STANDING = [
+    "@",
+    "It is not 41 but @.",
+    "not only @",
+    "The answer is not obvious: @.",
+    "The first try is wrong, and so @.",
+    "41 is incorrect. The answer is @.",
+    "@. No other value works.",
+    "@. Not only that, it is the only one",
+    "@ is not the only root",
+    "@. Wait",
+    "@. Wait, let me verify: it checks.",
+    "@. Wait, 41 is wrong.",
+    "@. Note that 41 is wrong",
+    "@. This is correct.",
+    "@. That is not a coincidence.",
+    "@, since we reject the negative root.",
+    "@ because x = -3 is rejected",
+    "@. I hope it helps. Sorry for the delay",
+    "@. Actually, it is also a square.",
+    "@ apples, no more",
+    "@. Ignore the units.",
+]
+
+
+def objected(marked: str) -> str:
+    """What is said against 42 where a text has a mark for it."""
+    start = marked.index("@")
+    text = marked.replace("@", "42")
+    return objection(text, start, start + 2, "42")
+
+
+@pytest.mark.parametrize("marked", DENIED)
+def test_an_answer_that_is_denied_or_taken_back_does_not_stand(marked: str) -> None:
+    """Right before it, in its sentence behind it, or in the next one."""
+    assert objected(marked)
+
+
+@pytest.mark.parametrize("marked", STANDING)
+def test_an_answer_that_is_not_denied_stands(marked: str) -> None:
+    """What denies another answer, checks it or goes on about it says nothing against it."""
+    assert not objected(marked)
+
+
+@pytest.mark.parametrize(
+    "marked", ["I doubt very much whether we get @", "It never was quite equal to @", "I cannot solve it. @"]
+)
+def test_a_clause_may_deny_from_further_off(marked: str) -> None:
+    """Where no word announces the answer, the whole clause before it counts."""
+    assert clause_denies(marked, marked.index("@"))
+
+
+@pytest.mark.parametrize("word", ["not ", "wait ", "no, ", "is ", "it ", "that is ", "$", "that ", "the answer is "])
+def test_repeated_words_take_a_bounded_time(word: str) -> None:
+    """What stands further off than some characters is not looked at."""
+    text = word * 20_000
+    for place in range(0, len(text), 20_001):
+        objection(text, place, place + 2, "42")
+        clause_denies(text, place)
