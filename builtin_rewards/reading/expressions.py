@@ -77,6 +77,7 @@ _SAME = """* \\cdot \\times \\ast
 \\in \\approx
 \\emptyset \\varnothing
 \\setminus \\backslash
+\\binom \\dbinom \\tbinom
 \\infty \\infinity \\inf
 \\{ \\lbrace
 \\} \\rbrace"""
@@ -141,7 +142,7 @@ class _Expression:
     def __init__(self, tokens: Sequence[str], point: int, *, folded: bool) -> None:
         self._tokens = list(tokens)
         self._at = 0
-        self._in_bars = False
+        self._in_bars = self._in_function = False
         self._calls = 0
         self._point = point
         self._folded = folded
@@ -184,11 +185,15 @@ class _Expression:
 
     def _run(self, *, in_function: bool = False) -> Any:
         value = self._factor()
-        while not (in_function and self._next in _FUNCTIONS) and (
-            self._next in _BEGINS or self._next.isalpha() or (self._next == "|" and not self._in_bars)
-        ):
+        while not (in_function and self._next in _FUNCTIONS) and self._begins():
             value = value * self._factor()
         return value
+
+    def _begins(self) -> bool:
+        """Whether a factor follows without a sign; a number does so behind brackets only."""
+        sign = self._next
+        behind = sign[:1].isdigit() and self._tokens[self._at - 1] == ")"
+        return behind or sign in _BEGINS or sign.isalpha() or (sign == "|" and not self._in_bars)
 
     def _factor(self) -> Any:
         value = self._atom()
@@ -200,7 +205,7 @@ class _Expression:
                     raise TooLargeError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
                 value = self._called("factorial", value)
             else:
-                value = value / 100 if sign == "%" else value * _mp().pi / 180
+                value = value / 100 if sign == "%" else value * _mp().pi / 180 if self._in_function else value
         return value
 
     def _exponent(self) -> Any:
@@ -269,7 +274,9 @@ class _Expression:
                 power = self._exponent()
         if power == -1 and name in ("sin", "cos", "tan"):
             name, power = f"a{name}", None
+        outside, self._in_function = self._in_function, True
         argument = _bounded(self._atom() if self._next in ("(", "{", "[") else self._run(in_function=True))
+        self._in_function = outside
         if base is None:
             value = self._called(name, argument)
         elif name == "log10":
