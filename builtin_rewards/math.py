@@ -17,7 +17,7 @@ from fractions import Fraction
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
-from builtin_rewards.reading.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
+from builtin_rewards.reading.formulas import number_of, plain_left_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, as_ratio, bare_number, labels_in, read_label, same_label, says_bare
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
@@ -51,13 +51,14 @@ class _Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once: its cleaned text, what it is, and the number and unit or the label it holds."""
+    """A gold answer, read once: its text, what it is, its number and unit or its label, and why it is text only."""
 
     text: str
     kind: _Kind
     quantity: Quantity | None = None
     unit: Unit | None = None
     label: Label | None = None
+    fault: str | None = None
 
 
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?")
@@ -90,13 +91,8 @@ def _read_gold(answer: str) -> _Gold | str:
         return _Gold(text, _Kind.QUANTITY, quantity, quantity.unit)
     if "\\" not in text and (_WORDS.fullmatch(text) or _is_name(text)) and not _OPERATOR.search(text):
         return _Gold(text, _Kind.WORDS)
-    fault = too_large(text)
-    if fault is not None:
-        return f"the gold cannot be read: {fault}"
     formula, unit = split_unit(marked)
-    if not parse(formula):
-        return f"the gold cannot be read as a number, words or a formula: {marked[:80]!r}"
-    return _Gold(formula, _Kind.FORMULA, None, unit)
+    return _Gold(formula, _Kind.FORMULA, unit=unit, fault=unread(formula))
 
 
 def _is_name(text: str) -> bool:
@@ -160,6 +156,8 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
+    if gold.fault is not None:
+        return Score(None, reason=f"the gold cannot be read but as text: {gold.fault}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
 
 
@@ -227,8 +225,6 @@ def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
         return "it has characters that cannot be read"
     if not text or not any(character.isalnum() for character in text):
         return "no answer in it"
-    if (fault := too_large(text)) is not None:
-        return f"not read: {fault}"
     return _formula_differs(gold, answer)
 
 
@@ -279,7 +275,10 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
     if gold.quantity is not None and has_operation(_right_side(formula)):
         return _NOT_WORKED_OUT
     wanted = gold.text if gold.quantity is None else _number_text(gold.text)
-    return None if same_formula(wanted, formula) else f"not the gold {_shown(gold.text)}"
+    if same_formula(wanted, formula):
+        return None
+    fault = unread(formula)
+    return f"not the gold {_shown(gold.text)}" if fault is None else f"not read: {fault}"
 
 
 def _number_text(text: str) -> str:
@@ -434,16 +433,15 @@ def _value(text: str, unit: Unit | None, gold: _Gold | None = None, *, prose: bo
             return _NOT_WORKED_OUT
         factor = factor_between(unit, quantity.unit)
         return _NO_NUMBER if factor is None else _as_float(quantity, factor, wanted)
-    if not text.isascii() or not text or too_large(text) is not None:
+    if not text.isascii() or not text:
         return _NO_NUMBER
     formula, given_unit = split_unit(text)
-    factor = factor_between(unit, given_unit)
-    values = [value for value in map(number_of, parse(formula)) if value is not None]
-    if factor is None or not values or math.fabs(values[0].imag) > 1e-12:
+    factor, value = factor_between(unit, given_unit), number_of(formula)
+    if factor is None or value is None or math.fabs(value.imag) > 1e-12:
         return _NO_NUMBER
-    if wanted is not None and has_operation(_right_side(formula)) and _comes_out(formula, values[0].real):
+    if wanted is not None and has_operation(_right_side(formula)) and _comes_out(formula, value.real):
         return _NOT_WORKED_OUT
-    return values[0].real * float(factor)
+    return value.real * float(factor)
 
 
 _ARITHMETIC = re.compile(r"\\(?:[dt]?frac|times|cdot|div|left|right)")

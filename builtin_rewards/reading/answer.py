@@ -35,7 +35,7 @@ class Rule(StrEnum):
     WHOLE = "whole"
     """The completion itself: one short line that is a formula, or that has no number."""
     LAST_NUMBER = "last_number"
-    """The last number with its unit, or the formula in delimiters that it stands in."""
+    """The last number with its unit, or the formula in delimiters that it stands in or that the text ends with."""
     VERDICT = "verdict"
     """The yes, no, true or false that a completion begins with; read for such a gold alone."""
     NONE = "none"
@@ -240,6 +240,9 @@ def _whole(text: str) -> Extraction | None:
     if not stripped or len(stripped) > 200 or "\n" in stripped:
         return None
     numbers = read_label(clean(stripped)) is None and any(character.isdigit() for character in stripped)
+    ending = None if any(map(str.isdigit, stripped)) else _ending_formula(stripped)
+    if ending is not None and re.search(r"[A-Za-z]{2,}", stripped[: ending[0]]):
+        return None
     if numbers and re.search(r"[A-Za-z]{2,}", _COMMAND_OR_NAME.sub(" ", _without_text(stripped))):
         return None
     if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):
@@ -261,7 +264,7 @@ _TOKEN = re.compile(
     + ")|"
     + _NUMBER_OR_FRACTION
 )
-_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z/'^-])*")
+_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
 _FORMULA_BEFORE = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
     r"|[A-Za-z)}\]][({]?$"
@@ -279,6 +282,8 @@ _LISTED_BEFORE = re.compile(
 def _last_number(text: str, *, once: bool = True) -> Extraction:
     """The last number; of ``5, not 4`` the one before, if that may be asked once more."""
     last = max(text.rfind(digit) for digit in "0123456789")
+    if (ending := _ending_formula(text, last)) is not None:
+        return _formula_in(text[max(0, ending[0] - 400) : ending[0]], ending[1])
     if last < 0:
         return _NOTHING
     begin = max(0, last - 400)
@@ -286,7 +291,7 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     place = last - begin
     formula = _around(window, place)
     if formula is not None:
-        return _extraction([formula], Rule.LAST_NUMBER, _denial_in(window[: window.find(formula)]))
+        return _formula_in(window[: window.find(formula)], formula)
     if (label := label_at(window, place)) is not None and not _FORMULA_BEFORE.search(window[: label[0]][-8:]):
         return _standing(text, begin, window, *label)
     start = place
@@ -312,6 +317,34 @@ def _standing(text: str, begin: int, window: str, start: int, end: int, answer: 
     before, found = window[:start], window[start:end].strip()
     problem = _denial_in(before) or objection(text, begin + start, begin + end, found)
     return _extraction([*_listed(before), answer or found], Rule.LAST_NUMBER, problem)
+
+
+_DELIMITED = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
+_FORMULA_NEAR_END = re.compile(rf"(?:{_DELIMITED})[A-Za-z\s.*!]{{0,40}}$", re.DOTALL)
+_FORMULA_AT_END = re.compile(rf"(?:{_DELIMITED})[\s.*!]*$", re.DOTALL)
+_BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset)[A-Za-z]+)(?:_\w|_\{\w+\})?\s*")
+_LISTED_FORMULA = re.compile(
+    r"(?:(?:\$([^$\n]{1,100})\$|\\\(([^\n]{1,100}?)\\\)),?\s*\b(?:or|and)(?: maybe| perhaps| possibly)?"
+    r"|(?:\$([^$\n=]{1,100})\$|\\\(([^\n=]{1,100}?)\\\))[,;/])\s*$"
+)
+
+
+def _ending_formula(text: str, last: int = -1) -> tuple[int, str] | None:
+    """The formula without digits that a text ends with, and where it begins; words may follow where no number is."""
+    ending = (_FORMULA_NEAR_END if last < 0 else _FORMULA_AT_END).search(text, max(0, len(text) - 400, last))
+    formula = next(filter(None, ending.groups())) if ending else ""
+    return (ending.start(), formula) if ending and not _BARE_NAME.fullmatch(formula) else None
+
+
+def _formula_in(before: str, formula: str) -> Extraction:
+    """A formula in delimiters as the answer, with those that it is listed with."""
+    before = before.rstrip("$\\([")
+    problem = _denial_in(before.rstrip())
+    listed: list[str] = []
+    while len(listed) < 20 and (match := _LISTED_FORMULA.search(before[-140:])) is not None:
+        listed.insert(0, next(filter(None, match.groups())))
+        before = before[-140:][: match.start()]
+    return _extraction([*listed, formula], Rule.LAST_NUMBER, problem)
 
 
 def _around(window: str, place: int) -> str | None:

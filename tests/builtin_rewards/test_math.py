@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from builtin_rewards.math import math_answer, numeric_close
-from builtin_rewards.reading.formulas import too_large
+from builtin_rewards.reading.formulas import unread
 from rewardkit import Rollout, Runtime
 
 HONEST = [
@@ -624,7 +624,7 @@ def test_the_reason_says_what_was_compared() -> None:
     assert "'41' (phrase): not the gold '42'" == wrong.reason
     assert "answer stuffing: 2 distinct final answers (boxed), the last are '41', '42'" == stuffed.reason
     assert "unit" in (math_answer(completion="5 feet", answer="5 meters").reason or "")
-    assert "power" in (math_answer(completion="\\boxed{9**9**9**9}", answer="42").reason or "")
+    assert "power" in (math_answer(completion="\\boxed{9**9**9**9}", answer="x+1").reason or "")
 
 
 @pytest.mark.parametrize(
@@ -640,7 +640,8 @@ def test_the_reason_says_what_was_compared() -> None:
         ("\\binom{10}{3}", True),
         ("2^{2^{20}}", False),
         ("9^9^9", False),
-        ("(x+1)^{2000}", False),
+        ("(x+1)^{2000}", True),
+        ("(x+1)^{99999}", False),
         ("\\{1", False),
         ("}{", False),
     ],
@@ -648,7 +649,7 @@ def test_the_reason_says_what_was_compared() -> None:
 def test_the_bounds_on_formulas(formula: str, allowed: bool) -> None:
     if formula == "\\{1":
         formula = "{1"
-    assert allowed == (too_large(formula) is None)
+    assert allowed == (unread(formula) is None)
 
 
 def test_plain_numbers_load_no_sympy() -> None:
