@@ -1,7 +1,7 @@
 """Rewards for mathematics: is the final answer the gold one, or a number near it.
 
 Which part of a completion is its answer: :func:`builtin_rewards.reading.answer.extract_answer`. Plain numbers are
-compared exactly and without sympy (:mod:`builtin_rewards.reading.numbers`), everything else with math-verify
+compared exactly (:mod:`builtin_rewards.reading.numbers`), everything else by value at a few points
 (:mod:`builtin_rewards.reading.formulas`).
 """
 
@@ -39,7 +39,7 @@ from rewardkit import Reward, Score, reward
 
 _QUESTION_CHARS = 12
 DEADLINE_S = 30.0
-"""Seconds that one call may take; a formula needs milliseconds, and the first call loads sympy."""
+"""Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath."""
 
 
 class _Kind(Enum):
@@ -107,7 +107,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
     Column ``answer``: a number, fraction, percentage, amount with a unit, word, choice letter, or anything that
-    math-verify reads as LaTeX (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution the
+    is a formula in LaTeX or plain text (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution the
     part after ``####`` is the gold, of a worked MATH solution its last box.
 
     Which part of the completion counts is the rule of :func:`builtin_rewards.reading.answer.extract_answer`; several
@@ -126,15 +126,16 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
       answers 5 meters, since questions name the unit they ask for. A unit where the gold has none is ignored.
     - Words are compared as words, without case and punctuation, never as products of letters.
-    - Formulas are compared by math-verify, with the stricter rules of
-      :func:`builtin_rewards.reading.formulas.same_formula`. One beyond its bounds (length, depth, exponents such as
-      ``9**9**9``, factorials) scores 0.0 and is never evaluated.
+    - Formulas are equal if they have the same value wherever their letters stand for the same numbers, by the rules
+      of :func:`builtin_rewards.reading.formulas.same_formula`: ``6x+4y=12`` is ``3x+2y=6``, and ``(2, 4)`` is not
+      ``\\{2, 4\\}``. One with anything that is not understood, such as an integral, equals its own text only, as does
+      one beyond the bounds (length, depth, numbers such as ``9**9**9``), which is never evaluated.
     - A verbatim copy of the prompt in the completion is not read.
     - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of
       other scripts and letters that only look alike.
 
-    Source: math-verify (Hugging Face, https://github.com/huggingface/Math-Verify), with its timeouts switched off;
-    the worker's deadline stands in for them. ``None``: the row has no gold, or one that cannot be read.
+    Compared with math-verify (Hugging Face, https://github.com/huggingface/Math-Verify) on MATH-500: what that accepts
+    is accepted. ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
     gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
     if isinstance(gold, str):
