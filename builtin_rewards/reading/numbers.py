@@ -7,6 +7,7 @@ and the comparison of two of them. Everything else is a formula: see :mod:`built
 from __future__ import annotations
 
 import functools
+import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -255,6 +256,15 @@ _PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNO
 _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
 _MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SPOKEN = re.compile(
+    rf"(?P<minus>(?:minus|negative) )?(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_ONES[1:10])}))?"
+    rf"|(?P<one>{'|'.join(_ONES)}))(?P<magnitude>(?: (?:hundred|thousand|million|billion)){{0,2}})"
+)
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
 _POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
 _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
@@ -276,9 +286,18 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
         return Quantity(Fraction(int(text)))
     found = match_quantity(text)
     if found is None:
-        return None
+        spoken = _SPOKEN.fullmatch(text.lower())
+        return Quantity(Fraction(_spoken(spoken))) if spoken else None
     quantity, end = found
     return _with_unit(quantity, text[end:], attached)
+
+
+def _spoken(match: re.Match[str]) -> int:
+    """The number that words such as ``minus twenty-five thousand`` say."""
+    tens, ones = match["tens"], match["ones"] or match["one"]
+    value = (10 * _TENS.index(tens) + 20 if tens else 0) + (_ONES.index(ones) if ones else 0)
+    value *= math.prod(_MAGNITUDES[word] for word in match["magnitude"].split())
+    return -value if match["minus"] else value
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:

@@ -213,6 +213,12 @@ HONEST = [
     ("42", "\\boxed{{42}}"),
     ("1+\\sqrt{3}", "1+\\sqrt3"),
     ("yes", "Yes, it is."),
+    # numbers in words
+    ("5", "five"),
+    ("25", "The answer is twenty-five."),
+    ("-5", "\\boxed{\\text{minus five}}"),
+    ("2000", "two thousand"),
+    ("five", "5"),
 ]
 
 
@@ -469,6 +475,11 @@ HOSTILE = [
     ("3", "\\log_2 8"),
     ("3", "|-3|"),
     ("3", "-(-3)"),
+    ("1", "one half"),
+    ("5", "twenty-five"),
+    ("5", "five or six"),
+    ("5", "not five"),
+    ("100", "one hundred five"),
     ("5 pm EST", "5 pm PST"),
     ("42", "\\boxed{42}, \\boxed{40+1}"),
     ("13", "\\boxed{13} = \\boxed{4+9}"),
