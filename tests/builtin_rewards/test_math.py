@@ -590,6 +590,11 @@ def test_formula_bombs_are_never_evaluated(bomb: str, gold: str) -> None:
         "1 not " * 160_000,
         "</think><think>" * 60_000,
         "</s>" * 250_000,
+        "3:4 " * 250_000,
+        "1-" * 500_000 + "1",
+        "A1" * 500_000,
+        "4+9=" * 250_000,
+        "The answer is " + "4 + " * 250_000 + "9, which is 13.",
     ],
     ids=lambda text: text[:12].encode("ascii", "backslashreplace").decode(),
 )
