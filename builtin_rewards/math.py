@@ -1,7 +1,7 @@
 """Rewards for mathematics: is the final answer the gold one, or a number near it.
 
 Which part of a completion is its answer: :func:`builtin_rewards.reading.answer.extract_answer`. Plain numbers are
-compared exactly and without sympy (:mod:`builtin_rewards.reading.numbers`), everything else with math-verify
+compared exactly (:mod:`builtin_rewards.reading.numbers`), everything else by value at a few points
 (:mod:`builtin_rewards.reading.formulas`).
 """
 
@@ -16,7 +16,9 @@ from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
-from builtin_rewards.reading.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
+from builtin_rewards.reading.denials import clause_denies, denied_after, denies
+from builtin_rewards.reading.formulas import number_of, plain_left_side, same_formula, split_unit, unread
+from builtin_rewards.reading.labels import Label, as_ratio, bare_number, labels_in, read_label, same_label, says_bare
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
     NUMBER,
@@ -25,35 +27,50 @@ from builtin_rewards.reading.numbers import (
     Unit,
     clean,
     factor_between,
+    harmless,
+    has_operation,
     match_quantity,
     read_quantity,
     same_quantity,
+    undivided,
 )
+from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 _QUESTION_CHARS = 12
 DEADLINE_S = 30.0
-"""Seconds that one call may take; a formula needs milliseconds, and the first call loads sympy."""
+"""Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath."""
 
 
 class _Kind(Enum):
     QUANTITY = auto()
+    LABEL = auto()
     WORDS = auto()
     FORMULA = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once: its cleaned text, what it is, and the number and unit it holds, if any."""
+    """A gold answer, read once: its text, what it is, its number and unit or its label, and why it is text only."""
 
     text: str
     kind: _Kind
     quantity: Quantity | None = None
     unit: Unit | None = None
+    label: Label | None = None
+    fault: str | None = None
 
 
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?")
+_NAME = re.compile(
+    r"(?=.* )(?=.*\d)(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
+    r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*",
+    re.ASCII,
+)
+_MOST_NAME_CHARS = 40
 _OPERATOR = re.compile(r"(?:^|\s)[-+*/](?:\s|$)")
+_NOT_WORKED_OUT = "arithmetic that is not worked out"
+_REPEATED = "it repeats an expression of the prompt"
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
 _LETTERS = re.compile(r"[^a-z0-9]+")
 
@@ -67,51 +84,58 @@ def _read_gold(answer: str) -> _Gold | str:
     text = clean(marked)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
-    quantity = read_quantity(text) or read_quantity(text, attached=False)
+    if (label := read_label(text)) is not None:
+        return _Gold(text, _Kind.LABEL, label=label)
+    quantity = read_quantity(text)
     if quantity is not None:
         return _Gold(text, _Kind.QUANTITY, quantity, quantity.unit)
-    if "\\" not in text and (_WORDS.fullmatch(text) or _is_label(text)) and not _OPERATOR.search(text):
+    if "\\" not in text and (_WORDS.fullmatch(text) or _is_name(text)) and not _OPERATOR.search(text):
         return _Gold(text, _Kind.WORDS)
-    fault = too_large(text)
-    if fault is not None:
-        return f"the gold cannot be read: {fault}"
     formula, unit = split_unit(marked)
-    if not parse(formula):
-        return f"the gold cannot be read as a number, words or a formula: {marked[:80]!r}"
-    return _Gold(formula, _Kind.FORMULA, None, unit)
+    return _Gold(formula, _Kind.FORMULA, unit=unit, fault=unread(formula))
 
 
-def _is_label(text: str) -> bool:
-    """Whether a text with digits is a name such as a time of day, and no formula: it has letters and a colon."""
-    return ":" in text and any(character.isalpha() for character in text) and len(text) < 40
+def _is_name(text: str) -> bool:
+    """Whether a text with digits is a name, such as ``Route 66`` or a time with its zone, and no formula."""
+    if len(text) > _MOST_NAME_CHARS:
+        return False
+    return (":" in text and any(map(str.isalpha, text))) or _NAME.fullmatch(text) is not None
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
 def math_answer(completion: str, answer: str | None = None, prompt: str = "") -> Score:
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
-    Column ``answer``: a number, fraction, percentage, amount with a unit, word, choice letter, or anything that
-    math-verify reads as LaTeX (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution the
-    part after ``####`` is the gold, of a worked MATH solution its last box.
+    Column ``answer``: a number, fraction, percentage, amount with a unit, label, word, choice letter, or anything that
+    is a formula in LaTeX or plain text (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution
+    the part after ``####`` is the gold, of a worked MATH solution its last box.
 
     Which part of the completion counts is the rule of :func:`builtin_rewards.reading.answer.extract_answer`; several
     distinct final answers are answer stuffing and score 0.0, unless the gold itself is a list that they make up.
     What equals what:
 
     - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
-    - ``x%`` is ``x/100``, and x itself where only one side has the sign and x is at least 1.
+    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1.
+    - Labels are kinds of their own and never numbers or arithmetic: numerals in a base (``0x1F``, ``52_8``), times,
+      dates, ratios, and codes such as versions and addresses, each compared exactly by the rule of
+      :func:`builtin_rewards.reading.labels.same_label`.
+    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``36/2``, ``\\sqrt{16}``) is no answer where the gold is
+      a number. A fraction, a mixed number, a percentage and scientific notation are numbers.
+    - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
+      3/4, ``72/96`` repeats "Simplify 72/96".
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
       answers 5 meters, since questions name the unit they ask for. A unit where the gold has none is ignored.
     - Words are compared as words, without case and punctuation, never as products of letters.
-    - Formulas are compared by math-verify, with the stricter rules of
-      :func:`builtin_rewards.reading.formulas.same_formula`. One beyond its bounds (length, depth, exponents such as
-      ``9**9**9``, factorials) scores 0.0 and is never evaluated.
+    - Formulas are equal if they have the same value wherever their letters stand for the same numbers, by the rules
+      of :func:`builtin_rewards.reading.formulas.same_formula`: ``6x+4y=12`` is ``3x+2y=6``, and ``(2, 4)`` is not
+      ``\\{2, 4\\}``. One with anything that is not understood, such as an integral, equals its own text only, as does
+      one beyond the bounds (length, depth, numbers such as ``9**9**9``), which is never evaluated.
     - A verbatim copy of the prompt in the completion is not read.
     - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of
       other scripts and letters that only look alike.
 
-    Source: math-verify (Hugging Face, https://github.com/huggingface/Math-Verify), with its timeouts switched off;
-    the worker's deadline stands in for them. ``None``: the row has no gold, or one that cannot be read.
+    Compared with math-verify (Hugging Face, https://github.com/huggingface/Math-Verify) on MATH-500: what that accepts
+    is accepted. ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
     gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
     if isinstance(gold, str):
@@ -123,10 +147,18 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     if found.answer is None or found.problem:
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
-        return _judge_several(gold, found)
-    fault = _differs(gold, found.answer, prose=_may_be_prose(found))
+        return _judge_several(gold, found, prompt)
+    if (
+        gold.kind is _Kind.WORDS
+        and found.rule in UNMARKED
+        and _same_words(gold.text, clean(after_thinking(completion)))
+    ):
+        return Score(1.0, reason=f"it is {_shown(gold.text)}")
+    fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
+    if gold.fault is not None:
+        return Score(None, reason=f"the gold cannot be read but as text: {gold.fault}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
 
 
@@ -151,13 +183,17 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def _judge_several(gold: _Gold, found: Extraction) -> Score:
-    """Several distinct answers are right if all of them are, or if together they are the list that the gold is."""
+def _judge_several(gold: _Gold, found: Extraction, prompt: str) -> Score:
+    """Several distinct answers are right if all of them are, or if together they are the list that the gold is.
+
+    Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
+    """
     count = len(found.candidates)
     together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
-    if gold.kind is _Kind.FORMULA and _differs(gold, together, prose=False) is None:
+    if gold.kind is _Kind.FORMULA and _differs(gold, together, prompt, prose=False) is None:
         return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
-    if count <= 5 and all(_differs(gold, candidate, prose=False) is None for candidate in found.candidates):
+    faults = [_differs(gold, candidate, prompt, prose=False) for candidate in found.candidates[:5]]
+    if count <= 5 and faults[-1] is None and set(faults) <= {None, _NOT_WORKED_OUT}:
         return Score(1.0, reason=f"all {count} answers equal {_shown(gold.text)}")
     shown = ", ".join(_shown(candidate) for candidate in found.candidates[-4:])
     return Score(0.0, reason=f"answer stuffing: {count} distinct final answers ({found.rule}), the last are {shown}")
@@ -167,27 +203,67 @@ def _right_side(text: str) -> str:
     return text.rpartition("=")[2].strip() if "=" in text and plain_left_side(text) else text
 
 
-def _differs(gold: _Gold, answer: str, *, prose: bool) -> str | None:
-    """Says how an answer differs from the gold, or ``None`` if it does not."""
+def _differs(gold: _Gold, answer: str, prompt: str = "", *, prose: bool) -> str | None:
+    """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
     if gold.kind is _Kind.WORDS:
         return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
-    if gold.quantity is not None:
-        given = read_number(text, prose=prose, attached=gold.unit is not None)
-        if given is not None:
-            return _quantity_differs(gold, gold.quantity, given)
+    fault = _unequal(gold, answer, text, prose)
+    if fault is None and prompt and _restates(gold, _right_side(text), prompt):
+        return _REPEATED
+    return fault
+
+
+def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
+    """Says how an answer that is no word differs from the gold, or ``None`` if it does not."""
+    given = read_number(text, prose=prose, attached=gold.unit is not None) if gold.quantity is not None else None
+    if gold.quantity is not None and given is not None:
+        return _quantity_differs(gold, gold.quantity, given)
+    label = _read_label(text, prose)
+    if label is not None or gold.label is not None:
+        return None if _same_label(gold, label, _right_side(text)) else f"not the gold {_shown(gold.text)}"
     if not text.isascii():
         return "it has characters that cannot be read"
     if not text or not any(character.isalnum() for character in text):
         return "no answer in it"
-    if (fault := too_large(text)) is not None:
-        return f"not read: {fault}"
     return _formula_differs(gold, answer)
+
+
+def _same_label(gold: _Gold, label: Label | None, text: str) -> bool:
+    """Whether a gold and an answer, of which one at least is a label, are the same."""
+    if gold.label is not None:
+        return says_bare(gold.label, text) or (label is not None and same_label(gold.label, label))
+    if gold.quantity is None or label is None:
+        return False
+    return gold.quantity.value == bare_number(label) or as_ratio(gold.text) == label
+
+
+def _restates(gold: _Gold, text: str, prompt: str) -> bool:
+    """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
+    if gold.quantity is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
+        found = match_quantity(text := text[number.start() :])
+        given, end = found or (gold.quantity, number.end())
+        if _PLAIN.fullmatch(text, 0, end):
+            if given.value == gold.quantity.value and gold.quantity.places is not None:
+                return False
+            behind = None if gold.quantity.places is None else _WORD_BEHIND.match(text, end)
+            end = behind.end() if behind else end
+        text = text[:end]
+    written, wanted = (_MARKS.sub("", _COMMAND.sub("", each)).lower() for each in (text, gold.text))
+    if written in wanted:
+        return False
+    text, asked = (_DIVIDED.sub(_slashed, each) for each in (text, clean(prompt)))
+    sought = r"\s*".join(map(re.escape, "".join(text.split())))
+    return re.search(rf"(?<![\w.]){sought}(?!\w|\.\d)", asked) is not None
+
+
+def _slashed(division: re.Match[str]) -> str:
+    return f"{division['top'] or ''}/{division['under'] or ''}"
 
 
 def _quantity_differs(gold: _Gold, wanted: Quantity, given: Quantity) -> str | None:
     if same_quantity(wanted, given):
-        return None
+        return _NOT_WORKED_OUT if undivided(wanted, given) else None
     if factor_between(wanted.unit, given.unit) is None or wanted.value == given.value:
         return f"another unit than the gold {_shown(gold.text)}"
     return f"not the gold {_shown(gold.text)}"
@@ -195,16 +271,15 @@ def _quantity_differs(gold: _Gold, wanted: Quantity, given: Quantity) -> str | N
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
     formula, unit = split_unit(answer)
-    factor = factor_between(gold.unit, unit)
-    if factor != 1:
+    if factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
-    if gold.quantity is not None:
-        wanted = _number_text(gold.text)
-        if gold.quantity.base is not None:
-            return f"not the gold {_shown(gold.text)}"
-    else:
-        wanted = gold.text
-    return None if same_formula(wanted, formula) else f"not the gold {_shown(gold.text)}"
+    if gold.quantity is not None and has_operation(_right_side(formula)):
+        return _NOT_WORKED_OUT
+    wanted = gold.text if gold.quantity is None else _number_text(gold.text)
+    if same_formula(wanted, formula):
+        return None
+    fault = unread(formula)
+    return f"not the gold {_shown(gold.text)}" if fault is None else f"not read: {fault}"
 
 
 def _number_text(text: str) -> str:
@@ -216,12 +291,22 @@ def _number_text(text: str) -> str:
 
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
-_UNREADABLE_PROSE = re.compile(
-    r"\b(?:not|never|cannot|neither|nor|or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|"
-    r"but|except|other than)\b|n't\b|\u4e0d|\bno es\b|\bnicht\b|"
-    rf"(?:{CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w[-+*/^(]$",
+_HEDGED = re.compile(
+    r"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but)\b"
+    rf"|(?:{CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w[-+*/^(]$",
     re.IGNORECASE,
 )
+_LONGEST_PROSE = 2_000
+_PLAIN = re.compile(r"[-+$€£¥₹]*[\d.,]+")
+_WORD_BEHIND = re.compile(r"(?:\s*(?:%|[A-Za-z]+))?")
+_DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|(?<=\w) (?:divided by|over) (?=\w)")
+_COMMAND, _MARKS = re.compile(r"\\[A-Za-z]+"), re.compile(r"[^A-Za-z0-9]+")
+
+
+def _stands(text: str, start: int) -> bool:
+    """Whether the words of a sentence before its one number or label leave it as it is."""
+    before = text[:start]
+    return not (_HEDGED.search(before) or denies(before) or clause_denies(text, start))
 
 
 def read_number(text: str, *, prose: bool = False, attached: bool = False) -> Quantity | None:
@@ -232,18 +317,29 @@ def read_number(text: str, *, prose: bool = False, attached: bool = False) -> Qu
         prose: Whether it may be a sentence with exactly one number, without denial and comparison.
         attached: Whether one letter right after the number is a unit.
     """
-    if len(text) > 2_000:
+    if len(text) > _LONGEST_PROSE:
         return None
-    quantity = read_quantity(text, attached=attached)
-    if quantity is None and "=" in text and plain_left_side(text):
-        quantity = read_quantity(text.rpartition("=")[2].strip(), attached=attached)
+    quantity = read_quantity(_right_side(text), attached=attached)
     if quantity is None and prose:
         numbers = list(_NUMBER_IN_PROSE.finditer(text))
-        if len(numbers) == 1 and numbers[0].start() and not _UNREADABLE_PROSE.search(text[: numbers[0].start()]):
-            before = text[: numbers[0].start()]
+        if len(numbers) == 1 and numbers[0].start() and _stands(text, start := numbers[0].start()):
+            before = text[:start]
             if " " in before.strip() or before.strip().endswith(":") or before[-1:].isspace():
-                quantity = read_quantity(text[numbers[0].start() :], attached=attached)
+                quantity = read_quantity(text[start:], attached=attached)
     return quantity
+
+
+def _read_label(text: str, prose: bool) -> Label | None:
+    """Reads a cleaned answer as one label, as :func:`read_number` does a number."""
+    label = read_label(_right_side(text))
+    if label is not None or not prose or len(text) > _LONGEST_PROSE:
+        return label
+    spans = labels_in(text)
+    if len(spans) != 1:
+        return None
+    (start, end) = spans[0]
+    alone = not any(map(str.isdigit, text[:start] + text[end:])) and harmless(text[end:])
+    return read_label(text[start:end]) if alone and _stands(text, start) and not denied_after(text, end) else None
 
 
 def _same_words(gold: str, text: str) -> bool:
@@ -275,7 +371,8 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
 
         Formula: ``|given - gold| <= max(rel * |gold|, abs)``, as in Python's ``math.isclose`` with the gold as the
         measure. The final number is found as in ``math_answer``, several distinct ones score 0.0, and units and
-        percent signs are treated as there; a formula without variables, such as ``\\sqrt{2}``, counts as its value.
+        percent signs are treated as there, and so are labels, arithmetic and what repeats the prompt; a formula
+        without variables that comes to no fraction, such as ``\\sqrt{2}``, counts as its value.
 
         Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance
         from the gold, where the completion has a number.
@@ -292,10 +389,13 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
             return Score(0.0, reason=_no_answer(found))
         if found.stuffed:
             return Score(0.0, reason=f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule})")
-        given = _value(clean(found.answer), gold.unit, gold, prose=_may_be_prose(found))
-        if given is None:
-            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}) is no number in the gold's unit")
-        return _close(given, wanted, rel, abs)
+        text = clean(found.answer)
+        given = _value(text, gold.unit, gold, prose=_may_be_prose(found))
+        if isinstance(given, str):
+            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {given}")
+        score = _close(given, wanted, rel, abs)
+        repeated = bool(score.value) and prompt and _restates(gold, _right_side(text), prompt)
+        return Score(0.0, reason=_REPEATED, metrics=score.metrics) if repeated else score
 
     return numeric_close
 
@@ -304,7 +404,8 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
 def _gold_value(answer: str) -> float | None:
     """Gives a gold's value in its own unit; ``None`` for no number."""
     gold = _read_gold(answer)
-    return None if isinstance(gold, str) else _value(gold.text, gold.unit)
+    value = "" if isinstance(gold, str) or gold.label is not None else _value(gold.text, gold.unit)
+    return None if isinstance(value, str) else value
 
 
 def _close(given: float, wanted: float, rel: float, absolute: float) -> Score:
@@ -317,38 +418,52 @@ def _close(given: float, wanted: float, rel: float, absolute: float) -> Score:
     return Score(float(error <= allowed), reason=reason, metrics={"error": error})
 
 
-def _value(text: str, unit: Unit | None, gold: _Gold | None = None, *, prose: bool = False) -> float | None:
-    """A cleaned answer's value in a unit, or ``None`` for no number; percent signs as the gold has them."""
+_NO_NUMBER = "no number in the gold's unit"
+
+
+def _value(text: str, unit: Unit | None, gold: _Gold | None = None, *, prose: bool = False) -> float | str:
+    """A cleaned answer's value in a unit, or why it has none; percent signs as the gold has them."""
+    wanted = gold.quantity if gold is not None else None
     quantity = read_number(text, prose=prose, attached=unit is not None)
+    if quantity is None and (label := _read_label(text, prose)) is not None:
+        number = bare_number(label)
+        quantity = Quantity(Fraction(number)) if number is not None else None
+        if quantity is None:
+            return _NO_NUMBER
     if quantity is not None:
+        if wanted is not None and undivided(wanted, quantity):
+            return _NOT_WORKED_OUT
         factor = factor_between(unit, quantity.unit)
-        if factor is None or (gold is not None and quantity.base not in (None, _base(gold))):
-            return None
-        return _as_float(quantity, factor, gold)
-    if not text.isascii() or not text or too_large(text) is not None:
-        return None
+        return _NO_NUMBER if factor is None else _as_float(quantity, factor, wanted)
+    if not text.isascii() or not text:
+        return _NO_NUMBER
     formula, given_unit = split_unit(text)
-    factor = factor_between(unit, given_unit)
-    values = [value for value in map(number_of, parse(formula)) if value is not None]
-    if factor is None or not values or math.fabs(values[0].imag) > 1e-12:
-        return None
-    return values[0].real * float(factor)
+    factor, value = factor_between(unit, given_unit), number_of(formula)
+    if factor is None or value is None or math.fabs(value.imag) > 1e-12:
+        return _NO_NUMBER
+    if wanted is not None and has_operation(_right_side(formula)) and _comes_out(formula, value.real):
+        return _NOT_WORKED_OUT
+    return value.real * float(factor)
 
 
-def _base(gold: _Gold) -> int | None:
-    return gold.quantity.base if gold.quantity else None
+_ARITHMETIC = re.compile(r"\\(?:[dt]?frac|times|cdot|div|left|right)")
 
 
-def _as_float(quantity: Quantity, factor: Fraction, gold: _Gold | None) -> float | None:
+def _comes_out(formula: str, value: float) -> bool:
+    """Whether arithmetic can be worked out, for it comes to a fraction; the root of 2 does not."""
+    fraction = Fraction(value).limit_denominator(10**5)
+    only_numbers = not any(sign.isalpha() or sign == "√" for sign in _ARITHMETIC.sub("", formula))
+    return only_numbers or math.fabs(fraction - Fraction(value)) <= 1e-12 * max(1, math.fabs(value))
+
+
+def _as_float(quantity: Quantity, factor: Fraction, wanted: Quantity | None) -> float | str:
     """The number in the gold's unit; where one side has a percent sign, in the reading that is nearer to the gold."""
     readings = [quantity.value if factor is ONE else quantity.value * factor]
-    wanted = gold.quantity if gold is not None else None
     if wanted is not None and wanted.percent != quantity.percent:
         scaled = readings[0] / 100 if quantity.percent else readings[0] * 100
-        bare = wanted.value if quantity.percent else readings[0]
-        readings = [*readings, scaled] if math.fabs(bare) >= 1 else [scaled]
+        readings = [*readings, scaled] if math.fabs(wanted.value) > 1 else [scaled]
     try:
         near = float(wanted.value) if wanted is not None else 0.0
         return min((float(reading) for reading in readings), key=lambda reading: math.fabs(reading - near))
     except OverflowError:
-        return None
+        return "too large a number"

@@ -34,7 +34,7 @@ _NOUN = re.compile(
     r"|\u7b54\u6848|\u7b54\u3048)",
     re.IGNORECASE,
 )
-_SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?[-+$\d\\.])|A:)", re.MULTILINE)
+_SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
 _LEAD = re.compile(
     r"(?:\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified|numerical|desired|required)[\s*_]{1,6})+"
     r"|^(?P<line>[\s*_>#-]{0,12}(?:final\s+)?))$",
@@ -65,6 +65,12 @@ _FILLER = re.compile(
     r"[\s,:]*)*",
     re.IGNORECASE,
 )
+_WORKED_OUT = re.compile(
+    r"(?=[^a-z\n]*\d[\s$)}]*(?:[-+*^\u00d7\u00f7]|\s/\s|\\times|\\cdot|plus|minus|times|divided by))"
+    r"(?:[\d\s.,+*/^()${}\u00d7\u00f7-]|\\(?:times|cdot|frac)|plus|minus|times|divided by){1,200}?"
+    r"(?:,?\s(?:which|that|this))?\s(?:is|equals|makes|gives|comes to)\s(?=[-$\\(]{0,3}\d)"
+)
+"""Arithmetic in front of what it comes to: ``4 + 9, which is``."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|[\n\u3002]")
 _CLAUSE = re.compile(
     r",?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
@@ -141,6 +147,8 @@ def _tail(text: str, end: int) -> tuple[str, int]:
     """What the phrase that ends at a place announces, and where that begins."""
     begin = _FILLER.match(text, end, end + _TAIL_CHARS)
     start = begin.end() if begin else end
+    if (worked_out := _WORKED_OUT.match(text, start, end + _TAIL_CHARS)) is not None:
+        start = worked_out.end()
     window = text[start : end + _TAIL_CHARS]
     for opening, closing in (("\\[", "\\]"), ("$$", "$$")):
         if window.startswith(opening) and (length := window.find(closing, 2)) > 0:

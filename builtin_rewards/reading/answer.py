@@ -13,9 +13,10 @@ from enum import StrEnum
 
 from builtin_rewards.reading.announcements import MAX_MARKS, announced
 from builtin_rewards.reading.denials import clause_denies, denies, objection, withdrawn_after
+from builtin_rewards.reading.labels import label_at, read_label
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.markup import without_markup
-from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, fold, read_quantity
+from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
 from builtin_rewards.reading.turn import after_thinking
 
 MAX_ANSWER_CHARS = 4_000
@@ -34,7 +35,7 @@ class Rule(StrEnum):
     WHOLE = "whole"
     """The completion itself: one short line that is a formula, or that has no number."""
     LAST_NUMBER = "last_number"
-    """The last number with its unit, or the formula in delimiters that it stands in."""
+    """The last number with its unit, or the formula in delimiters that it stands in or that the text ends with."""
     VERDICT = "verdict"
     """The yes, no, true or false that a completion begins with; read for such a gold alone."""
     NONE = "none"
@@ -72,6 +73,7 @@ class Extraction:
 
 _NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
 
+_THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
 _CHANGED = re.compile(rf"(?:{CHANGES_NUMBER})[\s$\u20ac\u00a3(*]*$", re.IGNORECASE)
 _INSTEAD_OF = re.compile(
@@ -115,7 +117,9 @@ def extract_answer(completion: str) -> Extraction:
     if not text.isascii() and ("\u202e" in text or "\u202d" in text):
         return Extraction(None, Rule.LAST_NUMBER, (), "marks of direction show the text otherwise than it is read")
     if not text.isascii() and _FULL_WIDTH.search(text):
-        text = fold(text)
+        text = in_latex(text)
+    if "\\" in text or "{,}" in text:
+        text = _THOUSANDS_MARK.sub(",", text)
     marked = _marked(text, MARKED)
     if marked is None:
         return _stated(text) or _whole(text) or _last_number(text)
@@ -142,12 +146,14 @@ def _extraction(answers: list[str], rule: Rule, problem: str = "") -> Extraction
 
 def _key(answer: str) -> object:
     text = clean(answer)
+    if (label := read_label(text)) is not None:
+        return label
     quantity = read_quantity(text) if len(text) <= 200 else None
     if quantity is None and "=" in text:
         quantity = read_quantity(text.rpartition("=")[2].strip())
     if quantity is None:
         return "".join(text.split()).casefold()
-    return (quantity.value, quantity.percent, quantity.base)
+    return (quantity.value, quantity.percent)
 
 
 def _alternatives(answer: str) -> list[str]:
@@ -233,7 +239,10 @@ def _whole(text: str) -> Extraction | None:
         stripped = stripped[mark.end() :]
     if not stripped or len(stripped) > 200 or "\n" in stripped:
         return None
-    numbers = any(character.isdigit() for character in stripped)
+    numbers = read_label(clean(stripped)) is None and any(character.isdigit() for character in stripped)
+    ending = None if any(map(str.isdigit, stripped)) else _ending_formula(stripped)
+    if ending is not None and re.search(r"[A-Za-z]{2,}", stripped[: ending[0]]):
+        return None
     if numbers and re.search(r"[A-Za-z]{2,}", _COMMAND_OR_NAME.sub(" ", _without_text(stripped))):
         return None
     if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):
@@ -248,19 +257,20 @@ def _without_text(text: str) -> str:
     return re.sub(r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}", " ", text)
 
 
-_NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?![\d.]))?"
+_NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
 _TOKEN = re.compile(
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}|"
-    + r"\d+ \d+ ?/ ?\d+(?![\d.])|"
+    + r"\d+ \d+ ?/ ?\d+(?!\d|\.\d)|"
     + _NUMBER_OR_FRACTION
     + ")|"
     + _NUMBER_OR_FRACTION
 )
-_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z/'^-])*")
+_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
 _FORMULA_BEFORE = re.compile(
-    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7])[ \t]*[({]?$"
+    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
     r"|[A-Za-z)}\]][({]?$"
 )
+_FORMULA_RUN = re.compile(r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7-]|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$")
 _LISTING_WORDS = ("%", "or", "and", "maybe", "perhaps", "possibly", "either", "it's", "is it")
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
 _LISTED_BEFORE = re.compile(
@@ -273,6 +283,8 @@ _LISTED_BEFORE = re.compile(
 def _last_number(text: str, *, once: bool = True) -> Extraction:
     """The last number; of ``5, not 4`` the one before, if that may be asked once more."""
     last = max(text.rfind(digit) for digit in "0123456789")
+    if (ending := _ending_formula(text, last)) is not None:
+        return _formula_in(text[max(0, ending[0] - 400) : ending[0]], ending[1])
     if last < 0:
         return _NOTHING
     begin = max(0, last - 400)
@@ -280,7 +292,9 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     place = last - begin
     formula = _around(window, place)
     if formula is not None:
-        return _extraction([formula], Rule.LAST_NUMBER, _denial_in(window[: window.find(formula)]))
+        return _formula_in(window[: window.find(formula)], formula)
+    if (label := label_at(window, place)) is not None and not _FORMULA_BEFORE.search(window[: label[0]][-8:]):
+        return _standing(text, begin, window, *label)
     start = place
     while start > 0 and window[start - 1] in "0123456789.,/ " and not window.startswith("  ", start - 1):
         start -= 1
@@ -296,9 +310,42 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     answer = number + (after[0].rstrip() if after else "")
     if _FORMULA_BEFORE.search(before[-8:]):
         answer = _formula_ending(before) + answer
-    listed = _listed(before)
-    problem = _denial_in(before) or objection(text, begin + token.start(), begin + token.end(), number)
-    return _extraction([*listed, answer], Rule.LAST_NUMBER, problem)
+    return _standing(text, begin, window, token.start(), token.end(), answer)
+
+
+def _standing(text: str, begin: int, window: str, start: int, end: int, answer: str = "") -> Extraction:
+    """An answer at a place of the window on a text, with what it is listed with and what speaks against it."""
+    before, found = window[:start], window[start:end].strip()
+    problem = _denial_in(before) or objection(text, begin + start, begin + end, found)
+    return _extraction([*_listed(before), answer or found], Rule.LAST_NUMBER, problem)
+
+
+_DELIMITED = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
+_FORMULA_NEAR_END = re.compile(rf"(?:{_DELIMITED})[A-Za-z\s.*!]{{0,40}}$", re.DOTALL)
+_FORMULA_AT_END = re.compile(rf"(?:{_DELIMITED})[\s.*!]*$", re.DOTALL)
+_BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset)[A-Za-z]+)(?:_\w|_\{\w+\})?\s*")
+_LISTED_FORMULA = re.compile(
+    r"(?:(?:\$([^$\n]{1,100})\$|\\\(([^\n]{1,100}?)\\\)),?\s*\b(?:or|and)(?: maybe| perhaps| possibly)?"
+    r"|(?:\$([^$\n=]{1,100})\$|\\\(([^\n=]{1,100}?)\\\))[,;/])\s*$"
+)
+
+
+def _ending_formula(text: str, last: int = -1) -> tuple[int, str] | None:
+    """The formula without digits that a text ends with, and where it begins; words may follow where no number is."""
+    ending = (_FORMULA_NEAR_END if last < 0 else _FORMULA_AT_END).search(text, max(0, len(text) - 400, last))
+    formula = next(filter(None, ending.groups())) if ending else ""
+    return (ending.start(), formula) if ending and not _BARE_NAME.fullmatch(formula) else None
+
+
+def _formula_in(before: str, formula: str) -> Extraction:
+    """A formula in delimiters as the answer, with those that it is listed with."""
+    before = before.rstrip("$\\([")
+    problem = _denial_in(before.rstrip())
+    listed: list[str] = []
+    while len(listed) < 20 and (match := _LISTED_FORMULA.search(before[-140:])) is not None:
+        listed.insert(0, next(filter(None, match.groups())))
+        before = before[-140:][: match.start()]
+    return _extraction([*listed, formula], Rule.LAST_NUMBER, problem)
 
 
 def _around(window: str, place: int) -> str | None:
@@ -315,7 +362,7 @@ def _around(window: str, place: int) -> str | None:
 
 
 def _formula_ending(before: str) -> str:
-    run = re.search(r"(?:[\d\s+*/^_().{}-]|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$", before[-120:])
+    run = _FORMULA_RUN.search(before[-120:])
     return run[0].lstrip() if run else ""
 
 

@@ -1,7 +1,8 @@
-"""Formulas compared with math-verify, behind bounds that are checked on the text before sympy sees it.
+"""Formulas compared: lists, tuples, intervals, sets, matrices, equations and inequalities, item by item.
 
-math-verify's own time limits use signals, which work in the main thread only, so they are switched off: the bounds
-keep what is parsed small, and the deadline of the worker ends what is slow all the same.
+What they are made of is read here; the expressions in them are computed at a few points
+(:mod:`builtin_rewards.reading.expressions`). A formula with anything that is not understood equals its own text only.
+Every step is bounded by the formula's length and the sizes of its numbers.
 """
 
 from __future__ import annotations
@@ -9,34 +10,162 @@ from __future__ import annotations
 import functools
 import math
 import re
-from importlib import import_module
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from operator import gt
 from typing import Any
 
+from builtin_rewards.reading.expressions import (
+    LETTERS,
+    MARKED,
+    OPENERS,
+    POINTS,
+    TooLargeError,
+    UnreadError,
+    depth_change,
+    equal,
+    is_real,
+    names_in,
+    near,
+    tokens_of,
+    value_at,
+)
 from builtin_rewards.reading.numbers import Unit, clean, read_unit
 
 MAX_CHARS = 600
 MAX_DEPTH = 10
-MAX_DIGITS = 100
-MAX_EXPONENT = 3_000
-MAX_FACTORIAL = 200
-MAX_FUNCTIONS = 6
+MAX_ITEMS = 40
 
-_NEEDED = "math_verify is needed to compare formulas: pip install 'rewardkit[rewards]'"
-_HEAVY = re.compile(r"\\(?:i*int|oint|sum|prod|lim|coprod|bigcup|bigcap|underbrace|cdots?s|dots)(?![A-Za-z])")
-_FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc|log|ln|exp|sinh|cosh|tanh)(?![a-z])")
-_EXPONENT = re.compile(r"\^|\*\*")
-_SHORT = re.compile(r"\s*-?\s*(\d+|\\?[A-Za-z]+)")
-_COMMAND = re.compile(r"\\[A-Za-z]+")
-_OPENING, _CLOSING = "([{", ")]}"
+_Tokens = tuple[str, ...]
 
 
-def too_large(text: str) -> str | None:
-    """Says why a cleaned formula is not compared, or ``None`` if it may be."""
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A formula as it is built.
+
+    Attributes:
+        kind: ``value`` for an expression, ``relation``, ``list`` for items without brackets, brackets such as ``()``,
+            ``row`` of a matrix, or an operator on sets.
+        tokens: All that it is made of.
+        parts: Its items or sides.
+        signs: A relation's signs, one fewer than its sides.
+    """
+
+    kind: str
+    tokens: _Tokens
+    parts: tuple[_Shape, ...] = ()
+    signs: _Tokens = ()
+
+
+_RELATIONS = frozenset(("=", "<", ">", "\\le", "\\ge", "\\ne", "\\in"))
+_FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
+_SET_OPERATORS: dict[str, Callable[[bool, bool], bool]] = {"\\cup": max, "\\setminus": gt, "\\cap": min}
+_UNORDERED = frozenset(("list", "\\{\\}"))
+_BRACKETS = frozenset(("()", "[]", "(]", "[)", "\\{\\}", "\\langle\\rangle"))
+_MATRIX = "\\matrixbegin\\matrixend"
+
+
+def _split(tokens: Sequence[str], marks: Collection[str]) -> tuple[list[_Tokens], _Tokens]:
+    """The parts of tokens between marks that stand in no brackets, and the marks."""
+    depths, depth = [], 0
+    for token in tokens:
+        depth += depth_change(token)
+        depths.append(depth)
+    places = [place for place, token in enumerate(tokens) if token in marks and not depths[place]]
+    starts, ends = [0, *(place + 1 for place in places)], [*places, len(tokens)]
+    parts = [tuple(tokens[start:end]) for start, end in zip(starts, ends, strict=True)]
+    return parts, tuple(tokens[place] for place in places)
+
+
+def _shape(tokens: _Tokens) -> _Shape:
+    parts, marks = _split(tokens, (",", ";", "\\or", "\\and"))
+    if marks or "\\pm" in tokens or "\\mp" in tokens:
+        bounds = len({*marks}) == 1 and not any({*_FLIPPED, "\\ne"}.isdisjoint(part) for part in parts)
+        kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
+        return _Shape(kind, tokens, _items(parts))
+    parts, marks = _split(tokens, _RELATIONS)
+    if marks and all(parts):
+        return _interval(_Shape("relation", tokens, tuple(map(_shape, parts)), marks))
+    for operator in _SET_OPERATORS:
+        parts, marks = _split(tokens, (operator,))
+        if marks and all(parts):
+            return _Shape(operator, tokens, tuple(map(_shape, parts)))
+    if tokens and tokens[0] in OPENERS and _closes(tokens) == len(tokens) - 1:
+        return _bracketed(tokens)
+    return _Shape("value", tokens)
+
+
+def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
+    """The shapes of items; one with plus or minus is two, and all such signs in it are chosen together."""
+    spread: list[_Tokens] = []
+    for part in filter(None, parts):
+        if part.count("\\pm") > 1 or part.count("\\mp") > 1:
+            raise UnreadError("several signs of plus or minus")
+        signs = [("+", "-"), ("-", "+")][: 2 if "\\pm" in part or "\\mp" in part else 1]
+        spread += [tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part) for one, other in signs]
+    if len(spread) > MAX_ITEMS:
+        raise TooLargeError(f"longer than {MAX_ITEMS} items")
+    return tuple(map(_shape, spread))
+
+
+def _closes(tokens: _Tokens) -> int:
+    return next((place for place in range(len(tokens)) if not sum(map(depth_change, tokens[: place + 1]))), -1)
+
+
+def _bracketed(tokens: _Tokens) -> _Shape:
+    kind, inside = tokens[0] + tokens[-1], tokens[1:-1]
+    if kind == _MATRIX:
+        rows = [row for row in _split(inside, ("\\\\",))[0] if row]
+        return _Shape(kind, tokens, tuple(_Shape("row", row, tuple(map(_shape, _split(row, "&")[0]))) for row in rows))
+    parts = _split(inside, (",", ";"))[0]
+    if kind == "\\{\\}" and not {"\\mid", "|", ":", "\\colon"}.intersection(inside):
+        return _Shape(kind, tokens, _items(parts)) if inside else _Shape("value", ("\\emptyset",))
+    if kind not in _BRACKETS - {"\\{\\}"} or len(parts) == 1 or not all(parts):
+        return _Shape("value", tokens)
+    return _Shape(kind, tokens, tuple(map(_shape, parts)))
+
+
+_REALS = _Shape("value", ("\\mathbb", "{", "R", "}"))
+_ENDLESS = _Shape("value", ("\\infty",)), _Shape("value", ("-", "\\infty"))
+
+
+def _interval(shape: _Shape) -> _Shape:
+    """The interval that an inequality leaves for the one name in it, if that stands alone; else the shape itself."""
+    names = [place for place, side in enumerate(shape.parts) if names_in(side.tokens)]
+    if len(names) != 1 or not _is_name(shape.parts[names[0]].tokens):
+        return shape
+    if shape.signs == ("\\in",):
+        return shape.parts[1]
+    if shape.signs == ("\\ne",):
+        outside = _Shape("\\{\\}", shape.tokens, (shape.parts[1 - names[0]],))
+        return _Shape("\\setminus", shape.tokens, (_REALS, outside))
+    rising = shape if shape.signs[0] in ("<", "\\le") else _turned(shape)
+    if not {*rising.signs} <= {"<", "\\le"} or (len(rising.parts) == 3 and names != [1]):
+        return shape
+    if len(rising.parts) == 3:
+        low, high = rising.parts[0], rising.parts[2]
+    else:
+        low, high = (
+            (_ENDLESS[1], rising.parts[1]) if _is_name(rising.parts[0].tokens) else (rising.parts[0], _ENDLESS[0])
+        )
+    begins = "[" if low is not _ENDLESS[1] and rising.signs[0] == "\\le" else "("
+    ends = "]" if high is not _ENDLESS[0] and rising.signs[-1] == "\\le" else ")"
+    return _Shape(begins + ends, shape.tokens, (low, high))
+
+
+def _turned(shape: _Shape) -> _Shape:
+    signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
+    return _Shape(shape.kind, shape.tokens, shape.parts[::-1], signs)
+
+
+@functools.lru_cache(maxsize=512)
+def _read(text: str) -> _Shape | str:
+    """A cleaned formula's shape, or why it has none."""
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
     depth = deepest = braces = 0
     for character in text:
-        depth += (character in _OPENING) - (character in _CLOSING)
+        depth += (character in "([{") - (character in ")]}")
         braces += (character == "{") - (character == "}")
         deepest = max(deepest, depth)
         if braces < 0:
@@ -45,61 +174,260 @@ def too_large(text: str) -> str | None:
         return "braces that do not balance"
     if deepest > MAX_DEPTH:
         return f"nested deeper than {MAX_DEPTH}"
-    if re.search(rf"\d{{{MAX_DIGITS + 1}}}", text):
-        return f"a number of more than {MAX_DIGITS} digits"
-    if _HEAVY.search(text):
-        return "a sum, integral, product or limit that is not worked out"
-    if len(_FUNCTION.findall(text)) > MAX_FUNCTIONS:
-        return f"more than {MAX_FUNCTIONS} functions"
-    return _too_large_number(text)
+    try:
+        return _shape(tokens_of(text))
+    except UnreadError as fault:
+        return str(fault)
 
 
-def _too_large_number(text: str) -> str | None:
-    factorials = re.findall(r"(\d+|[)\]}!])\s*!", text)
-    if any(not literal.isdecimal() or int(literal) > MAX_FACTORIAL for literal in factorials):
-        return f"a factorial of more than {MAX_FACTORIAL}"
-    if ("binom" in text or "choose" in text) and any(int(literal) > 2_000 for literal in re.findall(r"\d+", text)):
-        return "a binomial coefficient of large numbers"
-    if any(len(literal) > 4 for literal in re.findall(r"\d\s*[eE]\s*[+-]?(\d+)", text)):
-        return f"a power of more than {MAX_EXPONENT}"
-    together = 1
-    symbolic = any(letter.isalpha() for letter in _COMMAND.sub("", text))
-    for match in _EXPONENT.finditer(text):
-        power = _power(text, match.end())
-        before = text[: match.start()].rstrip()
-        grouped = before[-1:] in _CLOSING
-        together *= power if grouped or together > 1 else 1
-        digits = len(before) - len(before.rstrip("0123456789."))
-        if power * max(digits, 1) > MAX_EXPONENT or together > MAX_EXPONENT or (grouped and symbolic and power > 50):
-            return f"a power of more than {MAX_EXPONENT}"
+def _leaves(shape: _Shape) -> Iterator[_Shape]:
+    if not shape.parts:
+        yield shape
+    for part in shape.parts:
+        yield from _leaves(part)
+
+
+@functools.lru_cache(maxsize=512)
+def unread(text: str) -> str | None:
+    """Says why a cleaned formula can be compared as text only, or ``None`` if its value can be."""
+    shape = _read(text)
+    if isinstance(shape, str):
+        return shape
+    try:
+        for leaf in _leaves(shape):
+            if leaf.tokens != ("\\emptyset",):
+                value_at(leaf.tokens, 0)
+    except UnreadError as fault:
+        return str(fault)
     return None
 
 
-def _power(text: str, start: int) -> int:
-    """A bound on the exponent that begins at a place of the text: its numbers multiplied, a tower as a power."""
-    while text[start : start + 1].isspace():
-        start += 1
-    if text[start : start + 1] in ("{", "("):
-        depth, end = 0, start
-        for end in range(start, len(text)):
-            depth += (text[end] in _OPENING) - (text[end] in _CLOSING)
-            if depth == 0:
-                break
-        group, after = text[start : end + 1], end + 1
-    else:
-        short = _SHORT.match(text, start)
-        group, after = (short[0], short.end()) if short else ("", start)
-    if _EXPONENT.match(text[after:].lstrip()):
-        group += text[after:]
-    literals = [min(int(literal), MAX_EXPONENT + 1) for literal in re.findall(r"\d+", group)]
-    towers = len(_EXPONENT.findall(group))
-    if towers > 1 and literals:
-        return MAX_EXPONENT + 1
-    if towers:
-        largest = max(literals, default=1)
-        return largest**largest if largest < 10 else MAX_EXPONENT + 1
-    return max(1, math.prod(max(literal, 1) for literal in literals))
+def same_text(gold: str, given: str) -> bool:
+    """Whether two cleaned formulas are written alike, but for blanks and signs with several names."""
+    return "".join(gold.split()) == "".join(given.split()) or tokens_of(gold) == tokens_of(given)
 
+
+def same_formula(gold: str, given: str) -> bool:
+    """Whether two cleaned formulas are equal.
+
+    - Expressions are equal if they have the same value at every point; a decimal of six places or more also stands for
+      the number that it is, rounded. An expression that is not understood equals its own text only.
+    - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is neither ``\\{2, 4\\}`` nor ``2, 4``
+      nor ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
+    - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``. An equation answers a gold without one only if
+      its left side is a name, what several names make up, a function of a name, or a calculation: not ``2x = 6``.
+    - Equations and inequalities are equal if one is the other times a number, unless the gold is solved for its only
+      name. An inequality is the same as its interval.
+    - Capitals are other letters than small ones only where one of the formulas has both.
+    """
+    if len(gold) <= MAX_CHARS and len(given) > MAX_CHARS:
+        return False
+    if same_text(gold, given):
+        return True
+    one, other = _read(gold), _read(given)
+    if isinstance(one, str) or isinstance(other, str):
+        return False
+    names = [names_in(shape.tokens) for shape in (one, other)]
+    folded = not any(name != name.lower() and name.lower() in each for each in names for name in each)
+    return _same(one, other, folded)
+
+
+def _same(gold: _Shape, given: _Shape, folded: bool) -> bool:
+    if gold.kind == given.kind == "relation":
+        return _same_relation(gold, given, folded)
+    gold, given = _unassigned(gold, given)
+    if gold.kind in _SET_OPERATORS or given.kind in _SET_OPERATORS:
+        same = _alike if "\\setminus" in (gold.kind, given.kind) else _paired
+        known = _same_set(_cuts(gold), _cuts(given))
+        return known or (gold.kind == given.kind and same(gold.parts, given.parts, folded))
+    if gold.kind in _UNORDERED and given.kind in _UNORDERED:
+        return _paired(gold.parts, given.parts, folded)
+    if gold.kind != given.kind:
+        single = {gold.kind, given.kind} & _UNORDERED and len(_parts(gold)) == 1 == len(_parts(given))
+        return bool(single) and _same(_parts(gold)[0], _parts(given)[0], folded)
+    if gold.kind == "value":
+        return equal(gold.tokens, given.tokens, folded=folded)
+    return _alike(gold.parts, given.parts, folded)
+
+
+def _parts(shape: _Shape) -> tuple[_Shape, ...]:
+    return shape.parts if shape.kind in _UNORDERED else (shape,)
+
+
+def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape], folded: bool) -> bool:
+    """Whether items are the same one by one."""
+    return len(golds) == len(givens) and all(_same(*pair, folded) for pair in zip(golds, givens, strict=True))
+
+
+def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape], folded: bool) -> bool:
+    """Whether items are the same in some order."""
+    left = list(givens)
+    for gold in golds:
+        found = next((place for place, given in enumerate(left) if _same(gold, given, folded)), None)
+        if found is None:
+            return False
+        del left[found]
+    return not left
+
+
+def _unassigned(gold: _Shape, given: _Shape) -> tuple[_Shape, _Shape]:
+    """Both without the names that only one of them gives values to."""
+    if _assigns(given, _is_plain):
+        return gold, given.parts[-1]
+    if _assigns(gold, _is_name):
+        return gold.parts[-1], given
+    if given.kind == "()":
+        return _pair(gold), given
+    return gold, _pair(given) if gold.kind == "()" else given
+
+
+def _assigns(shape: _Shape, named: Callable[[_Tokens], bool]) -> bool:
+    """Whether a shape says what something named is; a chain of equations says it last."""
+    return {*shape.signs} == {"="} and _says_last(shape.parts[-1].tokens, [side.tokens for side in shape.parts], named)
+
+
+def _says_last(last: _Tokens, sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bool:
+    """Whether sides of a chain of equations are named, calculations, what a name is in other names, or the last."""
+    from_name = named(sides[0])
+    return all(
+        named(side) or _is_calculation(side) or (from_name and names_in(side)) or equal(side, last, folded=False)
+        for side in sides
+    )
+
+
+def _pair(shape: _Shape) -> _Shape:
+    """The tuple of what a list gives to several names, if they stand in the order of the alphabet; else the list."""
+    if shape.kind != "list" or not all(_assigns(part, _is_name) for part in shape.parts):
+        return shape
+    names = ["".join(part.parts[0].tokens) for part in shape.parts]
+    ordered = len({*names}) == len(names) and names == sorted(names)
+    return _Shape("()", shape.tokens, tuple(part.parts[-1] for part in shape.parts)) if ordered else shape
+
+
+def _same_relation(gold: _Shape, given: _Shape, folded: bool) -> bool:
+    gold, given = _ends(gold), _ends(given)
+    for each in (given, _turned(given)):
+        if each.signs == gold.signs and _alike(gold.parts, each.parts, folded):
+            return True
+    solved = _is_name(gold.parts[0].tokens) and len(names_in(gold.tokens)) == 1
+    return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given, folded)
+
+
+def _ends(shape: _Shape) -> _Shape:
+    """A chain of equations from a name: its first and its last side."""
+    if {*shape.signs} != {"="} or not _is_name(shape.parts[0].tokens):
+        return shape
+    return _Shape("relation", shape.tokens, (shape.parts[0], shape.parts[-1]), ("=",))
+
+
+def _proportional(gold: _Shape, given: _Shape, folded: bool) -> bool:
+    """Whether what one relation says to be 0, or less, is the other's times a number; an identity is no multiple."""
+    pair = [_turned(shape) if shape.signs[0] in (">", "\\ge") else shape for shape in (gold, given)]
+    if pair[0].signs != pair[1].signs or any(side.kind != "value" for shape in pair for side in shape.parts):
+        return False
+    ratios = []
+    for point in range(POINTS):
+        sides = [[value_at(side.tokens, point, folded=folded) for side in shape.parts] for shape in pair]
+        one, other = (left - right for left, right in sides)
+        if near(one, 0) or near(other, 0):
+            return False
+        ratios.append(one / other)
+    same = all(near(ratio, ratios[0]) for ratio in ratios)
+    return same and (pair[0].signs[0] in ("=", "\\ne") or ratios[0].real > 0)
+
+
+# Sets of real numbers, by where they begin and end in turn: each just before a number, or just after it (True)
+
+_Cuts = tuple[tuple[Any, bool], ...]
+_END = 10**650
+
+
+def _cuts(shape: _Shape) -> _Cuts | None:
+    """The set of real numbers that a shape says; ``None`` for what is none, or has other names in it."""
+    if shape.kind in _SET_OPERATORS:
+        sets = [each for part in shape.parts if (each := _cuts(part)) is not None]
+        kept = functools.partial(_combined, _SET_OPERATORS[shape.kind])
+        return functools.reduce(kept, sets) if len(sets) == len(shape.parts) else None
+    if "".join(shape.tokens) in ("\\emptyset", "\\mathbb{R}", "\\mathbbR"):
+        return () if len(shape.tokens) == 1 else ((-_END, True), (_END, False))
+    ends = [end for part in shape.parts if (end := _end(part)) is not None]
+    if len(ends) != len(shape.parts) or shape.kind not in _BRACKETS:
+        return None
+    if shape.kind == "\\{\\}":
+        return tuple((end, after) for end in sorted({*ends}) for after in (False, True))
+    rising = len(ends) == 2 and ends[0] < ends[1]
+    return ((ends[0], shape.kind[0] == "("), (ends[1], shape.kind[1] == "]")) if rising else None
+
+
+def _end(shape: _Shape) -> Any:
+    """A real number, or one beyond all for infinity; ``None`` for anything else."""
+    if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
+        return -_END if shape.tokens[0] == "-" else _END
+    try:
+        value = None if shape.kind != "value" or names_in(shape.tokens) else value_at(shape.tokens, 0)
+    except UnreadError:
+        return None
+    return value if value is not None and is_real(value) else None
+
+
+def _combined(kept: Callable[[bool, bool], bool], one: _Cuts, other: _Cuts) -> _Cuts:
+    found: list[tuple[Any, bool]] = []
+    for cut in sorted({*one, *other}):
+        inside = kept(*(sum(each <= cut for each in cuts) % 2 == 1 for cuts in (one, other)))
+        if inside != (len(found) % 2 == 1):
+            found.append(cut)
+    return tuple(found)
+
+
+def _same_set(one: _Cuts | None, other: _Cuts | None) -> bool:
+    if one is None or other is None or len(one) != len(other):
+        return False
+    return all(near(a, b) and x == y for (a, x), (b, y) in zip(one, other, strict=True))
+
+
+# Left sides
+
+_CHANGES = frozenset(("-", "+", "*", "/", "^", "!", "\\sqrt", "\\log", "\\ln", "\\exp", "\\frac", "\\binom"))
+_AFTER_NAME = re.compile(r"(?:_(?:\{[^{}]*\}|\w))?'*(?:\([^()=]*\))?")
+_UNDER_MARK = re.compile(r"(?:\{[^{}]*\}|[A-Za-z]+)")
+
+
+def _is_name(side: _Tokens) -> bool:
+    """Whether a side is one name, with its index and what it is a function of, or a tuple of names."""
+    if side[:1] == ("(",) and side[-1:] == (")",):
+        return all(map(_is_name, _split(side[1:-1], (",",))[0]))
+    if not side or side in (("e",), ("i",), ("\\infty",)):
+        return False
+    after = "".join(side[1:])
+    if side[0] in MARKED:
+        return _UNDER_MARK.fullmatch(after) is not None
+    return (side[0].isalpha() or side[0] in LETTERS) and _AFTER_NAME.fullmatch(after) is not None
+
+
+def _is_plain(side: _Tokens) -> bool:
+    """Whether a side is a name, words, what several names make up or one function of a name, and has no factor."""
+    if not side or not _RELATIONS.isdisjoint(side):
+        return False
+    if all(map(str.isalpha, side)) or _is_name(side):
+        return True
+    inner = re.sub(r"[_^](?:\{[^{}]*\}|\w)", "", " ".join(side).replace("^ ", "^").replace("_ ", "_"))
+    names = names_in(side)
+    return not re.search(r"\d", inner) and (len(names) > 1 or (len(names) == 1 and _CHANGES.isdisjoint(side)))
+
+
+def _is_calculation(side: _Tokens) -> bool:
+    """Whether a side is numbers with their units, and an operator at least: ``18 eggs \\times 1``."""
+    plain = all(each in "+-*/$%()" or each[0].isdigit() or (each.isalpha() and len(each) > 2) for each in side)
+    return plain and not {*"+-*/"}.isdisjoint(side) and any(each[0].isdigit() for each in side)
+
+
+def plain_left_side(text: str) -> bool:
+    """Whether all but the last side of an equation are names, words, calculations with numbers or plain otherwise."""
+    sides = _split(tokens_of(text), ("=",))[0]
+    return _says_last(sides[-1], sides, _is_plain)
+
+
+# Units and numbers
 
 _TEXT_UNIT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*([A-Za-z][^{}]*)\}\s*(\^\s*\{?\s*\d\s*\}?)?[\s.$]*$")
 _UNIT_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
@@ -121,117 +449,16 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
     return text, None
 
 
-@functools.cache
-def _library() -> Any:
-    try:
-        library = import_module("math_verify")
-        modules = [import_module(f"math_verify.{name}") for name in ("grader", "parser")]
-    except ImportError as missing:
-        raise ImportError(_NEEDED) from missing
-    # The limits are switched off on purpose; without this each worker would log a warning of it, once.
-    for module in modules:
-        setattr(module, "TIMEOUT_WARNING_SHOWN", True)  # noqa: B010 - not among the module's public names
-    return library
-
-
-@functools.lru_cache(maxsize=256)
-def parse(text: str) -> tuple[Any, ...]:
-    """The sympy objects that a cleaned formula within the bounds may mean; empty where it cannot be read."""
-    library = _library()
-    written = text.replace("\n", " ").replace("$", "").strip()
-    found = library.parse(
-        f"${written}$",
-        extraction_config=[library.LatexExtractionConfig()],
-        fallback_mode="no_fallback",
-        parsing_timeout=None,
-    )
-    return tuple(found)
-
-
-def same_formula(gold: str, given: str) -> bool:
-    """Whether two cleaned formulas within the bounds are equal, as math-verify sees it and by four rules more.
-
-    - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is neither ``\\{2, 4\\}`` nor
-      ``2, 4`` nor ``[2, 4]``.
-    - An equation answers a gold without one only if its left side is a name or a calculation: ``x = 3``,
-      not ``2x = 6``.
-    - Numbers must also agree to six digits, however small they are: ``10^{-20}`` is not ``10^{-30}``.
-    - Words are no products of letters: they are compared as words before this.
-    """
-    if _compact(gold) == _compact(given):
-        return True
-    if _brackets(gold) != _brackets(given) and None not in (_brackets(gold), _brackets(given)):
-        return False
-    if "=" in given and "=" not in gold and not plain_left_side(given):
-        return False
-    golds, givens = list(parse(gold)), list(parse(given))
-    if not golds or not givens:
-        return False
-    same = _library().verify(golds, givens, allow_set_relation_comp=True, timeout_seconds=None)
-    return bool(same) and not any(_far(one, other) for one in golds for other in givens)
-
-
-def _compact(text: str) -> str:
-    return "".join(text.split())
-
-
-_STRUCTURE = re.compile(
-    r"\\(?:cup|cap|setminus|in|begin|le|ge|leq|geq|pm|mathbb|emptyset)(?![A-Za-z])|[<>=]|\bor\b|\band\b"
-)
-
-
-def _brackets(text: str) -> str | None:
-    """The brackets around the whole of a list, ``,`` for a bare list or braces, ``None`` where there is no list."""
-    text = text.strip()
-    if "," not in text or _STRUCTURE.search(text):
+def number_of(text: str) -> complex | None:
+    """The value of a cleaned formula without names; of an equation, its right side's."""
+    shape = _read(text)
+    if isinstance(shape, str):
         return None
-    for opening, closing in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
-        if text.startswith(opening) and text.endswith(closing) and text.count(opening[-1]) == 1:
-            return "," if opening == "\\{" else opening + closing
-    return None if text[:1] in ("(", "[") or text.startswith("\\{") else ","
-
-
-_NAME = re.compile(r"\\?[A-Za-z]+(?:\s*_\s*(?:\{[^{}]*\}|\w))?'*(?:\s*\([^()=]*\))?")
-
-_OPERATOR = re.compile(r"\\times(?![A-Za-z])|\\cdot(?![A-Za-z])|[-+*/]|(?<=[\d ])x(?= ?\$?\d)")
-_SHORT_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{1,2}(?![A-Za-z])|[^A-Za-z\d\s.,$%()]")
-
-
-def _is_calculation(side: str) -> bool:
-    """Whether a side is numbers with their units, and an operator at least: ``18 eggs \\times 1``."""
-    rest, operators = _OPERATOR.subn(" ", side)
-    return operators > 0 and any(map(str.isdigit, rest)) and _SHORT_WORD.search(rest) is None
-
-
-def plain_left_side(text: str) -> bool:
-    """Whether all but the last side of an equation are names, calls, words or calculations with numbers."""
-    *sides, last = (side.strip() for side in text.split("="))
-    for side in sides:
-        if side[-1:] in ("<", ">", "!", "\\") or not side or side.endswith("\\ne"):
-            return False
-        if re.fullmatch(r"-?[\d.,]+", side) and _compact(side) != _compact(last):
-            return False
-        letters = any(letter.isalpha() for letter in _COMMAND.sub("", side))
-        words = re.fullmatch(r"[A-Za-z ]+", side) is not None or _is_calculation(side)
-        if letters and not words and _NAME.fullmatch(side) is None:
-            return False
-    return True
-
-
-def _far(gold: Any, given: Any) -> bool:
-    """Whether two expressions are numbers that differ in their first six digits; percentages are left out."""
-    one, other = number_of(gold), number_of(given)
-    if one is None or other is None or "1/100" in f"{gold} {given}":
-        return False
-    return abs(one - other) > 2e-6 * max(abs(one), abs(other))
-
-
-def number_of(expression: Any) -> complex | None:
-    """The value of a sympy expression without variables; of an assignment, its right side's."""
-    if getattr(expression, "is_Relational", False):
-        expression = expression.rhs
+    shape = shape.parts[-1] if shape.kind == "relation" and {*shape.signs} == {"="} else shape
+    if shape.kind != "value" or names_in(shape.tokens) or "\\infty" in shape.tokens:
+        return None
     try:
-        value = complex(expression.evalf(30))
-    except Exception:  # sympy raises of every kind on what is no number
+        value = complex(value_at(shape.tokens, 0))
+    except (UnreadError, OverflowError):
         return None
     return value if math.isfinite(value.real) and math.isfinite(value.imag) else None

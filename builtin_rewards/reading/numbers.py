@@ -1,12 +1,13 @@
 """Plain numbers with their units, read exactly and without sympy: what most answers are.
 
-Owns the reading of ``$1,234.50``, ``3/4``, ``1\\frac{1}{2}``, ``6.7e-5``, ``60%``, ``52_8`` and ``5 miles per hour``
+Owns the reading of ``$1,234.50``, ``3/4``, ``1\\frac{1}{2}``, ``6.7e-5``, ``60%`` and ``5 miles per hour``
 and the comparison of two of them. Everything else is a formula: see :mod:`builtin_rewards.reading.formulas`.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -65,7 +66,7 @@ _DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?\b")
 _FRACTION_NAMES = re.compile(r"\\[dtc]frac(?![A-Za-z])")
 
 
-def fold(text: str) -> str:
+def in_latex(text: str) -> str:
     """Gives the text with full-width forms and the usual mathematical signs in ASCII or LaTeX.
 
     Digits of other scripts, and letters that only look alike, stay what they are.
@@ -82,7 +83,7 @@ def clean(text: str) -> str:
     what is compared.
     """
     if not text.isascii():
-        text = fold(text.strip(_INVISIBLE + " \t\r\n"))
+        text = in_latex(text.strip(_INVISIBLE + " \t\r\n"))
     text = text.strip(" \t\r\n*`").rstrip(".,;: \t\r\n*`")
     if "\\" in text or "{,}" in text:
         text = _without_commands(text)
@@ -133,14 +134,12 @@ class Quantity:
         value: The number, exactly; 60 for ``60%``.
         unit: What it counts; ``None`` where nothing is said.
         percent: Whether a percent sign or word follows.
-        base: The base of its digits, where one is written (``52_8``); the value reads the digits as decimal.
         places: Digits after the point; ``None`` for a fraction.
     """
 
     value: Fraction
     unit: Unit | None = None
     percent: bool = False
-    base: int | None = None
     places: int | None = 0
 
 
@@ -233,30 +232,39 @@ _MATHEMATICS = frozenset(_MATHEMATICS_TEXT.split())
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,/])|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)"
 NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
-_GROUP = r"(?:\{\s*(-?\d+)\s*\}|(\d))"
+_PART = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
+_TIMES_TEN = r"10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?)"
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)\s*(?P<money>[$€£¥₹]?)\s*(?P<inner>-?)\s*"
-    rf"(?:(?P<whole>\d+)?\s*\\frac\s*(?:\{{\s*(?P<n1>-?\d+)\s*\}}|(?P<n2>\d))\s*(?:\{{\s*(?P<d1>-?\d+)\s*\}}|(?P<d2>\d))"
+    rf"(?:(?P<whole>\d+)?\s*\\frac\s*(?:\{{\s*(?P<n1>{_PART})\s*\}}|(?P<n2>\d))"
+    rf"\s*(?:\{{\s*(?P<d1>{_PART})\s*\}}|(?P<d2>\d))"
     r"|(?P<mixed>\d+) +(?P<mn>\d+) ?/ ?(?P<md>\d+)"
-    rf"|(?P<number>{NUMBER})"
-    r"(?: ?/ ?(?P<under>\d+(?![\d.,]\d))|[eE](?P<e>[+-]?\d+)"
-    r"|\s*(?:\\times|\\cdot|\*|x)\s*10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?))?)",
+    rf"|(?:(?P<mantissa>{NUMBER})\s*(?:\\times|\\cdot|\*|x)\s*)?{_TIMES_TEN}"
+    rf"|(?P<number>{NUMBER})(?: ?/ ?(?P<under>\d+(?:\.\d+)?(?![\d.,]\d))|[eE](?P<e>[+-]?\d+))?)",
     re.ASCII,
 )
 CHANGES_NUMBER = (
     r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller) than"
     r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to)"
     r"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus)"
+    r"|\b(?:plus|(?:divided|multiplied) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal) of"
 )
 """A pattern of the words before a number that make it another one or a bound."""
 
 _PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNORECASE)
-_BASE = re.compile(r"_\s*\{?\s*(\d+)\s*\}?|\s*\(?(?:in\s+)?base[ -](\d+)\)?", re.IGNORECASE | re.ASCII)
 _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
 _MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
-_RAISED = re.compile(r"\s*(?:(squared)|cubed)\b", re.IGNORECASE)
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SPOKEN = re.compile(
+    rf"(?P<minus>(?:minus|negative) )?(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_ONES[1:10])}))?"
+    rf"|(?P<one>{'|'.join(_ONES)}))(?P<magnitude>(?: (?:hundred|thousand|million|billion)){{0,2}})"
+)
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
 _POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
 _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
@@ -278,9 +286,18 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
         return Quantity(Fraction(int(text)))
     found = match_quantity(text)
     if found is None:
-        return None
+        spoken = _SPOKEN.fullmatch(text.lower())
+        return Quantity(Fraction(_spoken(spoken))) if spoken else None
     quantity, end = found
     return _with_unit(quantity, text[end:], attached)
+
+
+def _spoken(match: re.Match[str]) -> int:
+    """The number that words such as ``minus twenty-five thousand`` say."""
+    tens, ones = match["tens"], match["ones"] or match["one"]
+    value = (10 * _TENS.index(tens) + 20 if tens else 0) + (_ONES.index(ones) if ones else 0)
+    value *= math.prod(_MAGNITUDES[word] for word in match["magnitude"].split())
+    return -value if match["minus"] else value
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
@@ -302,42 +319,41 @@ def match_quantity(text: str) -> tuple[Quantity, int] | None:
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
-    if match["number"] is None:
-        top = int(match["mn"] or match["n1"] or match["n2"])
-        bottom = int(match["md"] or match["d1"] or match["d2"])
-        return Fraction(int(match["mixed"] or match["whole"] or 0)) + Fraction(top, bottom) if bottom else None
-    value = Fraction(match["number"].replace(",", "").replace(" ", "").rstrip("."))
-    if match["under"]:
-        under = int(match["under"])
-        return value / under if under else None
-    power = match["e"] or match["t1"] or match["t2"]
-    if power is None:
-        return value
+    top, bottom = match["mn"] or match["n1"] or match["n2"], match["md"] or match["d1"] or match["d2"] or match["under"]
+    power = match["e"] or match["t1"] or match["t2"] or "0"
     if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN:
         return None
-    return value * Fraction(10) ** int(power)
+    number = top or match["number"] or match["mantissa"] or "1"
+    value = _decimal(number)
+    if bottom:
+        under = _decimal(bottom)
+        if not under:
+            return None
+        value /= under
+    return value * Fraction(10) ** int(power) + int(match["mixed"] or match["whole"] or 0)
+
+
+def _decimal(text: str) -> Fraction:
+    return Fraction(text.replace(",", "").replace(" ", "").rstrip("."))
 
 
 def _places(match: re.Match[str]) -> int | None:
-    if match["number"] is None or match["under"]:
+    """Digits after the point; ``None`` for a fraction."""
+    if match["n1"] or match["n2"] or match["mn"] or match["under"]:
         return None
-    return len(match["number"].partition(".")[2])
+    return len((match["number"] or match["mantissa"] or "").partition(".")[2])
 
 
 def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None:
     """The quantity with what the rest says of it; ``None`` where the rest is not a unit but more of a formula."""
-    value, unit, percent, base = quantity.value, quantity.unit, False, None
+    value, unit, percent = quantity.value, quantity.unit, False
     if rest:
         if match := _PERCENT.match(rest):
             percent = True
-        elif match := _BASE.match(rest):
-            base = int((match[1] or match[2])[:4])
         elif match := _ORDINAL.match(rest):
             pass
         elif match := _MAGNITUDE.match(rest):
             value *= _MAGNITUDES[match[1].lower()]
-        elif match := _RAISED.match(rest):
-            value **= 2 if match[1] else 3
         elif rest == "$":
             return replace(quantity, unit=_UNITS["dollar"])
         if match:
@@ -348,16 +364,16 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
         if named is None and rest[:1].isalpha():
             return None
         unit = unit or named
-        if not _harmless(rest):
+        if not harmless(rest):
             return None
-    return Quantity(value, unit, percent, base, quantity.places)
+    return Quantity(value, unit, percent, quantity.places)
 
 
 _ODD = re.compile(r"^!|[^A-Za-z .,;:'\"!()-]")
 _LONE_LETTER = re.compile(r"(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])")
 
 
-def _harmless(rest: str) -> bool:
+def harmless(rest: str) -> bool:
     """Whether what stands after number and unit is words only, and no words of mathematics or denial."""
     if not rest:
         return True
@@ -369,7 +385,7 @@ def _harmless(rest: str) -> bool:
 
 _UNSURE_TEXT = """
 or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps but except
-factorial doubled tripled halved
+factorial doubled tripled halved squared cubed rejected discarded dismissed ruled
 """
 _UNSURE = frozenset(_UNSURE_TEXT.split())
 
@@ -460,6 +476,27 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
     return given.scale / gold.scale if wanted == had else None
 
 
+_OPERATION = re.compile(
+    r"[+*/^!|√]|-\s*[({]\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
+    r"|(?<![A-Za-z])(?:sqrt|root|log|ln|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed)(?![A-Za-z])"
+    r"|[)}\]\d]\s*\(|\)\s*\d|\d\s*[xX]\s*\d"
+)
+
+
+def has_operation(text: str) -> bool:
+    """Whether a formula has something in it that is to be worked out yet: ``17*23``, ``2^{10}``, ``\\sqrt{4}``.
+
+    It is asked of what :func:`read_quantity` does not read: fractions, mixed numbers, percentages and scientific
+    notation are numbers, and no operations.
+    """
+    return _OPERATION.search(text) is not None
+
+
+def undivided(gold: Quantity, given: Quantity) -> bool:
+    """Whether an answer is a division that comes out whole, such as ``36/2``, and so is to be worked out yet."""
+    return given.places is None and given.value.denominator == 1 and gold.places is not None
+
+
 MIN_PLACES = 6
 """A decimal of fewer places does not stand for a fraction that has no finite decimal."""
 
@@ -468,21 +505,16 @@ def same_quantity(gold: Quantity, given: Quantity) -> bool:
     """Whether two numbers with their units are the same.
 
     Exactly so, save that a decimal of six places and six digits or more stands for the fraction it approximates.
-    ``x%`` is ``x / 100`` beside a number that is not whole or below 1, and x itself beside a number of at least 1 that
-    has no percent sign: questions for a percentage have golds of either kind. Digits in a base agree with the same
-    base, or with none in the answer.
+    ``x%`` is ``x / 100``. Where one side has the sign and the gold is above 1, it is x itself as well, for questions
+    for a percentage have golds of either kind: the gold 60 pays ``60%``, and the gold 1 ``100%`` alone.
     """
-    if given.base not in (None, gold.base) and not (gold.base is None and given.base == 10):
-        return False
     factor = factor_between(gold.unit, given.unit)
     if factor is None:
         return False
     value = given.value if factor is ONE else given.value * factor
     if gold.percent != given.percent:
         part, other = (gold.value, value) if gold.percent else (value, gold.value)
-        if abs(other) >= 1 and part == other:
-            return True
-        return part / 100 == other and (other.denominator != 1 or abs(other) < 1)
+        return part / 100 == other or (part == other and abs(gold.value) > 1)
     return gold.value == value or _rounded(gold, given, value) or _rounded(given, gold, value)
 
 

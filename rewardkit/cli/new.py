@@ -20,11 +20,14 @@ import re
 
 from rewardkit import Score, reward
 
+NUMBER = r"-?\\d+(?:\\.\\d+)?"
+UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # who writes 18 / 9 has answered neither 9 nor 2
+
 
 @reward(timeout_s=5, score_range=(0, 1))
 def {name}(completion: str, answer: float) -> Score | None:
     """1 if the last number in the completion is the answer, else 0; skipped where it holds no number."""
-    numbers = re.findall(r"-?\\d+(?:\\.\\d+)?", completion)
+    numbers = re.findall(NUMBER, re.sub(UNSOLVED, "", completion))
     if not numbers:
         return None
     return Score(float(float(numbers[-1]) == answer), reason=f"read {{numbers[-1]}}, expected {{answer:g}}")

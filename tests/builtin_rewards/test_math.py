@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from builtin_rewards.math import math_answer, numeric_close
-from builtin_rewards.reading.formulas import too_large
+from builtin_rewards.reading.formulas import unread
 from rewardkit import Rollout, Runtime
 
 HONEST = [
@@ -56,6 +56,8 @@ HONEST = [
     ("60", "\\boxed{60\\%}"),
     ("60%", "\\boxed{0.6}"),
     ("60\\%", "60 percent"),
+    ("1", "\\boxed{100\\%}"),
+    ("5", "\\boxed{500\\%}"),
     ("0.5", "\\boxed{\\frac{1}{2}}"),
     ("\\frac{1}{2}", "1/2"),
     ("\\frac12", "\\boxed{0.5}"),
@@ -153,10 +155,70 @@ HONEST = [
     ("yes", "Yes."),
     ("-18", "The answer is minus 18."),
     ("-18", "negative 18"),
-    ("324", "18 squared"),
     ("1800", "18 hundred"),
     ("-18", "It is negative $18."),
     ("-18", "- 18"),
+    # a full stop behind a fraction
+    ("3/4", "So the probability is 3/4."),
+    ("3/4", "So the probability is **3/4**."),
+    ("3/4", "The probability = 3/4."),
+    ("3/4", "It is $3/4$."),
+    ("3/4", "So p = 3/4!"),
+    ("1 3/4", "It takes 1 3/4."),
+    ("3/4", "So it is 6/8."),
+    # a short mark before a name, and LaTeX's thousands in a sentence
+    ("64", "#### x = 64"),
+    ("64", "9 * 7 + 1 = 64\n#### x=64"),
+    ("11111", "We get 11,\\! 111 in total."),
+    ("11111", "We get 11{,}111 in total."),
+    ("11111", "We get 11\\,111 in total."),
+    # roots and ratios in a sentence
+    ("3\\sqrt{2}", "It is 3√2."),
+    ("\\sqrt{2}", "It is √2."),
+    ("3:4", "The ratio is 3:4."),
+    ("3:4", "3 to 4"),
+    ("3:4", "3/4"),
+    ("\\frac{3}{4}", "3:4"),
+    # labels
+    ("0x1F", "The answer is 0x1f."),
+    ("0x1F", "\\boxed{1F}"),
+    ("0x1F", "\\boxed{1F_{16}}"),
+    ("52_8", "52"),
+    ("52", "\\boxed{52_{10}}"),
+    ("17:00", "The train leaves at 5 pm."),
+    ("5:30 PM", "<answer>It leaves at 5:30 p.m.</answer>"),
+    ("5", "The answer is 5 PM."),
+    ("2024-05-03", "It was on May 3rd, 2024."),
+    ("192.168.0.1", "Its address is 192.168.0.1."),
+    ("4-12", "\\boxed{\\text{4-12}}"),
+    ("Route 66", "The answer is Route 66."),
+    ("5 pm EST", "5 pm EST"),
+    ("A5_{16}", "\\boxed{A5}"),
+    # arithmetic that is worked out, and what is no operation
+    ("13", "4+9=13"),
+    ("13", "4 + 9 = 13."),
+    ("13", "The answer is 4 + 9 = 13."),
+    ("13", "The answer is 4+9, which is 13."),
+    ("13", "The answer is 4 plus 9 equals 13."),
+    ("13", "\\boxed{4+9} = \\boxed{13}"),
+    ("5", "The answer is 5, which is 3 more than 2."),
+    ("0.75", "\\boxed{\\frac{1.5}{2}}"),
+    ("1.75", "7/4"),
+    ("1.75", "1 3/4"),
+    ("0.6", "60%"),
+    ("2000", "2 \\times 10^3"),
+    ("100000", "10^5"),
+    ("10^{-20}", "1e-20"),
+    ("42", "(42)"),
+    ("42", "\\boxed{{42}}"),
+    ("1+\\sqrt{3}", "1+\\sqrt3"),
+    ("yes", "Yes, it is."),
+    # numbers in words
+    ("5", "five"),
+    ("25", "The answer is twenty-five."),
+    ("-5", "\\boxed{\\text{minus five}}"),
+    ("2000", "two thousand"),
+    ("five", "5"),
 ]
 
 
@@ -255,7 +317,8 @@ HOSTILE = [
     ("3\\sqrt{2} \\text{ cm}", "\\boxed{3\\sqrt{2} \\text{ feet}}"),
     ("0.5", "\\boxed{0.5\\%}"),
     ("0.5%", "\\boxed{0.5}"),
-    ("5", "\\boxed{500\\%}"),
+    ("1", "1%"),
+    ("1%", "1"),
     ("\\frac{1}{3}", "0.33"),
     (".0000672", "\\boxed{0.0000674}"),
     ("10^{-20}", "\\boxed{10^{-30}}"),
@@ -349,6 +412,78 @@ HOSTILE = [
     ("2", "1 1/2"),
     ("0.5", "1 1/2"),
     ("0.5", "1\u00bd"),
+    # labels read as numbers or arithmetic
+    ("4", "The ratio is 3:4."),
+    ("2", "It is 3√2."),
+    ("0x1F", "0xAB"),
+    ("0x1F", "31"),
+    ("31", "0x1F"),
+    ("0x1F", "\\boxed{0x1F} or \\boxed{0xAB}"),
+    ("0b101", "0b110"),
+    ("00:30", "00:45"),
+    ("3:15", "4:20"),
+    ("2:1:3", "2:3:1"),
+    ("3:4", "6:8"),
+    ("3:4", "It is 4:3 or 3:4."),
+    ("3:4", "<answer>It is not 3:4</answer>"),
+    ("3:4", "<answer>maybe 3:4</answer>"),
+    ("3:4", "<answer>3:4 is wrong</answer>"),
+    ("5 pm", "5am"),
+    ("5 pm", "5"),
+    ("5 pm", "5:00"),
+    ("192.168.0.1", "192.168.0.2"),
+    ("2024-05-03", "2024-05-04"),
+    ("2024-05-03", "2016"),
+    ("5/3/2024", "10/6/2024"),
+    ("4-12", "-8"),
+    ("4-12", "5-13"),
+    ("978-3-16-148410-0", "978-3-16-148410-1"),
+    ("1.2.3", "1.2.4"),
+    ("7B", "B7"),
+    ("Route 66", "66 Route"),
+    ("Route 66", "\\boxed{Route 67}"),
+    ("May 3", "May 4"),
+    # arithmetic that is not worked out
+    ("13", "4+9"),
+    ("13", "4+9="),
+    ("13", "4+9= Answer:"),
+    ("13", "4+9= 4+9="),
+    ("13", "The answer is 4 + 9."),
+    ("13", "\\boxed{x = 4+9}"),
+    ("13", "13 - 0"),
+    ("13", "13*1"),
+    ("391", "\\boxed{17*23}"),
+    ("391", "17 \u00d7 23"),
+    ("391", "\\boxed{17 \\cdot 23}"),
+    ("6", "(2)(3)"),
+    ("6", "2(3)"),
+    ("1024", "\\boxed{2^{10}}"),
+    ("8", "2\u00b3"),
+    ("5/6", "\\frac12+\\frac13"),
+    ("1.5", "1+1/2"),
+    ("18", "\\boxed{36/2}"),
+    ("18", "\\boxed{\\frac{36}{2}}"),
+    ("18", "36 \u00f7 2"),
+    ("42", "\\frac{\\frac{84}{2}}{1}"),
+    ("42", "\\boxed{\\sqrt{1764}}"),
+    ("9", "\u221a81"),
+    ("9", "81 divided by 9"),
+    ("9", "0 plus 9"),
+    ("5", "100% of 5"),
+    ("324", "18 squared"),
+    ("120", "5!"),
+    ("3", "\\log_2 8"),
+    ("3", "|-3|"),
+    ("3", "-(-3)"),
+    ("1", "one half"),
+    ("5", "twenty-five"),
+    ("5", "five or six"),
+    ("5", "not five"),
+    ("100", "one hundred five"),
+    ("5 pm EST", "5 pm PST"),
+    ("42", "\\boxed{42}, \\boxed{40+1}"),
+    ("13", "\\boxed{13} = \\boxed{4+9}"),
+    ("5 meters", "I considered 5 meters and rejected it."),
 ]
 
 
@@ -357,6 +492,37 @@ def test_hostile_and_wrong_completions_are_refused(gold: str, completion: str) -
     score = math_answer(completion=completion, answer=gold)
     assert 0.0 == score.value, score.reason
     assert score.reason
+
+
+# What stands in the prompt, the gold, a completion that repeats it, and one that does not.
+RESTATED = [
+    ("Simplify 72/96.", "3/4", "72/96", "3/4"),
+    ("Simplify $\\frac{72}{96}$.", "\\frac{3}{4}", "The answer is 72/96.", "The answer is 3/4."),
+    ("What is 72 divided by 96?", "3/4", "<answer>It is 72/96.</answer>", "<answer>It is 6/8.</answer>"),
+    ("Write 50% as a decimal.", "0.5", "50%", "0.5"),
+    ("Write 0.5 as a percentage.", "50%", "0.5", "50 percent"),
+    ("How many meters are 500 cm?", "5 meters", "500 cm", "5 m"),
+    ("Write 6.7e-5 as a decimal.", "0.000067", "6.7e-5", "0.000067"),
+    ("Write 5 pm as the 24-hour clock has it.", "17:00", "5 pm", "17:00"),
+    ("Expand $(x+1)^2$.", "x^2+2x+1", "\\boxed{(x+1)^2}", "\\boxed{1+2x+x^2}"),
+    ("Simplify $\\sqrt{12}$.", "2\\sqrt{3}", "\\sqrt{12}", "2\\sqrt{3}"),
+    ("Sort 3, 1, 2.", "1, 2, 3", "3, 1, 2", "1, 2, 3"),
+    ("Work out this long sum: 4 + 9 + 12 + 17 + 23 + 42 =", "107", "4 + 9 + 12 + 17 + 23 + 42", "107"),
+    ("Which is larger, 1/2 or 1/3?", "1/2", "1/3", "\\frac{1}{2}"),
+    ("It costs $18.00. What does it cost?", "18", "$19", "$18.00"),
+    ("Solve x + 5 = 10.", "x = 5", "10", "5"),
+    ("There are 25 boys among 100. Which share is that?", "0.25", "0.26", "25%"),
+]
+
+
+@pytest.mark.parametrize(("prompt", "gold", "wrong", "right"), RESTATED)
+def test_what_repeats_the_prompt_is_no_answer(prompt: str, gold: str, wrong: str, right: str) -> None:
+    """An answer in the prompt's writing counts only where the gold is written so too."""
+    assert 0.0 == math_answer(completion=wrong, answer=gold, prompt=prompt).value
+    assert 1.0 == math_answer(completion=right, answer=gold, prompt=prompt).value
+    if numeric_close(completion=right, answer=gold, prompt=prompt).value is not None:
+        assert 0.0 == numeric_close(completion=wrong, answer=gold, prompt=prompt).value
+        assert 1.0 == numeric_close(completion=right, answer=gold, prompt=prompt).value
 
 
 BOMBS = [
@@ -424,6 +590,11 @@ def test_formula_bombs_are_never_evaluated(bomb: str, gold: str) -> None:
         "1 not " * 160_000,
         "</think><think>" * 60_000,
         "</s>" * 250_000,
+        "3:4 " * 250_000,
+        "1-" * 500_000 + "1",
+        "A1" * 500_000,
+        "4+9=" * 250_000,
+        "The answer is " + "4 + " * 250_000 + "9, which is 13.",
     ],
     ids=lambda text: text[:12].encode("ascii", "backslashreplace").decode(),
 )
@@ -469,7 +640,7 @@ def test_the_reason_says_what_was_compared() -> None:
     assert "'41' (phrase): not the gold '42'" == wrong.reason
     assert "answer stuffing: 2 distinct final answers (boxed), the last are '41', '42'" == stuffed.reason
     assert "unit" in (math_answer(completion="5 feet", answer="5 meters").reason or "")
-    assert "power" in (math_answer(completion="\\boxed{9**9**9**9}", answer="42").reason or "")
+    assert "power" in (math_answer(completion="\\boxed{9**9**9**9}", answer="x+1").reason or "")
 
 
 @pytest.mark.parametrize(
@@ -485,7 +656,8 @@ def test_the_reason_says_what_was_compared() -> None:
         ("\\binom{10}{3}", True),
         ("2^{2^{20}}", False),
         ("9^9^9", False),
-        ("(x+1)^{2000}", False),
+        ("(x+1)^{2000}", True),
+        ("(x+1)^{99999}", False),
         ("\\{1", False),
         ("}{", False),
     ],
@@ -493,23 +665,23 @@ def test_the_reason_says_what_was_compared() -> None:
 def test_the_bounds_on_formulas(formula: str, allowed: bool) -> None:
     if formula == "\\{1":
         formula = "{1"
-    assert allowed == (too_large(formula) is None)
+    assert allowed == (unread(formula) is None)
 
 
-def test_plain_numbers_load_no_sympy() -> None:
+def test_plain_numbers_load_no_mpmath() -> None:
     program = (
         "import sys\n"
         "from builtin_rewards.math import math_answer, numeric_close\n"
         "for text in ['18', '$18.00', '18 dollars', '36/2', '#### 18', '\\\\boxed{\\\\frac{36}{2}}', '1,8', '17%']:\n"
         "    math_answer(completion=text, answer='18'); numeric_close(completion=text, answer='18')\n"
-        "print([name for name in ('sympy', 'math_verify') if name in sys.modules])\n"
+        "print([name for name in ('mpmath', 'sympy') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True)
     assert "[]" == done.stdout.strip()
 
 
 def test_formulas_are_compared_off_the_main_thread() -> None:
-    """math-verify's own timeouts would fail there."""
+    """A reward's worker may call it from any thread."""
     found: list[Any] = []
     thread = threading.Thread(
         target=lambda: found.append(math_answer(completion="\\boxed{2\\sqrt{3}}", answer="\\sqrt{12}").value)
@@ -521,7 +693,7 @@ def test_formulas_are_compared_off_the_main_thread() -> None:
 
 def test_in_the_runtime() -> None:
     """Bombs cost themselves alone, and the column may be a number."""
-    completions = {"\\boxed{42}": 1.0, "\\boxed{9**9**9**9}": 0.0, "\\boxed{\\sqrt{1764}}": 1.0, "": 0.0}
+    completions = {"\\boxed{42}": 1.0, "\\boxed{9**9**9**9}": 0.0, "\\boxed{(42)}": 1.0, "\\boxed{6*7}": 0.0, "": 0.0}
     rollouts = [Rollout("?", completion, {"answer": 42}) for completion in completions]
     with Runtime([math_answer, numeric_close], workers=1) as runtime:
         batch = runtime.score(rollouts)
@@ -558,6 +730,22 @@ def test_in_the_runtime() -> None:
         ({}, "42", "\\boxed{9**9**9**9}", 0.0),
         ({}, "42", "\\boxed{\\frac{1}{0}}", 0.0),
         ({}, "42", "", 0.0),
+        ({}, "3/4", "So the probability is 3/4.", 1.0),
+        ({}, "64", "#### x = 64", 1.0),
+        ({}, "11111", "We get 11,\\! 111 in total.", 1.0),
+        ({}, "1", "100%", 1.0),
+        ({}, "1", "1%", 0.0),
+        ({}, "13", "4+9= Answer:", 0.0),
+        ({}, "13", "4+9=13", 1.0),
+        ({}, "18", "36/2", 0.0),
+        ({}, "42", "\\sqrt{1764}", 0.0),
+        ({}, "0.6667", "\\frac13+\\frac13", 0.0),
+        ({}, "2.732", "1+\\sqrt{3}", 1.0),
+        ({}, "4", "The ratio is 3:4.", 0.0),
+        ({}, "5", "at 5:30", 0.0),
+        ({}, "31", "0x1F", 0.0),
+        ({}, "00:30", "00:30", None),
+        ({}, "52_8", "52_8", None),
         ({}, "x+1", "\\boxed{42}", None),
         ({}, "east", "\\boxed{42}", None),
         ({}, "1, 2", "\\boxed{42}", None),
