@@ -274,11 +274,42 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
     """
     if text.isdecimal() and text.isascii() and len(text) <= MAX_DIGITS:
         return Quantity(Fraction(int(text)))
+    text = _in_digits(text) if text[:1].isalpha() else text
     found = match_quantity(text)
     if found is None:
         return None
     quantity, end = found
     return _with_unit(quantity, text[end:], attached)
+
+
+_ONES_TEXT = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+eighteen nineteen
+"""
+_TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ONES, _TENS = _ONES_TEXT.split(), _TENS_TEXT.split()
+_SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
+_BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
+_BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
+_IN_WORDS = re.compile(
+    rf"(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
+    r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|million|billion|dozen))?",
+    re.IGNORECASE,
+)
+
+
+def _in_digits(text: str) -> str:
+    """A number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
+    written = _IN_WORDS.fullmatch(text)
+    if written is None:
+        return text
+    total = part = 0
+    for word in re.findall(r"[a-z]+", written["number"].lower()):
+        if word == "thousand":
+            total, part = 1_000 * part, 0
+        else:
+            part = part * 100 if word == "hundred" else part + _SPELLED.get(word, 0)
+    return f"{total + part}{written['unit'] or ''}"
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
