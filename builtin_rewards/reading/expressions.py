@@ -74,7 +74,6 @@ _SAME = """* \\cdot \\times \\ast
 \\le \\leq \\leqslant <=
 \\ge \\geq \\geqslant >=
 \\ne \\neq !=
-\\in \\approx
 \\emptyset \\varnothing
 \\setminus \\backslash
 \\binom \\dbinom \\tbinom

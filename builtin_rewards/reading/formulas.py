@@ -83,6 +83,9 @@ def _shape(tokens: _Tokens) -> _Shape:
         bounds = len({*marks}) == 1 and not any({*_FLIPPED, "\\ne"}.isdisjoint(part) for part in parts)
         kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
         return _Shape(kind, tokens, _items(parts))
+    parts, marks = _split(tokens, ("\\approx",))
+    if marks and all(parts):
+        return _shape(parts[-1] if _is_name(parts[0]) else parts[0])
     parts, marks = _split(tokens, _RELATIONS)
     if marks and all(parts):
         return _interval(_Shape("relation", tokens, tuple(map(_shape, parts)), marks))
