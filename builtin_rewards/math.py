@@ -106,9 +106,9 @@ def _is_name(text: str) -> bool:
 def math_answer(completion: str, answer: str | None = None, prompt: str = "") -> Score:
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
-    Column ``answer``: a number, fraction, percentage, amount with a unit, label, word, choice letter, or anything that
-    is a formula in LaTeX or plain text (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution
-    the part after ``####`` is the gold, of a worked MATH solution its last box.
+    Column ``answer``: a number, fraction, percentage, amount with a unit, label, word, choice letter, or a formula in
+    LaTeX or plain text (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution the part after
+    ``####`` is the gold, of a worked MATH solution its last box.
 
     Which part of the completion counts is the rule of :func:`builtin_rewards.reading.answer.extract_answer`; several
     distinct final answers are answer stuffing and score 0.0, unless the gold itself is a list that they make up.

@@ -10,8 +10,9 @@ import functools
 import re
 import zlib
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from typing import Any
+
+from builtin_rewards.extras import extra
 
 DIGITS = 700
 MAX_DIGITS = 600
@@ -21,8 +22,6 @@ MAX_ARGUMENT = 1_000_000
 MAX_CALLS = 40
 POINTS = 4
 """At so many points are expressions compared: small, above 1, negative, and of both signs."""
-
-_NEEDED = "mpmath is needed to compare formulas: pip install 'rewardkit[rewards]'"
 
 
 class UnreadError(Exception):
@@ -35,10 +34,7 @@ class TooLargeError(UnreadError):
 
 @functools.cache
 def _mp() -> Any:
-    try:
-        context = import_module("mpmath").MPContext()
-    except ImportError as missing:
-        raise ImportError(_NEEDED) from missing
+    context = extra("mpmath").MPContext()
     context.dps = DIGITS
     return context
 
@@ -74,7 +70,6 @@ _SAME = """* \\cdot \\times \\ast
 \\le \\leq \\leqslant <=
 \\ge \\geq \\geqslant >=
 \\ne \\neq !=
-\\in \\approx
 \\emptyset \\varnothing
 \\setminus \\backslash
 \\binom \\dbinom \\tbinom

@@ -22,6 +22,7 @@ from builtin_rewards.reading.expressions import (
     POINTS,
     TooLargeError,
     UnreadError,
+    closing,
     depth_change,
     equal,
     is_real,
@@ -83,6 +84,9 @@ def _shape(tokens: _Tokens) -> _Shape:
         bounds = len({*marks}) == 1 and not any({*_FLIPPED, "\\ne"}.isdisjoint(part) for part in parts)
         kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
         return _Shape(kind, tokens, _items(parts))
+    parts, marks = _split(tokens, ("\\approx",))
+    if marks and all(parts):
+        return _shape(parts[-1] if _is_name(parts[0]) else parts[0])
     parts, marks = _split(tokens, _RELATIONS)
     if marks and all(parts):
         return _interval(_Shape("relation", tokens, tuple(map(_shape, parts)), marks))
@@ -90,7 +94,7 @@ def _shape(tokens: _Tokens) -> _Shape:
         parts, marks = _split(tokens, (operator,))
         if marks and all(parts):
             return _Shape(operator, tokens, tuple(map(_shape, parts)))
-    if tokens and tokens[0] in OPENERS and _closes(tokens) == len(tokens) - 1:
+    if tokens and tokens[0] in OPENERS and closing(tokens, 0) == len(tokens) - 1:
         return _bracketed(tokens)
     return _Shape("value", tokens)
 
@@ -106,10 +110,6 @@ def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
     if len(spread) > MAX_ITEMS:
         raise TooLargeError(f"longer than {MAX_ITEMS} items")
     return tuple(map(_shape, spread))
-
-
-def _closes(tokens: _Tokens) -> int:
-    return next((place for place in range(len(tokens)) if not sum(map(depth_change, tokens[: place + 1]))), -1)
 
 
 def _bracketed(tokens: _Tokens) -> _Shape:

@@ -7,7 +7,6 @@ and the comparison of two of them. Everything else is a formula: see :mod:`built
 from __future__ import annotations
 
 import functools
-import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -256,22 +255,6 @@ _PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNO
 _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
 _MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
-_ONES = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_SPOKEN = re.compile(
-    rf"(?P<minus>(?:minus|negative) )?(?:(?P<tens>{'|'.join(_TENS)})(?:[- ](?P<ones>{'|'.join(_ONES[1:10])}))?"
-    rf"|(?P<one>{'|'.join(_ONES)}))(?P<magnitude>(?: (?:hundred|thousand|million|billion)){{0,2}})"
-)
-_WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
-_POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
-_PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
-_TEMPERATURE = re.compile(r"\s*(celsius|fahrenheit|C|F)\b", re.IGNORECASE)
-_APPROXIMATELY = re.compile(
-    r"(?:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*", re.IGNORECASE
-)
 
 
 @functools.lru_cache(maxsize=512)
@@ -284,20 +267,42 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
     """
     if text.isdecimal() and text.isascii() and len(text) <= MAX_DIGITS:
         return Quantity(Fraction(int(text)))
+    text = _in_digits(text) if text[:1].isalpha() else text
     found = match_quantity(text)
     if found is None:
-        spoken = _SPOKEN.fullmatch(text.lower())
-        return Quantity(Fraction(_spoken(spoken))) if spoken else None
+        return None
     quantity, end = found
     return _with_unit(quantity, text[end:], attached)
 
 
-def _spoken(match: re.Match[str]) -> int:
-    """The number that words such as ``minus twenty-five thousand`` say."""
-    tens, ones = match["tens"], match["ones"] or match["one"]
-    value = (10 * _TENS.index(tens) + 20 if tens else 0) + (_ONES.index(ones) if ones else 0)
-    value *= math.prod(_MAGNITUDES[word] for word in match["magnitude"].split())
-    return -value if match["minus"] else value
+_ONES_TEXT = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+eighteen nineteen
+"""
+_TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ONES, _TENS = _ONES_TEXT.split(), _TENS_TEXT.split()
+_SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
+_BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
+_BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
+_IN_WORDS = re.compile(
+    rf"(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
+    r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|million|billion|dozen))?",
+    re.IGNORECASE,
+)
+
+
+def _in_digits(text: str) -> str:
+    """A number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
+    written = _IN_WORDS.fullmatch(text)
+    if written is None:
+        return text
+    total = part = 0
+    for word in re.findall(r"[a-z]+", written["number"].lower()):
+        if word == "thousand":
+            total, part = 1_000 * part, 0
+        else:
+            part = part * 100 if word == "hundred" else part + _SPELLED.get(word, 0)
+    return f"{total + part}{written['unit'] or ''}"
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
