@@ -252,14 +252,17 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
     def multiple_choice(completion: str, answer: str | None, choices: list[str] | str | None = None) -> Score:
         """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
 
-        What counts as chosen, after the last ``</think>`` and in the last 50,000 characters: the letters in
-        ``<answer>`` tags and ``\\boxed{}``; if none, statements (``the answer is (B)``, ``Answer: B``, ``I choose B``,
-        ``B is correct``, also with a choice's text; ``... is a common mistake`` takes one back); if none, lines that
-        are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); if none, the first and last line where
-        they begin with ``B)``, ``B.``, ``(B)`` or ``B, because``; if none, a last line that ends in ``that leaves B``
-        or ``not A, but B``; if none, a choice's own text as the whole answer or the last line. More than one letter at
-        the place that decides is a stuffed answer: 0.0. So is a letter with another choice's text. ``A`` and ``I`` as
-        words are no letters, and Cyrillic or Greek look-alikes are none.
+        What counts as chosen, after the thoughts and in the last 50,000 characters, is told by the first of these
+        rules by which a letter stands: the letters in tags (``<answer>``, ``<choice>``, ``<option>``) and
+        ``\boxed{}``; statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``,
+        ``that leaves B``, in the usual languages, also with a choice's text); judgements (``B is correct``, a tick
+        beside it); lines that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); the first or
+        the last line where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because``; a choice's own text as the first
+        sentence or the last line. A letter that is denied, asked, supposed or taken back (``Wait, that is wrong``,
+        ``is a common mistake``) does not stand. Where the options are only listed or gone through, none is chosen, so
+        that a text that is cut off chooses none by its place. More than one letter by the rule that decides is a
+        stuffed answer: 0.0. So is a letter with another choice's text. ``A`` and ``I`` as words are no letters, and
+        Cyrillic or Greek look-alikes are none. The reason names the rule that decided.
 
         Columns: ``answer``, a letter, one before its text (``B. London``), the index of a choice (see the setting
         ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or
@@ -277,12 +280,14 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         gold = gold_letter(answer, letters, texts, first_index)
         if gold is None:
             return Score(None, reason=f"the row's answer {_shown(answer)} is not one of the choices")
-        chosen = letters_chosen(completion, letters, texts)
+        chosen, rule = letters_chosen(completion, letters, texts)
+        metrics = {"letters": len(chosen)}
         if len(chosen) > 1:
-            return Score(0.0, reason=f"several letters: {', '.join(sorted(chosen))}", metrics={"letters": len(chosen)})
+            return Score(0.0, reason=f"{rule} names several letters: {', '.join(sorted(chosen))}", metrics=metrics)
         if not chosen:
-            return Score(0.0, reason="no letter chosen", metrics={"letters": 0})
-        return Score(float(chosen == {gold}), reason=f"chose {min(chosen)}, right is {gold}", metrics={"letters": 1})
+            return Score(0.0, reason="no letter chosen", metrics=metrics)
+        reason = f"{rule} chooses {min(chosen)}, right is {gold}"
+        return Score(float(chosen == {gold}), reason=reason, metrics=metrics)
 
     return multiple_choice
 

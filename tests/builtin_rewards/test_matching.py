@@ -458,7 +458,6 @@ def test_every_way_of_choosing(completion: str) -> None:
         "B\nC",
         "\\boxed{A} \\boxed{B}",
         "\\boxed{A, B}",
-        "\\boxed{A}, no, \\boxed{B}",
         "<answer>A</answer><answer>B</answer>",
         "<answer>B</answer> \\boxed{C}",
         "<answer>A or B</answer>",
