@@ -254,7 +254,7 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
 
         What counts as chosen, after the thoughts and in the last 50,000 characters, is told by the first of these
         rules by which a letter stands: the letters in tags (``<answer>``, ``<choice>``, ``<option>``) and
-        ``\boxed{}``; statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``,
+        ``\\boxed{}``; statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``,
         ``that leaves B``, in the usual languages, also with a choice's text); judgements (``B is correct``, a tick
         beside it); lines that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); the first or
         the last line where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because``; a choice's own text as the first

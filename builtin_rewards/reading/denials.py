@@ -22,7 +22,9 @@ _BUT = (
     r"|\bother than\b|\bexcept(?:\s+for)?\b|\binstead of\b|\brather than\b)"
 )
 _WRONG = r"(?:wrong|incorrect|false|mistaken|bad|rejected|untrue)"
-_DOUBT = r"\b(?:doubt(?:s|ed|ful)?|unlikely|deny|denies|disagree|disbelieve|refuse)\b"
+_DOUBT = (
+    r"(?<!\bno )(?<!without )(?<!without a )\b(?:doubt(?:s|ed|ful)?|unlikely|deny|denies|disagree|disbelieve|refuse)\b"
+)
 _NOUN = r"(?:answers?|results?|values?|solutions?|options?|choices?|letters?|numbers?)"
 _TRAP = r"(?:mistake|error|misconception|trap|distractor|misreading|myth)"
 _OPEN = r"[\s:$(\[\\*_\"'`{<>=]*"

@@ -17,7 +17,6 @@ from builtin_rewards.reading.denials import (
     clause_denies,
     denied_after,
     denied_before,
-    denies,
     statement_denied,
     supposed_before,
     withdrawn_after,
@@ -40,29 +39,30 @@ _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 
 
 _CUES = {
-    "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|chosen|selected|"
-    "antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|gabarito|alternativa|opção|letra|"
+    "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|result|verdict|final|chosen|"
+    "selected|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|gabarito|alternativa|opção|letra|"
     "risposta|soluzione|opzione|antwoord|svar|svaret|odpowiedź|cevap|jawaban|đáp án|"
     "ответ|вариант|відповідь|απάντηση|उत्तर|الإجابة|الاجابة|إجابة|الجواب|الخيار|התשובה",
     "pick": "choose|chose|pick|select|go with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
     "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|that is|i think|i believe|also|"
     "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
     "leaves|leaving|leaves only|leaves us with|leaves us with only|إذن|لذلك",
-    "guesses": "or|maybe|perhaps|possibly|alternatively",
+    "guesses": "or|probably|likely|maybe|perhaps|possibly|alternatively",
     "denies": "not|no|nope|nein|nicht|pas|non|não|не|нет",
-    "corrects": "wait|actually|sorry|oops|correction|rather|i mean|i meant|make that",
+    "corrects": "wait|actually|sorry|oops|correction|rather|i mean|i meant|make that|on second thought",
 }
 """The words that name an answer, by what they do."""
 _SOLID_CUES = {
     "solid": "答案|答え|正解|回答|解答|选项|選項|選択肢|정답|답변|답",
     "pick": "选择|選擇|选|選",
+    "corrects": "应该是|應該是|更正|いや|아니요",
     "concludes": "因此|所以|故|よって|したがって|따라서|그러므로|不是[a-z][,、]?(?:而是|是)|[a-z]ではなく",
 }
 """The same in languages that do not part their words."""
 _FILLER = (
     r"(?:(?:therefore|thus|definitely|clearly|simply|indeed|most likely|probably|likely|correct|right|best|final|the|"
-    r"answer|option|choice|letter|first|second|third|fourth|fifth|last|it is|it's|no|wait|it must be|"
-    r"la|le|el|lo|il|die|der|das|opción|alternativa|opção|letra|lettre|réponse|opzione|lettera|buchstabe|"
+    r"answer|option|choice|letter|first|second|third|fourth|fifth|last|it is|it's|no|wait|it must be|is|was|should be|"
+    r"must be|la|le|el|lo|il|die|der|das|opción|alternativa|opção|letra|lettre|réponse|opzione|lettera|buchstabe|"
     r"вариант|ответ|под буквой|буква|الخيار|الحرف|الإجابة)\b[\s:,*_]{1,4}|l'"
     r"|(?-i:[ao])\s(?=[(*\"]{0,3}(?-i:[A-Z])\b|letra|alternativa|opção)|(?:选项|選項|選択肢|보기)\s?){0,6}"
 )
@@ -72,15 +72,15 @@ _FOLLOWS = {
         "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
         r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar|đúng)){0,3}"
         r"(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
-        r"(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|=|:|->|→|⇒|-|"
-        r"это|является|adalah|là|είναι|है|هي|هو|היא)(?![a-zà-ÿ])[\s:*_]{0,8}",
+        r"(?:(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|"
+        r"это|является|adalah|là|είναι|है|هي|هو|היא)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
         "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
         "pick": r"[\s:*_]{0,4}",
         "concludes": r"[\s,:*_]{0,4}",
         "guesses": r"[\s,:*_]{1,4}",
         "denies": r"(?P<but>\s(?:es |é |è )?[(*\"]{0,3}[a-z][)*\"]{0,3},?\s"
         r"(?:but(?: rather)?|rather|sino|sondern|mais|mas|ma|\u0430)\s)?(?(but)|\s?[,.:;!-]{1,3}\s{0,3})",
-        "corrects": r"[\s,.:;!*_-]{1,4}",
+        "corrects": r"[\s,.:;!*_-]{0,4}",
     }.items()
 }
 """What stands between such a word and the letter."""
@@ -129,7 +129,7 @@ _JOINED = re.compile(
 )
 _GOES_ON = re.compile(
     r"\s{0,16}(?:$|[.,;:!)(\]\n\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
-    r"|(?:because|since|as|for|which|that|with|due|given|and|or|but|not|here|by|in|from|porque|ya|weil|denn|da|parce|"
+    r"|(?:because|since|as|for|which|that|with|due|given|and|or|but|not|here|over|by|in|from|porque|ya|weil|denn|da|parce|"
     r"car|perché|pois|потому|так|है|لأن)\b)",
     re.IGNORECASE,
 )
@@ -151,6 +151,11 @@ _LED = re.compile(
     r"(?:[(\[](?P<inside>[A-Za-z])[)\]]"
     r"|(?P<plain>[A-Z])(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
 )
+_RULED_OUT = re.compile(
+    r"\b(?:is|are|was|seems?)\s(?:\w{1,12}\s)?(?:wrong|incorrect|false|impossible|out|"
+    r"not (?:right|correct|the|it|possible))\b|[\u274c\u2717\u2718]|[-:(]\s?(?:wrong|incorrect)\b",
+    re.IGNORECASE,
+)
 _REASONS = re.compile(r"[\s.,*_-]{0,4}(?:$|(?:because|since|as)\b)", re.IGNORECASE)
 _TELLS = re.compile(
     r"\b(?:is|was|are|were|isn't|has|have|had|does|can|cannot|could|would|means?|refers?|lies|states?)\b", re.IGNORECASE
@@ -159,8 +164,25 @@ _BUT = (
     r"(?!\s(?:only|if|in part|partly|about|that|when|unless|insofar|to)\b|,?\s(?:but|yet|though|although|except)\b"
     r"|[^.!\n]{0,30}\?)"
 )
+_COPULAS = (
+    "is",
+    "must be",
+    "has to be",
+    "should be",
+    "es",
+    "est",
+    "ist",
+    "é",
+    "è",
+    "está",
+    "является",
+    "это",
+    "-",
+    "هي",
+    "هو",
+)
 _VERDICT = re.compile(
-    rf"(?<=\s)(?:{_either('is|must be|has to be|should be|es|est|ist|é|è|está|является|это|-|هي|هو'.split('|'))})\s"
+    rf"(?<=\s)(?:{_either(_COPULAS)})\s"
     r"(?:(?:the|la|le|el|o|a|die|das|my|our|definitely|clearly|indeed|therefore|thus|only) ){0,3}"
     r"(?:correct|right|best|answer|richtig|korrekt|richtige antwort|juste|bonne réponse|correcte|correcta|correcto|"
     r"correta|certa|corretta|giusta|respuesta|réponse|resposta|risposta|правильн\w{2,3}|верн\w{2,3}|الصحيح|صحيح|الإجابة)\b"
@@ -184,8 +206,8 @@ _BECAUSE = re.compile(r"\b(?:because|since|as|for)\b", re.IGNORECASE)
 _BEFORE_CHARS, _SUBJECT_CHARS = 60, 40
 _AROUND = "*_`\"'()[]<>.:~!\u3002"
 _PREFIX = re.compile(
-    rf"(?:(?:{_CUES['noun']}|{_CUES['concludes']}|definitely|i'd say|i would say|that's|the|my|final|correct|right|best|la|le|"
-    r"el|die|der|das|es ist|es|est|è|é|это|richtige|so)\b[\s:,*_]{1,4}|l'){0,6}",
+    rf"(?:(?:{_CUES['noun']}|{_CUES['concludes']}|definitely|i'd say|i would say|that's|the|my|correct|right|best|"
+    r"la|le|el|die|der|das|es ist|es|est|è|é|это|richtige|so)\b[\s:,*_]{1,4}|l'){0,6}",
     re.IGNORECASE,
 )
 
@@ -409,7 +431,7 @@ class _Reader:
         for place, line in _lines(text):
             if _TICKED.search(line):
                 plain = line.translate(_NO_TICKS)
-                found = set() if denies(line) else self.bare(plain) or self.led(plain)
+                found = set() if _RULED_OUT.search(line) else self.bare(plain) or self.led(plain)
                 if found:
                     yield _Said(place, place + len(line), frozenset(found))
 
@@ -450,7 +472,8 @@ class _Reader:
         if not found and len(lines) > 1 and not _INTRODUCES.search(lines[-2][1]):
             place, line = lines[-1]
             found = self.led(line, firm=True)
-        if found and not denies(line):
+        listed = any(re.search(rf"\b{_next(letter)}[).:]\s", line) for letter in found)
+        if found and not listed and not _RULED_OUT.search(line):
             yield _Said(place, place + len(line), frozenset(found))
 
     def _leader(self, line: str) -> str:

@@ -89,6 +89,18 @@ STATEMENTS = (
     "\\boxed{{{X}}}. Wait, that is wrong. \\boxed{{{L}}}",
     "Is it {X}? No. It is {L}.",
     "If the answer were {X}, the river would be the Tiber. So the answer is {L}.",
+    "The answer is {X}.\n\nHmm, wait. Actually the answer is {L}.",
+    "The answer is {X}. On second thought, it is {L}.",
+    "\u7b54\u6848\uff1a{X}\u3002\u4e0d\u5bf9\uff0c\u5e94\u8be5\u662f{L}\u3002",
+    "There is no doubt that the answer is {L}.",
+    "I'd choose {L} over {X}.",
+    "The answer isn't {X}; it's {L}.",
+    "The answer cannot be {X}, so it must be {L}.",
+    "Result: {L}",
+    "answer={L}",
+    "Probably {L}.",
+    "Wrong answer: {X}. Right answer: {L}.",
+    "The answer is {L}.\n\nExplanation:\nA) Rome is in Italy.\nB) Paris is in France.\nC) London is in England.",
     # Letters on lines of their own
     "{L}",
     "({L})",
@@ -340,6 +352,9 @@ def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(heading: 
         "Options:\n- Rome\n- Paris\n- London",
         "Options:\n- Rome",
         "Rome\nParis",
+        "A. Wrong. B. Right.",
+        "Option A: incorrect. Option B: correct. Option C: incorrect.",
+        "A) Rome is wrong.",
         # look-alikes
         "\u0412",
         "\u041e\u0442\u0432\u0435\u0442: \u0412",
@@ -370,7 +385,14 @@ def test_what_names_no_letter_or_several_pays_nobody(frame: str) -> None:
     ],
 )
 def test_the_first_rule_by_which_a_letter_stands_decides(completion: str, letters: str, rule: str) -> None:
+    """The reason of a score names it."""
+    assert rule in str(multiple_choice(completion=completion, answer="B", choices=list(CITIES)).reason)
     assert letters_chosen(completion, LETTERS, CITIES) == (frozenset(letters), rule)
+
+
+def test_a_choice_may_hold_a_denial() -> None:
+    """What a choice says is no word on the choice."""
+    assert letters_chosen("B) It does not move.", LETTERS, None).letters == {"B"}
 
 
 @pytest.mark.parametrize(
