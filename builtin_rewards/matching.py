@@ -437,11 +437,12 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
 
         Formula: F1 = 2 m / (n + g), with m the numbers that pair off within the tolerance, each used once, n the
         completion's numbers and g the answer's: a number repeated or made up costs, and never helps. The
-        completion's list stands, after the last ``</think>``, in ``<answer>`` tags or ``\\boxed{}`` where there are
+        completion's list stands, after the thoughts, in ``<answer>`` tags or ``\\boxed{}`` where there are
         any, else anywhere; it is the list in brackets that holds a number, else all numbers there, line counters
-        (``1.``, ``2.``) apart. 0.0 for a stuffed answer (boxes or bracketed lists that differ), for a list that its
-        sentence denies (``not``, ``never``, ``anything but``, an unequal sign before it, ``is wrong`` behind it), and
-        for a text of over 100,000 characters; a number after ``not`` does not match. Columns: ``answer``, a list of
+        (``1.``, ``2.``) apart. A list that is denied (``not``, ``never``, ``anything but``, an unequal sign before it
+        in its clause, ``is wrong`` behind it) or taken back (``Wait, that is wrong``) does not count. 0.0 where none
+        is left, for a stuffed answer (boxes or bracketed lists that differ), and for a text of over 100,000
+        characters; a number after ``not`` does not match. Columns: ``answer``, a list of
         numbers, or text that holds one. ``None`` where the row's answer has no number.
         """
         gold = _gold_numbers(tuple(answer) if isinstance(answer, list) else (answer,))
@@ -477,15 +478,15 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
 
     Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as
     in ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's list stands, after the
-    last ``</think>``, in ``<answer>`` tags or ``\\boxed{}`` where there are any, else anywhere; its items are those of
+    thoughts, in ``<answer>`` tags or ``\\boxed{}`` where there are any, else anywhere; its items are those of
     the list in square brackets, else of the lines with list markers (of ``- **red**: warm`` what is bold), else of the
     lines, each without what stands before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and
     ``/`` where the answer has none. Times keep their colon, and an item of the answer that holds a comma or ``and``
     is one item. The words before a list in its sentence (``The colours are``), ``Sure!`` and a table's head are no
-    items. 0.0 for a stuffed answer (boxes or bracketed
-    lists that differ), for a list that is denied (``not``, ``never``, ``all but``, an unequal sign before it,
-    ``is wrong`` behind it), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or a text
-    that lists them. ``None`` where the row's answer has no item.
+    items. A list that is denied (``not``, ``never``, ``all but``, an unequal sign before it, ``is wrong`` behind it) or
+    taken back (``Wait, that is wrong``) does not count. 0.0 where none is left, for a stuffed answer (boxes or
+    bracketed lists that differ), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or
+    a text that lists them. ``None`` where the row's answer has no item.
     """
     gold = _gold_items(tuple(answer) if isinstance(answer, list) else answer or "")
     if not gold:

@@ -106,7 +106,8 @@ _STATEMENT = re.compile(
 
 
 _SUPPOSES = re.compile(
-    rf"\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|might|may|could|some|people|students|claim\w*|{_WRONG})\b",
+    rf"\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|might|may|could|claim\w*|{_WRONG})\b"
+    r"|\b(?:some|many|others|people|students)\s(?:\w{1,12}\s)?(?:say|think|believe|argue|choose|answer|hold)\b",
     re.IGNORECASE,
 )
 
