@@ -9,7 +9,7 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.markdown import split_fences
 from builtin_rewards.reading.typography import shows
-from builtin_rewards.structured import read_json
+from builtin_rewards.reading.values import read_json
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5

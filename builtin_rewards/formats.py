@@ -15,7 +15,7 @@ from xml.parsers import expat
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.code import extract_code
 from builtin_rewards.reading.markdown import heading_title, read_markdown, split_fences
-from builtin_rewards.reading.turn import after_thinking, unframed
+from builtin_rewards.reading.turn import after_thinking, begins_in_thought, unframed
 from builtin_rewards.reading.typography import says, shows
 from rewardkit import Reward, Score, reward
 
@@ -255,7 +255,7 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         """1.0 if the completion is one well-formed XML document, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``xml``, else the last unmarked one, else the whole completion;
-        what follows the last ``</think>`` alone counts, unless the completion begins with another tag.
+        thoughts are not read, unless the completion begins with the tag of an element.
 
         Well-formed by XML 1.0 as expat of the standard library reads it. A document type declaration is refused, and
         with it every entity bomb and external entity. The names of elements are checked against nothing but the
@@ -264,7 +264,7 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         completion = unframed(completion)
         whole = completion.lstrip()
-        begins = whole.startswith("<") and not whole.startswith("<think>")
+        begins = whole.startswith("<") and not begins_in_thought(whole)
         source = extract_code(completion if begins else after_thinking(completion), "xml")
         if source is None:
             return Score(0.0, reason="no XML in the completion")
@@ -344,9 +344,9 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
 
         A block is what stands between two lines of three or more backticks, or tildes, the second at least as long
         as the first. One that is not closed, or shows nothing, makes the score 0.0, whatever else there is: it is
-        how a completion looks that was cut off. Never ``None``.
+        how a completion looks that was cut off. Blocks in thoughts are not read. Never ``None``.
         """
-        blocks, _ = split_fences(completion)
+        blocks, _ = split_fences(after_thinking(completion))
         if any(not block.closed for block in blocks):
             return Score(0.0, reason="a block is not closed")
         if any(not shows(block.body) for block in blocks):
@@ -403,9 +403,9 @@ def markdown_structure(
         Formula: the mean over what is asked for. A section counts 1 if its heading is there with something below it
         that is no heading. Each number counts min(found / asked, 1). Fenced blocks hold code, not headings or items;
         headings and items count once for each different text, so that repeating one earns nothing. Headings are
-        ``#`` to ``######`` or underlined. Form alone is read. Never ``None``.
+        ``#`` to ``######`` or underlined. Form alone is read, and thoughts are not. Never ``None``.
         """
-        found = read_markdown(completion)
+        found = read_markdown(after_thinking(completion))
         parts = {f"section {title!r}": float(found.headings.get(title, False)) for title in titles}
         counts = {
             "headings": len(found.headings),

@@ -8,6 +8,7 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.ifeval.arguments import UnusableInstructionError
 from builtin_rewards.ifeval.checkers import Instruction, build_instruction
+from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 60.0
@@ -69,8 +70,7 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
           arguments that are null, or that the kind does not have, are ignored.
 
         Metrics: for each kind in the row, the share followed. A completion that shows nothing (blanks, control and
-        zero-width characters) follows nothing. All of the completion is read, ``<think>`` too: take the reasoning off
-        where it should not count. Stop tokens at its very end are no content. Where the
+        zero-width characters) follows nothing. Thoughts and stop tokens at the very end are no content. Where the
         paper's wording asks for more than its program, the wording holds: commas of all scripts are commas, blank
         placeholders are none, of the constrained responses exactly one may be there, a text without a language is
         in none, and zero-width characters and look-alike letters do not hide what is forbidden. Sentences are
@@ -82,7 +82,8 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
             built = _build(instruction_id_list or (), kwargs)
         except UnusableInstructionError as fault:
             return Score(None, reason=f"the row's instructions cannot be used: {fault}")
-        followed = [one.followed_by(completion, loose=loose) for one in built]
+        said = after_thinking(completion)
+        followed = [one.followed_by(said, loose=loose) for one in built]
         share = sum(followed) / len(followed)
         score = float(share == 1.0) if all_or_nothing else share
         return Score(score, reason=_reason(built, followed), metrics=_by_kind(built, followed))

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.answer import Extraction, answer_as_text, final_answer
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
+from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold, is_normally, normal_words, normalise, tally
 from rewardkit import Reward, Score, reward
 
@@ -33,26 +34,34 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "...")
 
 
-def _unlike(said: str, gold: str) -> Score:
-    return Score(0.0, reason=f"{_shown(said)} is not {_shown(gold)}")
+def _compared(found: Extraction, gold: str, *, same: bool) -> Score:
+    """A score that says what was compared, by which rule it was read, and why no mark counted."""
+    said = _shown((found.answer or "").strip())
+    problem = f", {found.problem}" if found.problem else ""
+    return Score(float(same), reason=f"{said} ({found.rule}{problem}) is {'' if same else 'not '}{_shown(gold)}")
+
+
+@functools.lru_cache(maxsize=256)
+def _gold_text(answer: str) -> str:
+    """Gives a gold as a text, by the rule by which the completion is read; a group's completions ask for the same."""
+    return final_answer(answer).strip()
 
 
 @reward(score_range=(0, 1))
 def exact_match(completion: str, answer: str | None) -> Score:
     """1.0 if the completion is the answer, character by character, otherwise 0.0.
 
-    Compared is the completion as a whole, or its final answer: what follows the last ``</think>``, in the one pair of
-    ``<answer>`` tags where it ends in one that is not denied. Blanks and line ends around, and stop tokens at the end
-    (``<|im_end|>``), do not count; case, punctuation and everything else does. Columns: ``answer``, the text.
-    ``None`` where the row has no answer.
+    Compared is the answer where one is marked, in the last ``\\boxed{}`` or else the last ``<answer>`` tags, else all
+    that is said after the thoughts: the rule of :func:`builtin_rewards.reading.answer.answer_as_text`, by which the
+    gold is read too. Marked answers that differ, or are denied or withdrawn, are none. Blanks and line ends around, and
+    stop tokens at the end (``<|im_end|>``), do not count; case, punctuation and everything else does. The reason names
+    the rule. Columns: ``answer``, the text. ``None`` where the row has no answer.
     """
-    gold = answer.strip() if answer else ""
+    gold = _gold_text(answer) if answer else ""
     if not gold:
         return _NO_GOLD
-    if completion.strip() == gold:
-        return Score(1.0)
-    said = final_answer(completion).strip()
-    return Score(1.0) if said == gold else _unlike(said, gold)
+    found = answer_as_text(completion)
+    return _compared(found, gold, same=(found.answer or "").strip() == gold)
 
 
 @reward(score_range=(0, 1))
@@ -61,22 +70,21 @@ def normalized_match(completion: str, answer: str | None) -> Score:
 
     Source: the exact match of SQuAD (Rajpurkar et al., arXiv 1606.05250), after NFKC and without zero-width
     characters. Unlike there, punctuation that makes another number or name of it counts: ``-5`` is not ``5``, ``3.5``
-    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. All that follows the last ``</think>`` is compared, so an answer
-    inside a sentence, a negated one or several do not match; where it ends in one pair of ``<answer>`` tags that is
-    not denied, only what stands in them. Stop tokens at the end (``<|im_end|>``) do not count. Columns: ``answer``,
-    the text. ``None`` where the row has no answer.
+    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. What is compared of the completion is told at ``exact_match``: an
+    answer inside a sentence, a negated one or several do not match. Columns: ``answer``, the text. ``None`` where the
+    row has no answer.
     """
     gold = _normal_gold(answer) if answer else ""
     if not gold:
         return _NO_GOLD
-    said = final_answer(completion)
-    return Score(1.0) if is_normally(said, gold) else _unlike(said.strip(), gold)
+    found = answer_as_text(completion)
+    return _compared(found, gold, same=is_normally(found.answer or "", gold))
 
 
 @functools.lru_cache(maxsize=256)
 def _normal_gold(answer: str) -> str:
     """Gives an answer normalised; a group's completions ask for the same one."""
-    return normalise(answer)
+    return normalise(_gold_text(answer))
 
 
 def _terms(given: Sequence[str] | str | None) -> list[str]:
@@ -136,9 +144,9 @@ def contains_all(
         """The share of the terms that the completion contains, 0 to 1; each counts once.
 
         Formula: terms found / terms. It reads words, not meaning: ``not Paris`` and ``isn't the Paris`` do not
-        count as Paris (``not only Paris`` and ``not Rome but Paris`` do), but ``Paris is wrong`` does. Case,
-        full-width letters and zero-width characters make no difference. Columns: ``answer``, a text or a list of
-        texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
+        count as Paris (``not only Paris`` and ``not Rome but Paris`` do), but ``Paris is wrong`` does. Thoughts are
+        not read. Case, full-width letters and zero-width characters make no difference. Columns: ``answer``, a text
+        or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
         # audit: skip stuffing it looks for terms, and says nothing of what else the completion says
         # audit: skip misplaced it looks for terms, and says nothing of what else the completion says
@@ -147,7 +155,7 @@ def contains_all(
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
-        text = prepared(completion, ignore_case=ignore_case)
+        text = prepared(after_thinking(completion), ignore_case=ignore_case)
         used, unused = _split(text, sought, words=words, ignore_case=ignore_case, negated=negated)
         reason = f"missing: {_named(unused)}" if unused else None
         return Score(len(used) / len(sought), reason=reason, metrics={"found": len(used), "terms": len(sought)})
@@ -176,9 +184,9 @@ def contains_any(
     def contains_any(completion: str, answer: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains at least one of the terms, otherwise 0.0.
 
-        Negated terms do not count, by the rule of ``contains_all``. A completion that lists many guesses contains
-        the right one too: where there is one right answer, compare whole answers instead. Columns: ``answer``, a
-        text or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
+        Negated terms do not count, and thoughts are not read, as in ``contains_all``. A completion that lists many
+        guesses contains the right one too: where there is one right answer, compare whole answers instead. Columns:
+        ``answer``, a text or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
         # audit: skip stuffing it looks for terms, and says nothing of what else the completion says
         # audit: skip misplaced it looks for terms, and says nothing of what else the completion says
@@ -187,7 +195,7 @@ def contains_any(
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
-        text = prepared(completion, ignore_case=ignore_case)
+        text = prepared(after_thinking(completion), ignore_case=ignore_case)
         used, _ = _split(text, sought, words=words, ignore_case=ignore_case, negated=negated)
         return Score(1.0, reason=f"found {_named(used)}") if used else Score(0.0, reason=f"none of {_named(sought)}")
 
@@ -214,14 +222,14 @@ def contains_none(
     def contains_none(completion: str, forbidden: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains none of the terms, otherwise 0.0.
 
-        A negated term is used all the same. Zero-width characters inside a term do not hide it. A completion of
-        blanks scores 0.0: it says nothing. Columns: ``forbidden``, a text or a list of texts, unless the setting
-        ``terms`` is given. ``None`` where there are no terms.
+        A negated term is used all the same; thoughts are not read. Zero-width characters inside a term do not hide
+        it. A completion of blanks scores 0.0: it says nothing. Columns: ``forbidden``, a text or a list of texts,
+        unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
         sought = fixed if fixed is not None else _terms(forbidden)
         if not sought:
             return _NO_TERMS
-        text = prepared(completion, ignore_case=ignore_case)
+        text = prepared(after_thinking(completion), ignore_case=ignore_case)
         if not text.strip():
             return Score(0.0, reason="the completion is empty")
         used, _ = _split(text, sought, words=words, ignore_case=ignore_case, negated=True)
@@ -312,19 +320,21 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
         Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
         sum of their lengths, after NFKC, in lower case, all but letters and digits blank. It forgives slips, not facts:
         0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``, an unequal or
-        not sign) than the other. What is compared of the completion is told at ``normalized_match``.
+        not sign) than the other. What is compared of the completion is told at ``exact_match``.
         Columns: ``answer``, the text. ``None`` where the row has no answer.
         """
         # audit: skip misplaced a word more or less is a slip that it forgives
-        gold = _letters_only(answer) if answer else ""
+        answer = _gold_text(answer) if answer else ""
+        gold = _letters_only(answer)
         if not gold:
-            return _NO_GOLD if not answer or not answer.strip() else Score(None, reason=f"{_shown(answer)}: no letter")
-        completion = final_answer(completion)
+            return Score(None, reason=f"{_shown(answer)}: no letter") if answer else _NO_GOLD
+        found = answer_as_text(completion)
+        completion = found.answer or ""
         said = _letters_only(completion)
         alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
         if not alike:
-            return Score(0.0, reason=f"{len(said)} characters, less than {threshold:.2f} alike")
-        return _unless_denied(completion, answer or "", alike)
+            return Score(0.0, reason=f"{len(said)} characters ({found.rule}), less than {threshold:.2f} alike")
+        return _unless_denied(completion, answer, alike)
 
     return fuzzy_match
 
@@ -358,20 +368,23 @@ def edit_similarity(completion: str, answer: str | None) -> Score:
 
     Formula: 1 - d / max(n, m), with d the Levenshtein distance in characters and n, m the two lengths, after NFKC
     and without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is
-    alike too. What is compared of the completion is told at ``normalized_match``. Columns: ``answer``, the text.
+    alike too. What is compared of the completion is told at ``exact_match``. Columns: ``answer``, the text.
     ``None`` where the row has no answer.
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
     # audit: skip lookalike a measure of likeness: it pays for what the two texts share, whatever stands around it
-    gold = fold(answer).strip() if answer else ""
+    gold = fold(_gold_text(answer)).strip() if answer else ""
     if not gold:
         return _NO_GOLD
-    said = fold(final_answer(completion)).strip()
+    found = answer_as_text(completion)
+    said = fold(found.answer or "").strip()
     distance = _distance(said, gold)
     longest = max(len(said), len(gold))
     return Score(
-        1 - distance / longest, reason=f"{distance} edits in {longest} characters", metrics={"edits": distance}
+        1 - distance / longest,
+        reason=f"{distance} edits in {longest} characters ({found.rule})",
+        metrics={"edits": distance},
     )
 
 
@@ -386,7 +399,7 @@ def token_f1(completion: str, answer: str | None) -> Score:
     Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as
     they occur; P is the share of the completion's words that the answer has, R the share of the answer's that the
     completion has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count,
-    longer answers cost precision. What is compared of the completion is told at ``normalized_match``. Columns:
+    longer answers cost precision. What is compared of the completion is told at ``exact_match``. Columns:
     ``answer``, the text. ``None`` where the row has no answer.
     """
     # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
@@ -394,22 +407,23 @@ def token_f1(completion: str, answer: str | None) -> Score:
     gold = _gold_words(answer) if answer else None
     if not gold:
         return _NO_GOLD
-    words, found = tally(final_answer(completion), gold)
-    shared = sum(min(count, found[word]) for word, count in gold.items())
-    return _f1(shared, words, gold.total(), "words")
+    found = answer_as_text(completion)
+    words, counted = tally(found.answer or "", gold)
+    shared = sum(min(count, counted[word]) for word, count in gold.items())
+    return _f1(shared, words, gold.total(), "words", f" ({found.rule})")
 
 
 @functools.lru_cache(maxsize=256)
 def _gold_words(answer: str) -> Counter[str]:
     """Gives an answer's normalised words; a group's completions ask for the same ones. Not to be changed."""
-    return Counter(normal_words(answer))
+    return Counter(normal_words(_gold_text(answer)))
 
 
-def _f1(shared: int, said: int, gold: int, what: str) -> Score:
+def _f1(shared: int, said: int, gold: int, what: str, rule: str = "") -> Score:
     precision, recall = shared / said if said else 0.0, shared / gold
     return Score(
         2 * shared / (said + gold),
-        reason=f"{shared} of the answer's {gold} {what} among {said}",
+        reason=f"{shared} of the answer's {gold} {what} among {said}{rule}",
         metrics={"precision": precision, "recall": recall},
     )
 

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.answer import Extraction, Rule, extract_answer
+from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.formulas import number_of, parse, plain_left_side, same_formula, split_unit, too_large
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
@@ -29,7 +29,6 @@ from builtin_rewards.reading.numbers import (
     read_quantity,
     same_quantity,
 )
-from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 _QUESTION_CHARS = 12
@@ -117,13 +116,14 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
     if isinstance(gold, str):
         return Score(None, reason=gold)
-    found = extract_answer(_without_prompt(completion, prompt))
+    completion = _without_prompt(completion, prompt)
+    found = extract_answer(completion)
+    if gold.kind is _Kind.WORDS and found.rule in UNMARKED and opening_verdict(completion) == gold.text.casefold():
+        return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
     if found.answer is None or found.problem:
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
         return _judge_several(gold, found)
-    if gold.kind is _Kind.WORDS and found.rule is Rule.LAST_NUMBER and _verdict(completion) == gold.text.casefold():
-        return Score(1.0, reason=f"it begins with {_shown(gold.text)}")
     fault = _differs(gold, found.answer, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
@@ -133,20 +133,6 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 def _may_be_prose(found: Extraction) -> bool:
     """Whether an answer may be a sentence around its number; in a box only one that begins as text."""
     return found.rule in (Rule.TAG, Rule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
-
-
-_VERDICT = re.compile(r"[\s*_]*(yes|no|true|false)\b[*_]*\s*(?:[,.;:!]|because\b|since\b)", re.IGNORECASE)
-_OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
-
-
-def _verdict(completion: str) -> str | None:
-    """The yes, no, true or false that an answer begins with, if its opposite does not follow."""
-    text = after_thinking(completion)
-    verdict = _VERDICT.match(text)
-    if verdict is None:
-        return None
-    word = verdict[1].casefold()
-    return None if re.search(rf"\b{_OPPOSITE[word]}\b", text[verdict.end() :], re.IGNORECASE) else word
 
 
 def _without_prompt(completion: str, prompt: str) -> str:

@@ -1,8 +1,8 @@
 """Rewards of overlap with a reference text: BLEU, chrF and ROUGE.
 
 They measure likeness to a reference, as for translations and summaries, not truth: a negation changes them little.
-The column ``answer`` holds one reference or a list of them. What is compared of the completion is what follows the
-last ``</think>``, in ``<answer>`` tags where that ends in the one pair of them.
+The column ``answer`` holds one reference or a list of them. What is compared of the completion is told at
+``exact_match``.
 """
 
 from __future__ import annotations

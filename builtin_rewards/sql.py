@@ -21,7 +21,7 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.answer import final_answer
+from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import split_fences
 from rewardkit import Reward, Score, reward
 
@@ -90,8 +90,8 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
         """1.0 if the completion's query gives the same result as the gold query, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``,
-        ...), else the last unmarked one, else the whole completion; always after the last ``</think>``, if there is
-        one, and in ``<answer>`` tags where it ends in the one pair of them. Stop tokens at the end do not count. It
+        ...), else the last unmarked one, else the whole completion; always after the thoughts, and in the last
+        ``<answer>`` tags where there are any and they do not differ. Stop tokens at the end do not count. It
         must be one query, ``SELECT``, ``WITH`` or ``VALUES``: several statements, and all that writes or reaches
         outside, are refused, and so is ``random()``.
 
@@ -118,7 +118,7 @@ def sql_result(*, timeout_s: float = 5.0, max_rows: int = 10_000, tolerance: flo
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
                 return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            query = _query_in(final_answer(completion))
+            query = _query_in(final_answer(completion, (Rule.TAG,)))
             if query is None:
                 return Score(0.0, reason="no query in the completion")
             try:

@@ -1,7 +1,4 @@
-"""Rewards for JSON: is it one JSON value, does it satisfy the row's JSON Schema.
-
-It also owns how the other modules find and read JSON in a completion: :func:`json_text` and :func:`read_json`.
-"""
+"""Rewards for JSON: is it one JSON value, does it satisfy the row's JSON Schema, are its fields the row's."""
 
 from __future__ import annotations
 
@@ -9,22 +6,19 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.code import extract_code
-from builtin_rewards.reading.answer import final_answer
-from builtin_rewards.reading.turn import unframed
+from builtin_rewards.reading.typography import normalise
+from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 from rewardkit import Reward, Score, reward
 
 DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 """The drafts of JSON Schema that ``json_schema`` knows."""
 
 _KINDS: dict[str, tuple[type, ...]] = {"any": (object,), "object": (dict,), "array": (list,)}
-_MAX_DIGITS = 300
-"""Digits of an integer; more are beyond a double, which is what most readers of JSON hold numbers in."""
 _SURELY_SHALLOW = 64
 """Nesting up to which a validation that recurses too deep is the schema's fault."""
 _KEPT_SCHEMAS = 256
@@ -33,63 +27,15 @@ _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError
 _SHOWN_CHARS = 200
 
 
-def json_text(completion: str) -> str | None:
-    """Gives the text that should be JSON, or ``None`` for none.
-
-    The rule: what follows the last ``</think>`` counts, of it only what stands in ``<answer>`` tags where it ends in
-    the one pair of them, unless the completion begins as JSON does. In it the last fenced block marked ``json``, else
-    the last unmarked one, else all where there is no fence.
-    """
-    completion = unframed(completion)
-    begins = completion.lstrip()[:1]
-    text = completion if begins and begins in '{["' else final_answer(completion)
-    return extract_code(text, "json")
-
-
-def read_json(text: str) -> Any:
-    """Gives the one JSON value that a text is, read strictly by RFC 8259.
-
-    ``NaN`` and ``Infinity`` are refused, and so are an object that has a key twice, numbers beyond a double's range
-    and nesting beyond what the standard library's parser takes (about 1,000 levels).
-
-    Raises:
-        ValueError: It is no such value; says why.
-    """
+def _value_in(completion: str) -> Any:
+    """Gives the one JSON value that a completion is, or raises a :class:`ValueError` that says why there is none."""
+    text = json_text(completion)
+    if text is None:
+        raise ValueError("no JSON in the completion")
     try:
-        return _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in made if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:_SHOWN_CHARS]!r} stands twice in an object")
-    return made
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError("a number beyond a double's range")
-    return number
-
-
-def _integer(text: str) -> int:
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"a number of more than {_MAX_DIGITS} digits")
-    return int(text)
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
-)
+        return read_json(text)
+    except ValueError as fault:
+        raise ValueError(f"not JSON: {fault}") from None
 
 
 @adjustable
@@ -109,10 +55,11 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
     def json_valid(completion: str) -> Score:
         """1.0 if the completion is one JSON value, otherwise 0.0 with the reason.
 
-        What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole completion;
-        what follows the last ``</think>`` alone counts, and only what stands in ``<answer>`` tags where that ends
-        in the one pair of them, unless the completion begins as JSON does. A byte order mark before it and stop
-        tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no content.
+        What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole answer. The
+        answer is what follows the last thought, such as ``<think>...</think>``, of it only what stands in the last
+        ``<answer>`` tags where there are any and they do not differ; a completion that is JSON as it stands is the
+        answer. A byte order mark before it and stop tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no
+        content.
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the
         value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about
@@ -120,13 +67,10 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
         A bare ``42`` or ``null`` is JSON too; ``json_valid(kind="object")`` asks for an object. Never ``None``.
         """
-        text = json_text(completion)
-        if text is None:
-            return Score(0.0, reason="no JSON in the completion")
         try:
-            value = read_json(text)
+            value = _value_in(completion)
         except ValueError as fault:
-            return Score(0.0, reason=f"not JSON: {fault}")
+            return Score(0.0, reason=str(fault))
         if not isinstance(value, _KINDS[kind]):
             return Score(0.0, reason=f"JSON, but no {kind}")
         return Score(1.0, reason="one JSON value")
@@ -142,41 +86,25 @@ class _Schema:
     required: frozenset[str]
 
 
-class _Schemas:
-    """Schemas as rows give them, made ready once each."""
-
-    def __init__(self, draft: str, remotes: Any) -> None:
-        self.draft = draft
-        self.remotes = remotes
-        self.ready: dict[str, _Schema | str] = {}
-
-    def read(self, text: str) -> _Schema | str:
-        """Gives the schema, or what is wrong with it."""
-        found = self.ready.get(text)
-        if found is None:
-            if len(self.ready) >= _KEPT_SCHEMAS:
-                self.ready.clear()
-            found = self.ready[text] = self._make(text)
-        return found
-
-    def _make(self, text: str) -> _Schema | str:
-        library = _jsonschema()
-        try:
-            schema = read_json(text)
-            if not isinstance(schema, dict | bool):
-                return f"a schema is an object or a bool, not {type(schema).__name__}"
-            usual = getattr(library, f"Draft{self.draft.replace('-', '')}Validator")
-            kind = library.validators.validator_for(schema, default=usual)
-            kind.check_schema(schema)
-            registry = _registry(self.remotes, usual)
-            _check_references(schema, kind, registry)
-            validator = kind(schema, registry=registry)
-        except library.SchemaError as fault:
-            return _short(f"{fault.json_path}: {fault.message}")
-        except (*_BROKEN, _unresolvable()) as fault:
-            return _short(f"{type(fault).__name__}: {fault}")
-        required = schema.get("required", []) if isinstance(schema, dict) else []
-        return _Schema(validator, frozenset(required if isinstance(required, list) else []))
+def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
+    """Gives the schema that a text is, or what is wrong with it."""
+    library = _jsonschema()
+    try:
+        schema = read_json(text)
+        if not isinstance(schema, dict | bool):
+            return f"a schema is an object or a bool, not {type(schema).__name__}"
+        usual = getattr(library, f"Draft{draft.replace('-', '')}Validator")
+        kind = library.validators.validator_for(schema, default=usual)
+        kind.check_schema(schema)
+        registry = _registry(remotes, usual)
+        _check_references(schema, kind, registry)
+        validator = kind(schema, registry=registry)
+    except library.SchemaError as fault:
+        return _short(f"{fault.json_path}: {fault.message}")
+    except (*_BROKEN, _unresolvable()) as fault:
+        return _short(f"{type(fault).__name__}: {fault}")
+    required = schema.get("required", []) if isinstance(schema, dict) else []
+    return _Schema(validator, frozenset(required if isinstance(required, list) else []))
 
 
 def _schema_text(schema: Any) -> str:
@@ -253,7 +181,7 @@ def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
             first = first or error
             spoiled.update(step for step in list(error.absolute_path)[:1] if step in present)
     except RecursionError:
-        if _deeper_than(value, _SURELY_SHALLOW):
+        if deeper_than(value, _SURELY_SHALLOW):
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
     except (re.error, OverflowError, _unresolvable()) as fault:
@@ -266,18 +194,6 @@ def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
     share = satisfied / wanted if satisfied < wanted else wanted / (wanted + 1)
     reason = f"not valid, {satisfied} of {wanted} required properties satisfied; {first.json_path}: {first.message}"
     return Score(share if partial else 0.0, reason=_short(reason), metrics=metrics)
-
-
-def _deeper_than(value: Any, levels: int) -> bool:
-    row = [value]
-    for _ in range(levels):
-        row = [
-            inner
-            for outer in row
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(row)
 
 
 def _short(text: str) -> str:
@@ -302,9 +218,9 @@ def json_schema(
     """
     if draft not in DRAFTS:
         raise ValueError(f"json_schema: draft={draft!r} is none of {', '.join(DRAFTS)}")
-    schemas = _Schemas(draft, remotes)
+    schema_in = functools.lru_cache(_KEPT_SCHEMAS)(functools.partial(_read_schema, draft, remotes))
     usual = None if schema is None else _schema_text(schema)
-    if usual is not None and isinstance(fault := schemas.read(usual), str):
+    if usual is not None and isinstance(fault := schema_in(usual), str):
         raise ValueError(f"json_schema: schema={schema!r} is broken: {fault}")
 
     @reward(score_range=(0, 1))
@@ -332,16 +248,183 @@ def json_schema(
                 given = _schema_text(schema)
             except ValueError as fault:
                 return Score(None, reason=f"the row's schema cannot be used: {fault}")
-        read = schemas.read(given)
+        read = schema_in(given)
         if isinstance(read, str):
             return Score(None, reason=f"the row's schema cannot be used: {read}")
-        text = json_text(completion)
-        if text is None:
-            return Score(0.0, reason="no JSON in the completion")
         try:
-            value = read_json(text)
+            value = _value_in(completion)
         except ValueError as fault:
-            return Score(0.0, reason=f"not JSON: {fault}")
+            return Score(0.0, reason=str(fault))
         return _judged(read, value, partial)
 
     return json_schema
+
+
+_MAX_EXTRA = 10
+"""So many times the fields expected may be given; with more of them the score is 0."""
+_MAX_UNORDERED = 200
+"""Fields of a row's answer whose lists are compared without their order; each is compared with each."""
+_normal = functools.lru_cache(maxsize=4096)(normalise)
+
+
+_MISSING = object()
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How many fields are right, how many there are, and how many more are given: under names, and in lists."""
+
+    right: int = 0
+    fields: int = 0
+    names: int = 0
+    items: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """How fields are compared; the settings of ``json_fields``."""
+
+    ordered: bool
+    text: str
+    rel: float
+    abs: float
+
+    def count(self, wanted: Any, given: Any, tally: _Tally) -> None:
+        """Compares what is expected with what stands in its place, and adds what comes of it to a tally."""
+        if isinstance(wanted, dict) and wanted and isinstance(given, dict):
+            for name, value in wanted.items():
+                self.count(value, given.get(name, _MISSING), tally)
+            tally.names += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
+        elif isinstance(wanted, list) and wanted and isinstance(given, list):
+            placed = given if self.ordered else self._arranged(wanted, given)
+            for place, value in enumerate(wanted):
+                self.count(value, placed[place] if place < len(placed) else _MISSING, tally)
+            tally.items += sum(map(count_leaves, placed[len(wanted) :]))
+        else:
+            tally.right += self._is_right(wanted, given)
+            tally.fields += count_leaves(wanted)
+
+    def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
+        """Gives the items in the places of those that they are paired with; the others stand where there is room."""
+        taken: dict[int, int] = {}
+        used: set[int] = set()
+        for pairs in (self._equal, self._alike):
+            left = [place for place in range(len(wanted)) if place not in taken]
+            rest = [behind for behind in range(len(given)) if behind not in used]
+            for place, behind in pairs(wanted, left, given, rest):
+                if place not in taken and behind not in used:
+                    taken[place] = behind
+                    used.add(behind)
+        others = iter([other for behind, other in enumerate(given) if behind not in used])
+        kept = [given[taken[place]] if place in taken else next(others, _MISSING) for place in range(len(wanted))]
+        return [*kept, *others]
+
+    def _equal(
+        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
+    ) -> Iterator[tuple[int, int]]:
+        pairs = ((place, behind) for place in left for behind in rest)
+        return ((one, other) for one, other in pairs if wanted[one] == given[other] and same(wanted[one], given[other]))
+
+    def _alike(
+        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
+    ) -> Iterator[tuple[int, int]]:
+        ranked = []
+        for place in left:
+            for behind in rest:
+                self.count(wanted[place], given[behind], tally := _Tally())
+                ranked.append((-tally.right / (tally.fields + tally.names + tally.items), place, behind))
+        return ((place, behind) for share, place, behind in sorted(ranked) if share)
+
+    def _is_right(self, wanted: Any, given: Any) -> bool:
+        """Whether a value is the expected one, one that holds no others."""
+        if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
+            return _normal(wanted) == _normal(given)
+        if _is_number(wanted) and _is_number(given):
+            return bool(wanted == given or abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
+        return same(wanted, given)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@adjustable
+def json_fields(
+    *,
+    ordered: bool = True,
+    text: str = "exact",
+    rel: float = 0.0,
+    abs: float = 0.0,
+    extra: float = 1.0,
+    partial: bool = True,
+) -> Reward[..., Score]:
+    """Settings of ``json_fields``.
+
+    Args:
+        ordered: Compare lists item by item. Otherwise equal items are paired first, then those that agree most, each
+            item once, and what is left in its order.
+        text: How text is compared: ``exact``, to the letter, or ``normalised``, as ``normalized_match`` does it.
+        rel: How far a number may be off, as a share of the expected one.
+        abs: How far a number may be off; the larger of the two counts.
+        extra: What a field under a name that is not expected costs, in right ones; 0 allows such names.
+        partial: Give partial credit; otherwise a value with any field missing, wrong or extra scores 0.0.
+
+    Raises:
+        ValueError: A number is below 0 or not finite, ``rel`` is 1 or more, or ``text`` is none of these.
+    """
+    if text not in ("exact", "normalised"):
+        raise ValueError(f"json_fields: text={text!r} is none of exact, normalised")
+    for name, number, below in (("rel", rel, 1.0), ("abs", abs, math.inf), ("extra", extra, math.inf)):
+        if not 0 <= number < below:
+            raise ValueError(f"json_fields: {name}={number!r} must be a number from 0 up, below {below:g}")
+    comparison = _Comparison(ordered, text, rel, abs)
+
+    @reward(score_range=(0, 1))
+    def json_fields(completion: str, answer: Any) -> Score:
+        """The share of the answer's fields that the completion's JSON has right, 0 to 1; extra ones cost.
+
+        Formula: right / (fields + extra). fields are the values in ``answer`` that hold no others, however deep: each
+        text, number, ``true``, ``false`` and ``null``, and each empty object and list. One is right where the value in
+        its place, by names and by places in lists, is the same; a missing one is not. extra are the values in the
+        completion under names, and at places in lists, that ``answer`` does not have. A value of another kind in the
+        place of an expected one makes that wrong, and is no extra. A completion with more than ten times as many
+        values as the answer, and ten more, scores 0.0.
+
+        Values are equal as JSON: 1 is 1.0, and neither ``true`` nor ``"1"``; ``null`` is a value, and not a missing
+        one; text counts to the letter, and names always do. The settings allow tolerances of numbers, normalised text,
+        lists in any order and names that are not expected.
+
+        What is read and how strictly is told at ``json_valid``: one JSON value. 0.0 for text that is none, such as
+        several objects, an object with a key twice, or ``NaN``.
+
+        Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has none, where it
+        is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
+        Metrics: ``right``, ``fields``, ``extra``.
+        """
+        try:
+            wanted = expected_json(answer)
+        except ValueError as fault:
+            return Score(None, reason=str(fault))
+        fields = count_leaves(wanted)
+        if not isinstance(wanted, dict | list) or not wanted:
+            return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
+        if not ordered and fields > _MAX_UNORDERED:
+            return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")
+        try:
+            value = _value_in(completion)
+        except ValueError as fault:
+            return Score(0.0, reason=str(fault))
+        if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
+            return Score(0.0, reason=f"{given} values given, {fields} expected")
+        comparison.count(wanted, value, tally := _Tally())
+        return _share(tally, extra, partial)
+
+    return json_fields
+
+
+def _share(tally: _Tally, extra: float, partial: bool) -> Score:
+    share = tally.right / (tally.fields + extra * tally.names + tally.items)
+    more = tally.names + tally.items
+    reason = f"{tally.right} of {tally.fields} fields right, {more} extra"
+    metrics = {"right": float(tally.right), "fields": float(tally.fields), "extra": float(more)}
+    return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading.answer import final_answer
-from builtin_rewards.structured import json_text, read_json
+from builtin_rewards.reading.calls import BROKEN, Call, call_of, calls_in, calls_of
+from builtin_rewards.reading.values import expected_json, same, spoken
 from rewardkit import Message, Reward, Score, reward
 
 WEIGHTS = (0.2, 0.3, 0.5)
 """What the name, the arguments' names and the arguments' values of a call are worth."""
 
-_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
-_MARKS = ("<|python_tag|>", "[TOOL_CALLS]")
-"""What Llama and Mistral begin their calls with."""
-_NO_CALL = ("", "[]", "null", "none")
-_MAX_DEPTH = 100
-"""Nesting of expected arguments, so that comparing them cannot recurse too deep."""
 _MAX_EXTRA = 10
 """So many times the calls expected, and as many more, are compared; with more of them the score is 0."""
 _SHOWN_CHARS = 80
-
-
-class Call(NamedTuple):
-    """One tool call.
-
-    Attributes:
-        name: The tool's name; empty where what was written is no call.
-        arguments: By name; ``None`` where what was written is no JSON object.
-    """
-
-    name: str
-    arguments: dict[str, Any] | None
 
 
 @adjustable
@@ -63,27 +43,45 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
         in any order, the best pairs first. So a missing call, an extra one and a repeated one all cost. Values are
         equal as JSON: 1 is 1.0, and neither ``true`` nor ``"1"``; text counts to the letter.
 
-        What is read, the first of these that there is:
+        What is read of a conversation whose assistant messages have ``tool_calls`` (as OpenAI has them, ``arguments``
+        as JSON text or as an object), ``function_call`` or blocks of the type ``tool_use``: all of these. Otherwise
+        all calls in the text, in these forms:
 
-        - a conversation whose assistant messages have ``tool_calls`` (as OpenAI has them, ``arguments`` as JSON text
-          or as an object): all of them;
-        - ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` (Hermes, Qwen): all of them;
-        - JSON, as ``json_valid`` reads it: a call, a list of calls, or an object with ``tool_calls``; before it may
-          stand ``<|python_tag|>`` (Llama) or ``[TOOL_CALLS]`` (Mistral), with nothing before that.
+        - ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` (Hermes, Qwen);
+        - ``<tool_call>name<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`` (GLM);
+        - ``<function=name>{...}</function>`` (Llama 3.1) and ``<function=name><parameter=k>v</parameter></function>``
+          (Qwen3-Coder, Seed), in ``<tool_call>`` or not;
+        - ``<invoke name="name"><parameter name="k">v</parameter></invoke>`` (MiniMax, Step, DeepSeek V3.2);
+        - ``[TOOL_CALLS][{...}]`` and ``[TOOL_CALLS]name[ARGS]{...}`` (Mistral), ``<|python_tag|>{...}; {...}`` (Llama);
+        - ``<|tool_call|>[...]`` and ``<function_call>{...}`` (Granite, Phi), ``functools[...]`` (Phi),
+          ``<tool_calls>[...]`` (Jamba, Hunyuan), ``<TOOLCALL>[...]`` (Nemotron), ``<|action_start|><|plugin|>{...}``
+          (InternLM), ``<|START_ACTION|>[...]`` (Command);
+        - the tokens of DeepSeek R1, V3 and V3.1, and ``<|tool_call_begin|>functions.name:0...`` of Kimi;
+        - ``<|channel|>commentary to=functions.name <|constrain|>json<|message|>{...}`` (gpt-oss);
+        - ``name(k="v")`` as Python writes it, between ``<|python_start|>`` (Llama 4), ``<|tool_call_start|>`` (LFM) or
+          ``<function_calls>`` (OLMo) and their ends, or in a block ``tool_code`` (Gemma);
+        - where there is none of these, the whole answer, as ``json_valid`` finds it: JSON that is a call, a list of
+          calls or an object with ``tool_calls``, or ``[name(k="v"), ...]`` (Llama).
 
-        In text only what follows the last ``</think>`` counts, and only what stands in ``<answer>`` tags where that
-        ends in the one pair of them. Stop tokens at the end are no content. A ``<tool_call>`` that is not closed is
-        cut off, and JSON behind other prose is no call: no server would make it. What stands in the place of a call and
-        is none counts as an extra call. ``parameters`` is read as ``arguments``.
+        A mark counts wherever it stands, as servers take it, but not in a thought or right behind a backtick; where
+        the answer stands in ``<answer>`` tags, only there. What stands in the place of a call and is none, or is cut
+        off, counts as an extra call. ``parameters`` is read as ``arguments``. At most 100 calls are read.
+
+        Forms of tags carry no types: there a value is equal to text that it is, and to any other value whose JSON it
+        is (``5`` to 5 and to ``"5"``; Python's ``True``, ``False`` and ``None`` are JSON's there).
 
         Column ``answer``: ``{"name": ..., "arguments": {...}}`` or a list of such, as JSON text or as objects. An
         empty list expects no call: then 1.0 for a completion without one, even an empty one, and 0.0 otherwise.
-        ``None`` where the row has no such ``answer``.
+        ``None`` where the row has no such ``answer``, and where the completion makes an unread form of call: what looks
+        like the mark of one (``<tool_use>``, ``Action:`` with ``Action Input:``), or a call as JSON in other text.
+        Beside calls that are read, such a mark counts as an extra call.
         """
         expected = _expected(answer)
         if isinstance(expected, str):
             return Score(None, reason=expected)
         made = _calls(completion)
+        if made is None:
+            return Score(None, reason="an unread form of call")
         metrics = {"expected": float(len(expected)), "made": float(len(made))}
         if not expected or not made:
             reason = f"{len(made)} calls made, {len(expected)} expected"
@@ -100,36 +98,39 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
 
 def _expected(answer: Any) -> list[Call] | str:
     """Gives the calls that a row expects, or why they cannot be read."""
-    if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
-        return "the row has no answer"
     try:
-        return _expected_in(answer if isinstance(answer, str) else json.dumps(answer))
-    except (TypeError, ValueError, RecursionError) as fault:
-        return f"the row's answer is no JSON: {fault}"
-
-
-@functools.lru_cache(maxsize=256)
-def _expected_in(text: str) -> list[Call] | str:
-    """Gives the calls that JSON text describes; a group's completions ask for the same ones. Not to be changed."""
-    calls = _read(read_json(text))
+        calls = calls_of(expected_json(answer))
+    except ValueError as fault:
+        return str(fault)
     if any(not call.name or call.arguments is None for call in calls):
         return "the row's answer is no tool call: expected {'name': ..., 'arguments': {...}} or a list of such"
-    if any(_depth(call.arguments) > _MAX_DEPTH for call in calls):
-        return f"the row's answer is nested more than {_MAX_DEPTH} deep"
     return calls
 
 
-def _calls(completion: str | Sequence[Message]) -> list[Call]:
-    """Gives the calls that a completion makes."""
+def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
+    """Gives the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
     if isinstance(completion, str):
-        return _calls_in_text(completion)
+        return calls_in(spoken(completion))
     messages = [message for message in completion if isinstance(message, Mapping)]
-    spoken = [message for message in messages if message.get("role", "assistant") == "assistant"]
-    given = [message.get("tool_calls") for message in spoken]
-    listed = [call for calls in given if isinstance(calls, list | tuple) for call in calls]
-    if listed:
-        return [_call(call) for call in listed]
-    return [call for message in spoken for call in _calls_in_text(_content(message.get("content")))]
+    own = [message for message in messages if message.get("role", "assistant") == "assistant"]
+    given = [call for message in own for call in _given(message)]
+    if given:
+        return given
+    found = [calls_in(spoken(_content(message.get("content")))) for message in own]
+    made = [call for calls in found for call in calls or ()]
+    return None if None in found and not made else made + [BROKEN] * found.count(None)
+
+
+def _given(message: Message) -> list[Call]:
+    """Gives the calls that a message has beside its text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
+    calls = message.get("tool_calls") or []
+    listed = [call_of(call) for call in calls] if isinstance(calls, list | tuple) else [BROKEN]
+    if message.get("function_call"):
+        listed.append(call_of(message["function_call"]))
+    content = message.get("content")
+    blocks = content if isinstance(content, list | tuple) else ()
+    used = [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use"]
+    return listed + [call_of({"name": block.get("name"), "arguments": block.get("input")}) for block in used]
 
 
 def _content(content: Any) -> str:
@@ -138,58 +139,6 @@ def _content(content: Any) -> str:
     blocks = content if isinstance(content, list | tuple) else ()
     texts = (block.get("text") if isinstance(block, Mapping) else block for block in blocks)
     return "".join(text for text in texts if isinstance(text, str))
-
-
-def _calls_in_text(text: str) -> list[Call]:
-    text = final_answer(text)
-    for mark in _MARKS:
-        text = text.lstrip().removeprefix(mark)
-    if _OPEN in text:
-        return [call for part in text.split(_OPEN)[1:] for call in _tagged(part)]
-    written = json_text(text)
-    if written is None or written.lstrip()[:1] not in ("{", "["):
-        return []
-    try:
-        value = read_json(written)
-    except ValueError:
-        return [Call("", None)] if '"name"' in written else []
-    if isinstance(value, dict) and not value.keys() & {"name", "function", "tool_calls"}:
-        return []
-    return _read(value)
-
-
-def _tagged(part: str) -> list[Call]:
-    """Gives the call that stands between an opening tag and its closing tag."""
-    inside, closed, _ = part.partition(_CLOSE)
-    try:
-        return _read(read_json(inside)) or [Call("", None)] if closed else [Call("", None)]
-    except ValueError:
-        return [Call("", None)]
-
-
-def _read(value: Any) -> list[Call]:
-    """Gives the calls that a JSON value stands for."""
-    if isinstance(value, dict) and "name" not in value and isinstance(value.get("tool_calls"), list):
-        value = value["tool_calls"]
-    return [_call(one) for one in (value if isinstance(value, list) else [value])]
-
-
-def _call(value: Any) -> Call:
-    """Gives one call, in OpenAI's form with ``function`` or plain."""
-    if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
-        value = value["function"]
-    name = value.get("name") if isinstance(value, Mapping) else None
-    if not isinstance(name, str):
-        return Call("", None)
-    arguments = value.get("arguments", value.get("parameters"))
-    if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments) if arguments.strip() else {}
-        except ValueError:
-            return Call(name, None)
-    if arguments is None:
-        arguments = {}
-    return Call(name, dict(arguments) if isinstance(arguments, Mapping) else None)
 
 
 def _matched(expected: Sequence[Call], made: Sequence[Call], weights: Sequence[float]) -> tuple[float, int, str]:
@@ -221,35 +170,6 @@ def _worth(wanted: Call, given: Call, weights: Sequence[float]) -> tuple[bool, f
     both = wanted.arguments.keys() & given.arguments.keys()
     if not either:
         return True, sum(weights)
-    equal = sum(_same(wanted.arguments[name], given.arguments[name]) for name in both)
+    equal = sum(same(wanted.arguments[name], given.arguments[name]) for name in both)
     worth = weights[0] + weights[1] * len(both) / len(either) + weights[2] * equal / len(either)
     return equal == len(either), worth
-
-
-def _same(wanted: Any, given: Any) -> bool:
-    """Whether two JSON values are equal; unlike ``==`` it tells ``true`` from 1."""
-    if isinstance(wanted, bool) or isinstance(given, bool):
-        return wanted is given
-    if isinstance(wanted, Mapping):
-        alike = isinstance(given, Mapping) and wanted.keys() == given.keys()
-        return alike and all(_same(value, given[name]) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        alike = isinstance(given, list | tuple) and len(wanted) == len(given)
-        return alike and all(map(_same, wanted, given))
-    if isinstance(wanted, int | float):
-        return isinstance(given, int | float) and wanted == given
-    return type(wanted) is type(given) and bool(wanted == given)
-
-
-def _depth(value: Any) -> int:
-    """Gives how deep a JSON value is nested, counted no further than is of interest."""
-    row, depth = [value], 0
-    while row and depth <= _MAX_DEPTH:
-        row = [
-            inner
-            for outer in row
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-        depth += 1
-    return depth

@@ -39,7 +39,7 @@ from builtin_rewards.judge.endpoint.values import Reply, Token
 from builtin_rewards.judge.formats import object_start
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.verdict import Verdict
-from builtin_rewards.structured import read_json
+from builtin_rewards.reading.values import read_json
 
 MINIMUM_MASS = 0.5
 """The mass from which on a weighted grade replaces the one that was sampled: more is known than is not."""

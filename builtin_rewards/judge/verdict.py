@@ -21,7 +21,7 @@ from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Format, object_text
 from builtin_rewards.judge.rubric import Rubric, preference_schema
-from builtin_rewards.structured import read_json
+from builtin_rewards.reading.values import read_json
 
 Winner: TypeAlias = Literal["A", "B", "tie"]
 """The better of two answers."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from builtin_rewards.reading.denials import objection, statement_denied
+from builtin_rewards.reading.denials import begins_denied, denied_after, objection, statement_denied
 
 MAX_MARKS = 200
 """Of more boxes, tags or phrases the last ones are compared."""
+WORDS = re.compile(r"[^\W\d_]{2,}(?:[\s',-]+[^\W\d_]{2,})*+[\s',.!-]*")
+"""A text of words alone: what it denies it does not answer, so that ``not enough information`` may be an answer."""
 
 _TAIL_CHARS = 600
+_LEAD_CHARS = 60
 
 
 class Announced(NamedTuple):
@@ -25,23 +28,44 @@ class Announced(NamedTuple):
     problem: str
 
 
-_LEAD = re.compile(
-    r"(?:\b(?:the|my|our|your|final|correct|right)[\s*_]+|^[\s*_>#-]{0,12}(?P<line>(?:final\s+)?))$", re.IGNORECASE
-)
-_ANNOUNCES = re.compile(
-    r"(?:\s+(?:to|of|for)\b[^\n.:?]{1,80}?)?[*_\s]{0,4}"
-    r"\b(?:is|was|are|equals|would be|will be|should be|must be)\b(?!n't|'|\u2019)|[*_\s]{0,4}[:=]",
+_NOUN = re.compile(
+    r"(?P<answer>answer|\bans\b)|(?P<result>\bresult\b)"
+    r"|(?P<foreign>\b(?:respuesta|r\u00e9ponse|risposta|resposta|antwort|\u043e\u0442\u0432\u0435\u0442)\b"
+    r"|\u7b54\u6848|\u7b54\u3048)",
     re.IGNORECASE,
 )
-_ANNOUNCES_ON_LINE = re.compile(r"[*_ ]{0,4}:")
+_SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?[-+$\d\\.])|A:)", re.MULTILINE)
+_LEAD = re.compile(
+    r"(?:\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified|numerical|desired|required)[\s*_]{1,6})+"
+    r"|^(?P<line>[\s*_>#-]{0,12}(?:final\s+)?))$",
+    re.IGNORECASE,
+)
+_ANNOUNCES = re.compile(
+    r"(?:\s+(?:to|of|for|in|(?:I|we) (?:get|got|find|found|obtain))\b[^\n.:?]{0,80}?|,[^\n.:?,]{1,60},)?[*_\s]{0,4}"
+    r"\b(?:is|was|are|equals|would be|will be|should be|must be|(?:comes|works)(?: out)? to(?: be)?|turns out to be)\b"
+    r"(?!n't|'|\u2019)|[*_\s]{0,4}[:=]",
+    re.IGNORECASE,
+)
+_ANNOUNCES_ON_LINE = re.compile(
+    r"[*_ ]{0,4}(?:\([^()\n]{1,40}\)[*_ ]{0,4})?[:=]|\.[ \t]|[ \t](?:[-\u2013\u2014]|->|\u2192)[ \t]"
+)
 _ALONE_ON_LINE = re.compile(r"[*_ ]{0,4}\n")
-_NUMBER_NEXT = re.compile(r" ?[-+$\d\\.]")
+_FOREIGN = re.compile(
+    r"(?:\s+(?:correcta?|final|finale|correcte|corretta|definitiva))?[*_\s]{0,4}"
+    r"(?:(?:es|est|ist|lautet|\u00e8|\u00e9)\b|[:=\u662f\u4e3a\u70ba\u306f]|[-\u2013\u2014](?=\s))",
+    re.IGNORECASE,
+)
+_SAID_BEFORE = re.compile(
+    r"(?:^|[\s(])(?P<said>[^\s\w]{0,6}[^\s]{0,40}?\d[^\s]{0,40})\s+is\s+(?:the|my|our)\s+(?:(?:final|correct|right)\s+)?$",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"\s*(?:$|[.!,;)\n])")
 _FILLER = re.compile(
     r"[\s*_:]*(?:(?:therefore|thus|hence|then|simply|exactly|just|indeed|clearly|equal to|given by|now|found to be)\b"
     r"[\s,:]*)*",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|\n")
+_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|[\n\u3002]")
 _CLAUSE = re.compile(
     r",?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
     r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)|,?\s+(?:and |but )?not\s+(?=[-$\\(]{0,3}\d)"
@@ -55,65 +79,62 @@ _HEDGE = re.compile(
 
 
 def announced(text: str) -> list[Announced]:
-    """What stands after each phrase that announces an answer, as far as it goes."""
-    found = []
-    for start, end in _announcements(text)[-MAX_MARKS:]:
+    """What stands after each phrase that announces an answer, as far as it goes.
+
+    A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the beginning of a line, "the final result is",
+    "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line.
+    """
+    phrases = [(mark.start(), mark.end()) for mark in _SHORT_MARK.finditer(text)]
+    found: list[tuple[int, int, Announced]] = []
+    for noun in [*_NOUN.finditer(text)][-5 * MAX_MARKS :]:
+        if (phrase := _phrase(text, noun)) is not None:
+            phrases.append(phrase)
+        elif noun["answer"] and (said := _said_before(text, noun)) is not None:
+            found.append(said)
+    for start, end in sorted(phrases)[-MAX_MARKS:]:
         tail, place = _tail(text, end)
         if tail.strip(" \t*_`.:$"):
-            problem = "the answer is denied before it" if statement_denied(text, start) else ""
-            found.append(Announced(tail, problem or objection(text, place, place + len(tail), tail)))
-    return found
+            problem = _against(tail) or ("the answer is denied before it" if statement_denied(text, start) else "")
+            problem = problem or objection(text, place, place + len(tail), tail, since=start)
+            found.append((start, end, Announced(tail, problem)))
+    return [each for _, _, each in sorted(found, key=lambda each: each[:2])[-MAX_MARKS:]]
 
 
-def _announcements(text: str) -> list[tuple[int, int]]:
-    """Where each phrase that announces an answer begins and ends, in their order."""
-    phrases = []
-    if "nswer" in text or "NSWER" in text:
-        words = _answer_words(text)[-5 * MAX_MARKS :]
-        phrases = [phrase for place in words if (phrase := _phrase(text, place)) is not None]
-    if "####" in text or "A:" in text:
-        phrases += [*_short_marks(text, "####"), *_short_marks(text, "A:")]
-    return sorted(phrases)
+def _against(tail: str) -> str:
+    """What an announced answer says against itself: ``not 42``, ``wrong``."""
+    denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
+    return "the answer is denied: 'not' stands before it" if denied else ""
 
 
-def _short_marks(text: str, mark: str) -> list[tuple[int, int]]:
-    """Where the short marks at the beginnings of lines begin and end."""
-    spans = []
-    place = text.find(mark)
-    while place >= 0:
-        line = text.rfind("\n", max(0, place - 5), place) + 1
-        at_start = place == 0 or line > 0 or place <= 4
-        if at_start and not text[line:place].strip(" *_") and (mark == "A:" or _NUMBER_NEXT.match(text, place + 4)):
-            spans.append((place, place + len(mark)))
-        place = text.find(mark, place + len(mark))
-    return spans
-
-
-def _answer_words(text: str) -> list[int]:
-    """Where the word "answer" stands. A search for plain text is many times as quick as one without regard to case."""
-    places = []
-    for ending in ("nswer", "NSWER"):
-        place = text.find(ending)
-        while place >= 0:
-            if place and text[place - 1] in "aA":
-                places.append(place - 1)
-            place = text.find(ending, place + 5)
-    return places
-
-
-def _phrase(text: str, place: int) -> tuple[int, int] | None:
-    """Where the announcement begins and ends that the word "answer" at a place stands in, if it does."""
-    line = text.rfind("\n", 0, place) + 1
-    lead = _LEAD.search(text, max(line, place - 24), place)
-    if lead is None or (lead["line"] is not None and lead.start() != line):
+def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
+    """Where the announcement begins and ends that a noun stands in, if it does."""
+    if noun["foreign"]:
+        after = _FOREIGN.match(text, noun.end())
+        return (noun.start(), after.end()) if after else None
+    line = text.rfind("\n", 0, noun.start()) + 1
+    begin = max(line, noun.start() - _LEAD_CHARS)
+    lead = _LEAD.search(text, begin, noun.start())
+    if lead is None or (lead["line"] is not None and begin != line):
+        return None
+    is_final = lead[0].strip(" \t*_#>").lower().endswith("final")
+    if noun["result"] and not is_final:
         return None
     patterns = [_ANNOUNCES] if lead["line"] is None else [_ANNOUNCES_ON_LINE]
-    if (lead["line"] or lead[0]).strip(" \t*_#>").lower().endswith("final"):
-        patterns = [_ANNOUNCES, _ALONE_ON_LINE]
-    for pattern in patterns:
-        if (match := pattern.match(text, place + 6)) is not None:
+    for pattern in [_ANNOUNCES, _ALONE_ON_LINE] if is_final else patterns:
+        if (match := pattern.match(text, noun.end())) is not None:
             return lead.start(), match.end()
     return None
+
+
+def _said_before(text: str, noun: re.Match[str]) -> tuple[int, int, Announced] | None:
+    """The number that is said to be the answer: "42 is the answer"."""
+    begin = max(0, noun.start() - 2 * _LEAD_CHARS)
+    said = _SAID_BEFORE.search(text[begin : noun.start()])
+    if said is None or not _GOES_ON.match(text, noun.end()):
+        return None
+    start, end = begin + said.start("said"), begin + said.end("said")
+    denied = "the answer is denied before it" if statement_denied(text, start) else ""
+    return start, end, Announced(said["said"], denied or objection(text, start, noun.end(), said["said"]))
 
 
 def _tail(text: str, end: int) -> tuple[str, int]:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.reading.announcements import MAX_MARKS, announced
-from builtin_rewards.reading.denials import begins_denied, clause_denies, denied_after, denies, objection
-from builtin_rewards.reading.marks import Mark, boxes, tags
+from builtin_rewards.reading.announcements import MAX_MARKS, WORDS, announced
+from builtin_rewards.reading.denials import clause_denies, denies, objection, withdrawn_after
+from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.markup import without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, fold, read_quantity
 from builtin_rewards.reading.turn import after_thinking
@@ -35,8 +35,16 @@ class Rule(StrEnum):
     """The completion itself: one short line that is a formula, or that has no number."""
     LAST_NUMBER = "last_number"
     """The last number with its unit, or the formula in delimiters that it stands in."""
+    VERDICT = "verdict"
+    """The yes, no, true or false that a completion begins with; read for such a gold alone."""
     NONE = "none"
     """There is no answer."""
+
+
+MARKED = (Rule.BOXED, Rule.TAG)
+"""The rules by which an answer is marked, in the order in which they are tried."""
+UNMARKED = (Rule.WHOLE, Rule.LAST_NUMBER, Rule.NONE)
+"""The rules of a completion that neither marks nor announces an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +91,17 @@ _COMMAND_OR_NAME = re.compile(
 def extract_answer(completion: str) -> Extraction:
     """Gives a completion's final answer, the rule that found it, and whether several distinct ones stand there.
 
-    The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Where a ``</think>``
-    stands, only what comes after the last one is read; nothing after a ``<think>`` that never closes is. Markdown
-    emphasis, stop tokens at the end, footnote marks and emoji are left out. Marks with nothing in them are no marks.
-    A box or a tag that is denied ("not \\\\boxed{42}"), a last box that never closes, an answer that is denied or
-    taken back ("It is not true that the answer is 42", "The answer is 42? No") and a last number that words before it
-    change ("twice 42", "at least 42") are no answers.
+    The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Thoughts are not read (see
+    :func:`builtin_rewards.reading.turn.after_thinking`). Markdown emphasis, stop tokens at the end, footnote marks and
+    emoji are left out. Marks with nothing in them are no marks. A last box that never closes and a last number that
+    words before it change ("twice 42", "at least 42") are no answers.
+
+    What is denied or doubted is no answer ("not \\boxed{42}", "I doubt that it is 42"), nor is what is withdrawn: taken
+    back by plain words in its own sentence or the next ("The answer is 41. Wait, that is wrong."). "Wait" alone
+    withdraws nothing, nor does a check, nor a withdrawal that names another answer, nor one inside a box. A withdrawn
+    answer is not compared and not held against another one. Where the last answer is withdrawn there is none, though
+    others may stand before it. There is no bound on withdrawals, for none is needed: whoever goes through all numbers
+    with "No," between them is judged by the last one alone, as if that were all that was said.
 
     Several distinct final answers are: different boxes; a box, a tag or a plainly stated answer ("The answer is
     41.") that say different things; different stated answers; a list of numbers, or of anything joined with "or",
@@ -103,16 +116,15 @@ def extract_answer(completion: str) -> Extraction:
         return Extraction(None, Rule.LAST_NUMBER, (), "marks of direction show the text otherwise than it is read")
     if not text.isascii() and _FULL_WIDTH.search(text):
         text = fold(text)
-    marked = "nswer" in text or "NSWER" in text or "####" in text or "A:" in text
-    if "\\boxed" in text or "\\fbox" in text:
-        boxed = _boxed(text, marked)
-        if boxed is not None:
-            return boxed
-    if marked:
-        stated = _tagged(text) or _stated(text)
-        if stated is not None:
-            return stated
-    return _whole(text) or _last_number(text)
+    marked = _marked(text, MARKED)
+    if marked is None:
+        return _stated(text) or _whole(text) or _last_number(text)
+    answers, rule, problem = marked
+    if answers and len(answers[-1]) > MAX_ANSWER_CHARS:
+        return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
+    if rule is Rule.TAG:
+        answers = [said for answer in answers for said in _spoken(answer)]
+    return _extraction(answers, rule, problem) if answers else Extraction(None, rule, (), problem)
 
 
 def _extraction(answers: list[str], rule: Rule, problem: str = "") -> Extraction:
@@ -158,49 +170,39 @@ def _alternatives(answer: str) -> list[str]:
 # Boxes and tags
 
 
-def _boxed(text: str, marked: bool) -> Extraction | None:
-    found = boxes(text)
-    if not found:
-        return None
-    if not found[-1].closed:
-        return Extraction(None, Rule.BOXED, (), "the last box never closes")
-    others = []
-    if marked:
-        tagged = [tag.content for tag in tags(text)[-1:] if not boxes(tag.content)]
-        others = [_spoken(content) for content in tagged if len(content) <= MAX_ANSWER_CHARS]
-        others += [each.answer for each in announced(text) if not each.problem and _is_number(each.answer)]
-    return _last_mark(text, found, Rule.BOXED, others)
+def _marked(text: str, rules: Sequence[Rule]) -> tuple[list[str], Rule, str] | None:
+    """What the boxes or else the tags of a text hold that stand, the last one at the end; with what is said against it.
+
+    A tag that holds no box, and a number that a phrase announces, are held against a box.
+    """
+    for rule in rules:
+        found = boxes(text) if rule is Rule.BOXED else tags(text)
+        if not found:
+            continue
+        last = found[-1]
+        if rule is Rule.BOXED and not last.closed:
+            return [], rule, "the last box never closes"
+        others = []
+        if rule is Rule.BOXED:
+            if Rule.TAG in rules:
+                others = [said for tag in tags(text)[-1:] if not boxes(tag.content) for said in _spoken(tag.content)]
+            others += [said.answer for said in announced(text) if not said.problem and _is_number(said.answer)]
+        standing = [
+            mark.content for mark in found[-MAX_MARKS:-1] if not objection(text, mark.start, mark.end, mark.content)
+        ]
+        problem = objection(text, last.start, last.end, last.content)
+        return [*others, *standing, last.content], rule, problem
+    return None
 
 
 def _is_number(answer: str) -> bool:
     return read_quantity(clean(answer)) is not None
 
 
-def _last_mark(text: str, found: list[Mark], rule: Rule, others: Sequence[str] = ()) -> Extraction:
-    """The last of some marks; those before it, and other answers, are candidates where they stand."""
-    last = found[-1]
-    if len(last.content) > MAX_ANSWER_CHARS:
-        return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
-    standing = [
-        mark.content
-        for mark in found[-MAX_MARKS:-1]
-        if len(mark.content) <= MAX_ANSWER_CHARS and not objection(text, mark.start, mark.end, mark.content)
-    ]
-    answers = [*others, *standing, last.content]
-    if rule is Rule.TAG:
-        answers = [_spoken(answer) for answer in answers]
-    return _extraction(answers, rule, objection(text, last.start, last.end, last.content))
-
-
-def _tagged(text: str) -> Extraction | None:
-    found = tags(text)
-    return _last_mark(text, found, Rule.TAG) if found else None
-
-
-def _spoken(content: str) -> str:
-    """A tag's content, or the answer that a phrase in it states."""
+def _spoken(content: str) -> list[str]:
+    """The answers that phrases in a tag announce, if the last one stands, else the tag's content."""
     said = announced(content) if len(content) <= MAX_ANSWER_CHARS else []
-    return said[-1].answer if said and not said[-1].problem else content
+    return [each.answer for each in said if not each.problem] if said and not said[-1].problem else [content]
 
 
 # Phrases
@@ -210,12 +212,8 @@ def _stated(text: str) -> Extraction | None:
     said = announced(text)
     if not said:
         return None
-    last = said[-1]
-    before = [each.answer for each in said[:-1] if not each.problem]
-    answers = [answer for answer in before if _says_something(answer) and not begins_denied(answer)]
-    denied = begins_denied(last.answer) or denied_after(last.answer, 0)
-    problem = "the answer is denied: 'not' stands before it" if denied else last.problem
-    return _extraction([*answers, last.answer], Rule.PHRASE, problem)
+    before = [each.answer for each in said[:-1] if not each.problem and _says_something(each.answer)]
+    return _extraction([*before, said[-1].answer], Rule.PHRASE, said[-1].problem)
 
 
 def _says_something(tail: str) -> bool:
@@ -240,7 +238,7 @@ def _whole(text: str) -> Extraction | None:
         return None
     if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):
         return None
-    problem = "the answer is denied" if denies(stripped) else ""
+    problem = "the answer is denied" if denies(stripped) and not WORDS.fullmatch(stripped) else ""
     return _extraction([stripped], Rule.WHOLE, problem)
 
 
@@ -340,18 +338,50 @@ def _denial_in(before: str) -> str:
     return "the answer is denied: 'not' stands before it" if clause_denies(before, len(before)) else ""
 
 
+_VERDICT = re.compile(
+    r"[\s*_]*(yes|no|true|false)\b[*_]*(?=\s*(?:$|[,.;:!\u2014]|(?:because|since|it|that|this|they|there|he|she)\b))",
+    re.IGNORECASE,
+)
+_OPPOSITE = {"yes": "no(?:pe)?", "no": "yes", "true": "false", "false": "true"}
+
+
+def opening_verdict(completion: str) -> str | None:
+    """Gives the yes, no, true or false that a completion begins with: ``Yes, it is.``
+
+    None where it is taken back, or where its opposite follows at the end of a clause (``Yes, but no.``).
+    """
+    text = after_thinking(completion)
+    verdict = _VERDICT.match(text)
+    if verdict is None or withdrawn_after(text, verdict.end()):
+        return None
+    word = verdict[1].casefold()
+    denied = re.search(rf"\b{_OPPOSITE[word]}\b(?=[*_]*\s*(?:$|[,.;:!?)]))", text[verdict.end() :], re.IGNORECASE)
+    return None if denied else word
+
+
 # The answer as a whole text
 
 
-def final_answer(text: str) -> str:
-    """Gives the part of a completion that is its answer, one rule for the rewards that compare it as a whole.
+def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extraction:
+    """Gives a completion's answer as a text, for the rewards that compare it as a whole or parse it.
 
-    It is what it says after its thoughts; where that ends in ``<answer>...</answer>``, and has no other such tag, only
-    what stands in the tags. Words before the tags then count neither for nor against, but a tag that is denied (``not
-    <answer>42</answer>``) is no mark.
+    Where an answer is marked it is the one that :func:`extract_answer` reads, as it stands there: the last box, else
+    the last tag. Where none is, or where marked answers differ, or the last one is denied, withdrawn or a box that
+    never closes, it is all that the completion says after its thoughts, with the reason in ``problem``.
+
+    Args:
+        completion: The model's text.
+        rules: Which marks count, of :data:`MARKED`. What may hold boxes of its own, such as JSON, reads tags alone.
     """
-    text = after_thinking(text)
-    found = tags(text)
-    if len(found) != 1 or not found[0].closed or text[found[0].end :].strip():
-        return text
-    return text if clause_denies(text, found[0].start) else found[0].content
+    text = after_thinking(completion)
+    answers, rule, problem = _marked(text, rules) or ([], Rule.WHOLE, "")
+    if not problem and len(set(map(_key, answers))) > 1:
+        problem = f"marked answers that differ ({rule})"
+    if problem or not answers:
+        return Extraction(text, Rule.WHOLE, (text,), problem)
+    return Extraction(answers[-1], rule, (answers[-1],))
+
+
+def final_answer(completion: str, rules: Sequence[Rule] = MARKED) -> str:
+    """Gives the text of :func:`answer_as_text`."""
+    return answer_as_text(completion, rules).answer or ""

@@ -66,41 +66,42 @@ _AFTER = re.compile(
     r"|[\s$)\]}*_\"'`]{0,6}\?[\s*\"'`)]{0,4}(?:no|nope|not|wrong)\b",
     re.IGNORECASE,
 )
+_REST = re.compile(r"(?:[^.!?\n]|\.(?=\d))*")
 _SIGH = (
     r"(?:(?:wait|hmm+|hm|hold on|oh|ah|oops|whoops|actually|but|sorry|no|nope|well|(?:my )?apologies|i see)"
     r"\b[\s,.!:;\u2026\u2014-]*)"
 )
+_ENDS = r"(?=\s*(?:$|[.,;:!?)\n\u2026\u2014]|because\b|since\b|as\b|either\b|at all\b|after all\b|here\b|\*))"
+_LAST = rf"(?:that|this|my|the)(?: (?:last|previous|above|first))? {_NOUN}"
 _WITHDRAWS = re.compile(
     r"[\s$)\]}\\*_\"'`,;\u2014-]{0,8}(?:</\w{1,12}>)?[\s.!?\u2026*\"'`$)\u2014-]*"
-    rf"(?P<sigh>{_SIGH}{{0,5}})(?:"
-    r"(?:(?:that|this|it|which|(?:that|this|my|the)(?: (?:last|previous|above|first))? "
-    rf"{_NOUN}|(?P<named>[^\s]{{1,40}}))\s?(?:is|was|'s|\u2019s|ca|does|did|seems|looks|must be|cannot be)?\s?"
-    rf"(?:(?:clearly|obviously|actually|still|also|completely|just|an?|the)\s)*"
-    rf"(?:(?:not|n['\u2019]t)\s(?:be\s|quite\s|the\s|a\s)*(?:right|correct|true|it|answer|possible)\b"
-    rf"|{_WRONG}\b|mistake\b|error\b|impossible\b))"
-    r"|(?:scratch|strike|ignore|disregard|forget|discard) (?:that|this|it|the above|my)\b|never ?mind\b"
-    r"|correction\b|i (?:was|am) (?:wrong|mistaken)\b|i (?:take|took) (?:that|it|this) back\b"
-    r"|(?:i (?:think i |must have |have |'ve |\u2019ve )?made|there (?:is|was)) an? (?:\w{1,12} )?(?:mistake|error)\b"
-    r"|i (?:think i |must have |have )?(?:mis\w{4,14}|messed up|got (?:that|it|this) wrong)\b"
-    r"|let me (?:correct|fix) (?:that|this|it|my|the)\b|i meant\b"
+    rf"(?:{_SIGH}){{0,5}}(?:"
+    rf"(?:that|this|it|which|{_LAST}|(?P<named>\S{{1,40}}))\s?(?:is|was|'s|\u2019s|ca|does|did|wo|could|can|will)?\s?"
+    r"(?:(?:seems|looks|must be|clearly|obviously|actually|still|also|completely|just|an?|the)\s){0,3}"
+    r"(?:(?:not|n['\u2019]t)\s(?:(?:be|seem|look|sound|quite|the|a)\s){0,3}"
+    rf"(?:right|correct|true|it|answer|possible|work){_ENDS}"
+    rf"|(?:{_WRONG}|mistake|error|impossible){_ENDS})"
+    rf"|(?:scratch|strike|ignore|disregard|forget|discard) (?:(?:that|this|it|the above){_ENDS}|{_LAST}\b)"
+    r"|never ?mind\b|correction\b|i (?:was|am) (?:wrong|mistaken)\b|i (?:take|took) (?:that|it|this) back\b"
+    rf"|i (?:(?:think i|must have|have) |['\u2019]ve )?made an? (?:\w{{1,12}} )?(?:mistake|error){_ENDS}"
+    r"|i (?:think i |must have |have )?mis(?:read|calculated|counted|understood|typed|spoke|interpreted|took)\b"
+    r"|i (?:messed up|got (?:that|it|this) wrong)\b|let me (?:correct|fix) (?:that|this|it|my|the)\b|i meant\b"
     r")",
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
-    r"[\s*_\"'`$)\]}]{0,8}(?:</\w{1,12}>)?[.!?\u2026\u2014,;-][\s*\"'`$)]*"
+    r"[\s*_\"'`$)\]}]{0,8}(?:</\w{1,12}>)?[.!?\u2026\u2014,;\s-]?[\s*\"'`$)]*"
     r"(?:(?:wait|hmm+|oh|sorry|hold on)\b[\s,.!\u2026]*){0,3}"
-    r"(?:(?:no|nope)(?:[,.!;:\u2014]|\s+-|\s*$|\s+(?:wait|that|it|the answer|i)\b)|oops\b|whoops\b"
+    r"(?:(?:no|nope)(?:(?!\. ?\d)[,.!;:\u2014]|\s+-|\s*$|\s+(?:wait|that|it|the answer|i)\b)|oops\b|whoops\b"
     r"|(?:sorry|actually)[,.!:]?\s+(?:i meant\b"
     r"|(?:(?:it|that)(?:'s|\u2019s| is| should be)|the (?:\w{1,12} )?answer (?:is|should be))\s+\W{0,4}(?:\d|boxed)))",
     re.IGNORECASE,
 )
-
-
 _STATEMENT = re.compile(
     r"(?:(?:\bnot|n['\u2019]t|\bnever)\s+(?:be\s+)?"
     r"(?:true|correct|right|sure|the case|think|believe|say|claim|accept|agree)\b"
     rf"|{_DOUBT}|\b(?:{_WRONG}|impossible|whether|if|suppose|assume|assuming)\b)"
-    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*[\s\"'*_]*$",
+    r"(?:[ \t]+(?:to\s+\w+|of|that|we|you|I|say|claim))*[ \t\"'*_]*$",
     re.IGNORECASE,
 )
 
@@ -157,15 +158,22 @@ def denied_after(text: str, end: int) -> bool:
 
 
 def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
-    """Whether the sentence right behind an answer takes it back: ``Wait, that is wrong``, ``No,``, ``Scratch that``.
+    """Whether the sentence behind an answer takes it back: ``Wait, that is wrong``, ``No,``, ``Scratch that``.
 
-    ``Wait`` alone takes nothing back, nor does a check (``let me verify``). One that names another answer
-    (``Wait, 41 is wrong`` behind 42) takes back that one, and so not this.
+    It stands right behind the answer or behind the sentence that the answer stands in. ``Wait`` alone takes nothing
+    back, nor does a check (``let me verify``). One that names another answer (``Wait, 41 is wrong`` behind 42) takes
+    back that one, and so not this.
     """
     behind = text[end : end + BEHIND_CHARS]
-    if _REFUSES.match(behind) is not None:
+    rest = _REST.match(behind)
+    places = {0, rest.end() if rest else 0}
+    return any(_withdraws(behind, place, answer) for place in places)
+
+
+def _withdraws(behind: str, place: int, answer: str) -> bool:
+    if _REFUSES.match(behind, place) is not None:
         return True
-    found = _WITHDRAWS.match(behind)
+    found = _WITHDRAWS.match(behind, place)
     return found is not None and (found["named"] is None or _bare(found["named"]) == _bare(answer))
 
 
@@ -173,7 +181,7 @@ def _bare(answer: str) -> str:
     return answer.strip(" \t\r\n.,;:$*_`\"'()[]{}\\").casefold()
 
 
-def objection(text: str, start: int, end: int, answer: str = "") -> str:
+def objection(text: str, start: int, end: int, answer: str = "", *, since: int = 0) -> str:
     """Says what speaks against an answer that stands at a place; empty where it stands.
 
     Args:
@@ -181,8 +189,9 @@ def objection(text: str, start: int, end: int, answer: str = "") -> str:
         start: Where the answer, or the mark that it stands in, begins.
         end: The place behind it.
         answer: What it says, for a withdrawal that names it.
+        since: Where the phrase begins that announces it, if one does; what is before that is not read.
     """
-    if denied_before(text, start):
+    if denied_before(text[max(since, start - BEFORE_CHARS) : start], min(start - since, BEFORE_CHARS)):
         return "the answer is denied before it"
     if denied_after(text, end):
         return "the answer is denied after it"

@@ -27,7 +27,7 @@ _THOUGHT = re.compile(
     rf"|(?P<closes><\s{{0,3}}/\s{{0,3}}{_NAMES}\s{{0,3}}>|\[/THINK\]|\u25c1/think\u25b7|<\|END_THINKING\|>"
     r"|<\|end_of_thought\|>|<\|(?:START_RESPONSE|begin_of_solution)\|>|<\|channel\|>final\b[^<>]{0,40}<\|message\|>"
     r"|<channel\|>|<\|inner_suffix\|>|<unused95>)"
-    r"|(?P<speaks><\|channel\|>commentary\b)",
+    r"|(?P<speaks>(?:<\|start\|>assistant\s[^<>]{0,80})?<\|channel\|>commentary\b)",
     re.IGNORECASE,
 )
 _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
@@ -49,6 +49,12 @@ def unframed(text: str) -> str:
         while end and text[end - 1].isspace():
             end -= 1
     return text[:end]
+
+
+def begins_in_thought(text: str) -> bool:
+    """Whether a text, blanks at its beginning apart, opens with the mark of a thought."""
+    mark = _THOUGHT.match(text.lstrip())
+    return mark is not None and mark["opens"] is not None
 
 
 def after_thinking(text: str) -> str:

@@ -133,12 +133,12 @@ def test_the_rule_of_each_kind(kind: str, text: str, followed: bool) -> None:
 
 @pytest.mark.parametrize("loose", [False, True], ids=["strict", "loose"])
 def test_what_shows_nothing_follows_nothing(loose: bool) -> None:
-    """Invisible characters and stop tokens are blank; a comma in the thoughts counts."""
+    """Invisible characters and stop tokens are blank; a comma in the thoughts is none of the answer's."""
     made = instructions(loose=loose)
     columns = {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
-    for text in ("", " \n", "\u200b", "\0\u00a0", "\ufeff", "<|im_end|>", "<think>a, b</think> none"):
+    for text in ("", " \n", "\u200b", "\0\u00a0", "\ufeff", "<|im_end|>", "<think>none", "<think>none</think>"):
         assert 0.0 == made(completion=text, **columns).value
-    for text in ("...", "none<|im_end|>", "\ufeffnone"):
+    for text in ("...", "none<|im_end|>", "\ufeffnone", "<think>a, b</think> none"):
         assert 1.0 == made(completion=text, **columns).value
 
 

@@ -1,4 +1,4 @@
-"""Rewards for JSON: one value, and one that satisfies a schema."""
+"""Rewards for JSON: one value, one that satisfies a schema, and the share of its fields that is right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from builtin_rewards.structured import json_schema, json_text, json_valid, read_json
+from builtin_rewards.structured import json_fields, json_schema, json_valid
 from rewardkit import Rollout, Runtime, Status
 
 DEEP = "[" * 10_000 + "]" * 10_000
@@ -62,10 +62,18 @@ HOSTILE = {
         ("[1]<|im_end|>", 1.0),
         ("[1]</s>\n", 1.0),
         ("[1]</s> so", 0.0),
+        ('{"a": 1} and so</think>[1]', 1.0),
+        ('{"a": 1} and so</think>', 0.0),
+        ("<think>[1]</think>", 0.0),
+        ("<think>[1]", 0.0),
+        ("<thinking>hm</thinking>[1]", 1.0),
+        ("[THINK]hm[/THINK][1]", 1.0),
+        ("<|channel|>analysis<|message|>[2<|end|><|start|>assistant<|channel|>final<|message|>[1]<|return|>", 1.0),
         ("<think>hm</think><answer>[1]</answer>", 1.0),
         ("<think>hm</think>So:\n<answer>\n```json\n[1]\n```\n</answer><|eot_id|>", 1.0),
         ("<answer>[1]</answer><answer>[2]</answer>", 0.0),
-        ("<answer>[1]</answer> so", 0.0),
+        ("<answer>[1]</answer> so", 1.0),
+        ("<thinking>[1]</thinking> no", 0.0),
         ("[1] <answer>so</answer>", 0.0),
         ('{"a": 1, "a": 2}', 0.0),
         ('[{"b": {"a": 1, "\\u0061": 2}}]', 0.0),
@@ -87,16 +95,6 @@ def test_the_kind_of_value() -> None:
     assert 0.0 == json_valid("array")(completion="{}").value
     with pytest.raises(ValueError, match="kind='list'"):
         json_valid("list")
-
-
-def test_reading() -> None:
-    """Where the value stands, and what is said of one that is none."""
-    assert "1" == json_text("<think>[2]</think>1")
-    assert json_text("```python\n1\n```") is None
-    assert {"a": [1, 1.5]} == read_json('{"a": [1, 1.5]}')
-    for text, words in ((DEEP, "too deep"), ('{"a":1,"a":1}', "'a' stands twice"), ("[NaN]", "NaN is no JSON")):
-        with pytest.raises(ValueError, match=words):
-            read_json(text)
 
 
 PERSON = {
@@ -219,12 +217,192 @@ def test_the_schema_column_is_not_changed() -> None:
     assert PERSON == schema
 
 
-@pytest.mark.parametrize("made", [json_valid, json_schema, json_valid("object"), json_schema(PERSON, remotes={})])
+ORDER = {"customer": "Ann Lee", "item": {"name": "mug", "colours": ["red", "blue"]}, "quantity": 3, "gift": False}
+"""Six fields: a gold object that is nested."""
+
+
+def order(**changes: Any) -> str:
+    """Gives the order as JSON with other values; ``...`` leaves a name out."""
+    return json.dumps({name: value for name, value in {**ORDER, **changes}.items() if value is not ...})
+
+
+def item(name: Any = "mug", colours: Any = ("red", "blue"), **more: Any) -> dict[str, Any]:
+    return {"name": name, "colours": colours, **more}
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [
+        (order(), 1.0),
+        (f"<think>{{}}</think>Here:\n```json\n{order()}\n```", 1.0),
+        (f"<answer>{order()}</answer>", 1.0),
+        (order() + "<|im_end|>", 1.0),
+        (order(quantity=3.0), 1.0),
+        # Missing, wrong, and of another kind.
+        (order(customer=...), 5 / 6),
+        (order(customer="Ann"), 5 / 6),
+        (order(customer="ann lee"), 5 / 6),
+        (order(customer="Ann Lee "), 5 / 6),
+        (order(customer=None), 5 / 6),
+        (order(quantity="3"), 5 / 6),
+        (order(quantity=True), 5 / 6),
+        (order(gift=0), 5 / 6),
+        (order(gift=None), 5 / 6),
+        (order(gift="false"), 5 / 6),
+        (order(item=...), 3 / 6),
+        (order(item="mug"), 3 / 6),
+        (order(item=[]), 3 / 6),
+        (order(item={}), 3 / 6),
+        (order(item=item(colours=["red"])), 5 / 6),
+        (order(item=item(colours=["blue", "red"])), 4 / 6),
+        (order(item=item(colours="red, blue")), 4 / 6),
+        (order(item=item(colours={"0": "red", "1": "blue"})), 4 / 6),
+        # Guesses in the place of one value are one wrong value.
+        (order(customer=["Ann Lee", "Bob"]), 5 / 6),
+        (order(customer={"a": "Ann Lee", "b": "Bob"}), 5 / 6),
+        (order(quantity=[3]), 5 / 6),
+        # Extra names, nested ones, and items.
+        (order(note="x"), 6 / 7),
+        (order(note={"a": [1, 2], "b": {}}), 6 / 9),
+        (order(Customer="Ann Lee"), 6 / 7),
+        (order(customer=..., Customer="Ann Lee"), 5 / 7),
+        (order(item=item(colours=["red", "blue", "green"])), 6 / 7),
+        (order(item=item(size=1)), 6 / 7),
+        # Padding: all that is right, and much more.
+        (order(**{f"n{number}": number for number in range(60)}), 6 / 66),
+        (order(**{f"n{number}": number for number in range(100)}), 0.0),
+        (order(item=item(colours=["red", "blue", *map(str, range(40))])), 6 / 46),
+        # One JSON value, strictly.
+        (order() + order(), 0.0),
+        (f"```json\n{order()}\n```\n```json\n{order(customer='Bob')}\n```", 5 / 6),
+        (f"[{order()}]", 0.0),
+        (f"[{order()}, {order(customer='Bob')}]", 0.0),
+        ('{"customer": "Ann Lee", "customer": "Bob"}', 0.0),
+        (order()[:-1] + ', "quantity": 3}', 0.0),
+        (order().replace("3", "NaN"), 0.0),
+        (order().replace("3", "1e999"), 0.0),
+        (order()[:-1], 0.0),
+        (order().replace('"', "'"), 0.0),
+        (f"Here: {order()}", 0.0),
+        (f"<think>{order()}</think>I do not know.", 0.0),
+        (f"<think>{order()}", 0.0),
+        ("{}", 0.0),
+        ("[]", 0.0),
+        ("null", 0.0),
+        ('"Ann Lee"', 0.0),
+        *((text, 0.0) for text in HOSTILE.values()),
+    ],
+)
+def test_the_share_of_right_fields(completion: str, score: float) -> None:
+    """Missing and wrong fields count 0, extra ones cost, and text that is no JSON has none."""
+    for answer in (ORDER, json.dumps(ORDER)):
+        assert score == pytest.approx(json_fields(completion=completion, answer=answer).value)
+    assert float(score == 1.0) == json_fields(partial=False)(completion=completion, answer=ORDER).value
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer", "given", "score"),
+    [
+        ({"rel": 0.01}, {"a": 100}, {"a": 101}, 1.0),
+        ({"rel": 0.01}, {"a": 100}, {"a": 101.1}, 0.0),
+        ({"rel": 0.01}, {"a": -100}, {"a": -99}, 1.0),
+        ({"rel": 0.01}, {"a": 0}, {"a": 0.001}, 0.0),
+        ({"rel": 0.01}, {"a": 100}, {"a": "101"}, 0.0),
+        ({"rel": 0.5}, {"a": 1}, {"a": True}, 0.0),
+        ({"rel": 0.5}, {"a": True}, {"a": 1}, 0.0),
+        ({"abs": 0.5}, {"a": 0}, {"a": 0.5}, 1.0),
+        ({"abs": 0.5}, {"a": 1e308}, {"a": -1e308}, 0.0),
+        ({"abs": 0.5}, {"a": 10**299}, {"a": -1e308}, 0.0),
+        ({}, {"a": 0.1}, {"a": 0.10000000000000001}, 1.0),
+        ({}, {"a": 2**53}, {"a": 2**53 + 1}, 0.0),
+        ({"text": "normalised"}, {"a": "The Red Mug."}, {"a": "red mug"}, 1.0),
+        ({"text": "normalised"}, {"a": "3.5"}, {"a": "35"}, 0.0),
+        ({"text": "normalised"}, {"a": "3"}, {"a": 3}, 0.0),
+        ({"text": "normalised"}, {"a": ""}, {"a": "?"}, 0.0),
+        ({"text": "normalised"}, {"A": "x"}, {"a": "x"}, 0.0),
+        ({"ordered": False}, ["a", "b"], ["b", "a"], 1.0),
+        ({"ordered": False}, ["a", "a"], ["a"], 0.5),
+        ({"ordered": False}, ["a"], ["a", "a"], 0.5),
+        ({"ordered": False}, ["a"], list("abcdefghij"), 0.1),
+        ({"ordered": False}, ["a", "b"], ["b", "c"], 0.5),
+        ({"ordered": False}, [1], [True, 1], 0.5),
+        ({"ordered": False}, [{"n": 1, "m": 2}, {"n": 3, "m": 4}], [{"n": 3, "m": 4}, {"n": 1, "m": 2}], 1.0),
+        ({"ordered": False}, [{"n": 1, "m": 2}, {"n": 3, "m": 4}], [{"n": 3, "m": 5}, {"n": 1, "m": 2}], 0.75),
+        ({"ordered": False}, {"a": [[1, 2], [3]]}, {"a": [[3], [2, 1]]}, 1.0),
+        ({"ordered": False, "text": "normalised"}, ["The Mug"], ["a cup", "mug"], 0.5),
+        ({"ordered": False, "abs": 1}, [1, 2], [3, 2], 0.5),
+        ({"ordered": False, "abs": 1}, [1, 5], [6, 2], 1.0),
+        ({"ordered": False}, ["a", "b", "c"], ["x", "c"], 1 / 3),
+        ({"extra": 0}, {"a": 1}, {"a": 1, "b": 2}, 1.0),
+        ({"extra": 0.5}, {"a": 1}, {"a": 1, "b": 2}, 1 / 1.5),
+        ({"extra": 2}, {"a": 1}, {"a": 1, "b": 2}, 1 / 3),
+        ({"extra": 0}, {"a": 1}, {"a": 2, "A": 1}, 0.0),
+        # A list that holds every guess is never free.
+        ({"extra": 0, "ordered": False}, {"a": ["x"]}, {"a": ["x", "y", "z"]}, 1 / 3),
+        ({}, {"a": {}, "b": []}, {"a": {}, "b": []}, 1.0),
+        ({}, {"a": {}, "b": []}, {"a": [], "b": {}}, 0.0),
+        ({}, {"a": {}, "b": []}, {}, 0.0),
+        ({}, {"a": None}, {}, 0.0),
+        ({}, {"a": None}, {"a": None}, 1.0),
+        ({}, [1, 2], [1, 2], 1.0),
+    ],
+)
+def test_settings_of_fields(settings: dict[str, Any], answer: Any, given: Any, score: float) -> None:
+    """Tolerances are the gold's share, text may be normalised, lists may be in any order, names may be more."""
+    made = json_fields(**settings)
+    assert score == pytest.approx(made(completion=json.dumps(given), answer=json.dumps(answer)).value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, "", "null", "{}", "[]", {}, [], "3", 3, "text", "{", '{"a": 1, "a": 2}', "[NaN]", [float("nan")], {1}],
+    ids=repr,
+)
+def test_rows_without_fields_are_skipped(answer: Any) -> None:
+    """No score is made up, not even for ``{}`` where that is the answer."""
+    for completion in ("{}", order(), ""):
+        score = json_fields(completion=completion, answer=answer)
+        assert score.value is None
+        assert "the row's answer" in (score.reason or "") or "the row has no answer" == score.reason
+
+
+def test_answers_too_deep_or_too_many_are_skipped() -> None:
+    """Comparing cannot recurse too deep, nor take each with each of very many."""
+    deep = "[" * 200 + "1" + "]" * 200
+    assert json_fields(completion=deep, answer=deep).value is None
+    many = json.dumps(list(range(201)))
+    assert 1.0 == json_fields(completion=many, answer=many).value
+    assert json_fields(ordered=False)(completion=many, answer=many).value is None
+    most = json.dumps(list(range(200)))
+    assert 0.1 > json_fields(ordered=False)(completion=json.dumps(["x"] * 2_000), answer=most).value
+
+
+def test_metrics_of_fields() -> None:
+    """What the score is made of."""
+    score = json_fields(completion=order(customer="Bob", note=1), answer=ORDER)
+    assert {"right": 5.0, "fields": 6.0, "extra": 1.0} == score.metrics
+    assert "5 of 6 fields right, 1 extra" == score.reason
+
+
+@pytest.mark.parametrize(
+    "settings", [{"text": "loose"}, {"rel": -1}, {"rel": 1.0}, {"abs": float("nan")}, {"extra": float("inf")}], ids=repr
+)
+def test_settings_of_fields_that_make_no_sense(settings: dict[str, Any]) -> None:
+    """They are refused by name."""
+    with pytest.raises(ValueError, match=f"json_fields: {next(iter(settings))}="):
+        json_fields(**settings)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [json_valid, json_schema, json_fields, json_valid("object"), json_schema(PERSON, remotes={}), json_fields(rel=0.1)],
+)
 def test_rewards_travel(made: Any) -> None:
     """They pickle, and score the same afterwards."""
     again = pickle.loads(pickle.dumps(made))
     assert made.name == again.name
-    assert made(completion="{}") == again(completion="{}")
+    columns = {"answer": ORDER} if made.name == "json_fields" else {}
+    assert made(completion="{}", **columns) == again(completion="{}", **columns)
 
 
 def test_the_library_is_loaded_on_first_use() -> None:

@@ -54,6 +54,9 @@ def call(name: str = "weather", **arguments: Any) -> dict[str, Any]:
         [{"role": "assistant", "content": tagged(WEATHER)}],
         [{"role": "assistant", "content": [{"type": "text", "text": tagged(WEATHER)}]}],
         tagged({"name": "weather", "arguments": {"days": 3.0, "city": "Oslo"}}),
+        '[TOOL_CALLS]weather[ARGS]{"city": "Oslo", "days": 3}</s>',
+        "<function=weather>\n<parameter=city>\nOslo\n</parameter><parameter=days>3</parameter></function>",
+        "[weather(city='Oslo', days=3)]<|eom_id|>",
     ],
 )
 def test_every_way_of_writing_the_call(completion: Any) -> None:
@@ -91,7 +94,7 @@ def test_every_way_of_writing_the_call(completion: Any) -> None:
         (tagged(WEATHER) + "<tool_call>nonsense</tool_call>", WEATHER, 0.5),
         (tagged(WEATHER) + "<tool_call>" + json.dumps(WEATHER), WEATHER, 0.5),
         ("<tool_call>" + json.dumps(WEATHER), WEATHER, 0.0),
-        ("<TOOL_CALL>" + json.dumps(WEATHER) + "</TOOL_CALL>", WEATHER, 0.0),
+        (tagged(WEATHER) + "<TOOL_CALL>" + json.dumps(WEATHER) + "</TOOL_CALL>", WEATHER, 0.5),
         ('<tool_call>{"name": "weather", "arguments": "Oslo"}</tool_call>', WEATHER, 0.2),
         ('<tool_call>{"name": "weather", "arguments": {"city": "a", "city": "Oslo"}}</tool_call>', WEATHER, 0.0),
         ('<tool_call>{"name": ["weather"]}</tool_call>', WEATHER, 0.0),
@@ -111,12 +114,89 @@ def test_partial_credit(completion: Any, answer: Any, score: float) -> None:
 
 @pytest.mark.parametrize(
     ("completion", "score"),
-    [("No tool is needed.", 1.0), ("", 1.0), (tagged(TIME), 0.0), (json.dumps(TIME), 0.0), ('{"a": 1}', 1.0)],
+    [
+        ("No tool is needed.", 1.0),
+        ("", 1.0),
+        ("<think>" + tagged(TIME) + "</think>No tool is needed.", 1.0),
+        ('{"a": 1}', 1.0),
+        ('{"name": "Bob", "age": 3}', 1.0),
+        ("I would call `time`, or `<tool_call>time</tool_call>`.", 1.0),
+        ([{"role": "assistant", "content": "No."}], 1.0),
+        (tagged(TIME), 0.0),
+        ("<tool_call>", 0.0),
+        (json.dumps(TIME), 0.0),
+        ('{"name": "time", "argum', 0.0),
+        ("[TOOL_CALLS]time[ARGS]{}", 0.0),
+        ("[time()]", 0.0),
+        ("<function=time></function>", 0.0),
+        ("```tool_code\ntime()\n```", 0.0),
+        (spoken(TIME), 0.0),
+        ([{"role": "assistant", "content": "", "tool_calls": "time"}], 0.0),
+        ([{"role": "assistant", "content": None, "function_call": {"name": "time", "arguments": "{}"}}], 0.0),
+        ([{"role": "assistant", "content": [{"type": "tool_use", "name": "time", "input": {}}]}], 0.0),
+        # A call in a form that is not read is neither a call nor none.
+        ("<TOOL_CALL>time</TOOL_CALL>", None),
+        ("<start_function_call>call:time{}<end_function_call>", None),
+        ("<tool_use>time</tool_use>", None),
+        ("Thought: now\nAction: time\nAction Input: {}", None),
+        ("So: " + json.dumps(TIME), None),
+        ([{"role": "assistant", "content": "<tool_use>time</tool_use>"}], None),
+        ([{"role": "assistant", "content": "<tool_use>"}, {"role": "assistant", "content": tagged(TIME)}], 0.0),
+    ],
 )
-def test_rows_that_expect_no_call(completion: str, score: float) -> None:
-    """An empty list is an answer: then a call is wrong."""
-    assert score == tool_call(completion=completion, answer="[]").value
-    assert score == tool_call(completion=completion, answer=[]).value
+def test_rows_that_expect_no_call(completion: Any, score: float | None) -> None:
+    """An empty list is an answer: then a call is wrong, in whatever form; one in an unread form is not judged."""
+    for answer in ("[]", []):
+        scored = tool_call(completion=completion, answer=answer)
+        assert score == scored.value
+        assert (score is None) is (scored.reason == "an unread form of call")
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [
+        # One guess in each form is as many guesses.
+        (tagged(call(city="Rome", days=3)) + "[TOOL_CALLS]weather[ARGS]" + json.dumps(WEATHER["arguments"]), 0.5),
+        ("<function=weather>" + json.dumps(WEATHER["arguments"]) + "</function>" + tagged(TIME, TIME), 1 / 3),
+        # JSON beside a mark is content: one guess counts, and it is the marked one.
+        (json.dumps(WEATHER) + tagged(call(city="Rome", days=3)), 0.2 + 0.3 + 0.25),
+        (json.dumps(WEATHER) + "\n" + json.dumps(WEATHER), 0.5),
+        (f"```json\n{json.dumps(WEATHER)}\n```\n```json\n{json.dumps(TIME)}\n```", 0.0),
+        # No types: text for text, and JSON for what is none.
+        ("<function=weather><parameter=city>Oslo</parameter><parameter=days>3</parameter></function>", 1.0),
+        ("<function=weather><parameter=city>Oslo</parameter><parameter=days>'3'</parameter></function>", 0.75),
+        ("<tool_call>weather<arg_key>city</arg_key><arg_value>Oslo</arg_value></tool_call>", 0.2 + 0.15 + 0.25),
+        # The channel of thoughts does not count, and what is said behind it does.
+        (
+            "<|channel|>analysis<|message|>[TOOL_CALLS]time[ARGS]{}<|end|><|start|>assistant to=functions.weather"
+            '<|channel|>commentary json<|message|>{"city": "Oslo", "days": 3}<|call|>',
+            1.0,
+        ),
+        ("<|channel|>analysis<|message|>I call " + tagged(WEATHER) + "<|end|>", 0.0),
+        ("[THINK]" + tagged(WEATHER) + "[/THINK]No.", 0.0),
+        ("<think>" + tagged(WEATHER), 0.0),
+        # A call in another's argument is text.
+        (tagged(call("say", text=tagged(WEATHER))), 0.0),
+        (f"<think>{tagged(TIME)}</think><answer>[weather(city='Oslo', days=3)]</answer>", 1.0),
+        (f"<answer>{tagged(TIME)}</answer>[weather(city='Oslo', days=3)]", 0.0),
+        (f"It would be `{tagged(WEATHER)}`.", None),
+        (f"{json.dumps(TIME)} or so</think>{json.dumps(WEATHER)}", 1.0),
+        (
+            [
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "x", **call(), "input": WEATHER["arguments"]}],
+                }
+            ],
+            1.0,
+        ),
+        ([{"role": "assistant", "content": None, "function_call": WEATHER}], 1.0),
+        ([{"role": "assistant", "content": f"<think>{tagged(TIME)}</think>{tagged(WEATHER)}"}], 1.0),
+    ],
+)
+def test_guesses_and_forms(completion: Any, score: float | None) -> None:
+    """No form is a way to guess more than once."""
+    assert tool_call(completion=completion, answer=WEATHER).value == (score if score is None else pytest.approx(score))
 
 
 @pytest.mark.parametrize(

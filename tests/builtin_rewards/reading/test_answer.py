@@ -6,7 +6,14 @@ import pickle
 
 import pytest
 
-from builtin_rewards.reading.answer import Extraction, Rule, extract_answer
+from builtin_rewards.reading.answer import (
+    Extraction,
+    Rule,
+    answer_as_text,
+    extract_answer,
+    final_answer,
+    opening_verdict,
+)
 
 
 @pytest.mark.parametrize(
@@ -125,3 +132,171 @@ def test_an_extraction_travels() -> None:
     found = extract_answer("\\boxed{1} \\boxed{2}")
     assert found == pickle.loads(pickle.dumps(found))
     assert Extraction(None, Rule.NONE).stuffed is False
+
+
+WRONG = "Wait, that is wrong."
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        (f"The answer is 41. {WRONG} The answer is 42.", "42"),
+        (f"\\boxed{{41}} {WRONG} \\boxed{{42}}", "42"),
+        (f"$$\\boxed{{41}}$$\n\n{WRONG}\n\n$$\\boxed{{42}}$$", "42"),
+        (f"<answer>41</answer> {WRONG} <answer>42</answer>", "42"),
+        (f"<answer>The answer is 41. {WRONG} The answer is 42.</answer>", "42"),
+        (f"The answer is 41. {WRONG} \\boxed{{42}}", "42"),
+        (f"The answer is 41, because 40 + 1 is. {WRONG} The answer is 42.", "42"),
+        (f"It is 41. {WRONG} It is 42", "42"),
+        ("The answer is 41. No, the answer is 42.", "42"),
+        ("The answer is 41. Actually, the answer is 42.", "42"),
+        ("So \\boxed{41}. Hmm, that can't be right. \\boxed{42}", "42"),
+        ("\\boxed{41} is wrong. \\boxed{42}", "42"),
+        ("not \\boxed{41}; \\boxed{42}", "42"),
+        ("The answer is 42. Wait, 41 is wrong.", "42"),
+        ("The answer is 42. No other value works.", "42"),
+        ("The answer is 42. It is not possible to get more.", "42"),
+        ("".join(f"The answer is {n}. No, wait. " for n in range(50)) + "The answer is 42.", "42"),
+        ("".join(f"\\boxed{{{n}}} {WRONG} " for n in range(300)) + "\\boxed{42}", "42"),
+    ],
+)
+def test_a_withdrawn_answer_is_neither_the_answer_nor_stuffing(completion: str, answer: str) -> None:
+    """The one that is left is read, however many were withdrawn before it."""
+    found = extract_answer(completion)
+    assert (answer, "", (answer,)) == (found.answer, found.problem, found.candidates)
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The answer is 41. The answer is 42. Wait",
+        "The answer is 41. Wait, the answer is 42.",
+        "The answer is 41. Let me verify. The answer is 42.",
+        "The answer is 41. Wait, 40 is wrong. The answer is 42.",
+        f"The answer is 40. The answer is 41. {WRONG} The answer is 42.",
+        "The answer is 41. The answer is 42. Wait, 41 is wrong.",
+        f"\\boxed{{41}} \\boxed{{40}} {WRONG} \\boxed{{42}}",
+        "\\boxed{41} Let me check that. \\boxed{42}",
+        "<answer>The answer is 41. The answer is 42.</answer>",
+        "<think>Wait, that is wrong.</think>The answer is 41. The answer is 42.",
+    ],
+)
+def test_two_answers_that_both_stand_are_stuffing(completion: str) -> None:
+    """Words that take nothing back, take another answer back, or stand too far off."""
+    assert extract_answer(completion).stuffed
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        f"The answer is 42. {WRONG}",
+        f"\\boxed{{42}} {WRONG}",
+        f"<answer>42</answer> {WRONG}",
+        f"The answer is 42. The answer is 42. {WRONG}",
+        f"It is 42. {WRONG}",
+        f"\\boxed{{42. {WRONG} 41}} is not right.",
+        "".join(f"The answer is {n}. No. " for n in range(43)),
+        "I doubt that it is 42.",
+        "I doubt that the answer is 42.",
+        "It is false that the correct answer is 42.",
+        "I don't believe the final answer is 42.",
+        "If the answer is 42, we are done.",
+    ],
+)
+def test_where_the_last_answer_does_not_stand_there_is_none(completion: str) -> None:
+    """Though others before it might."""
+    assert extract_answer(completion).problem
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "Ans: 42",
+        "Ans. 42",
+        "Answer (in dollars): 42",
+        "Answer = 42",
+        "Answer - 42",
+        "The final result is 42. It took 3 steps.",
+        "So 42 is the answer. It took 3 steps.",
+        "41 is not the answer, 42 is the answer.",
+        "The answer comes out to 42. It took 3 steps.",
+        "The answer, in dollars, is 42. It took 3 steps.",
+        "The overall correct answer is 42. It took 3 steps.",
+        "La respuesta es 42. Son 3 pasos.",
+        "La r\u00e9ponse finale est 42. Trois fois 3.",
+        "Die Antwort lautet 42. Das sind 3 Schritte.",
+        "\u7b54\u6848\u662f42\u3002\u7528\u4e863\u6b65",
+        "\u7b54\u6848\uff1a42\n3",
+        "\u041e\u0442\u0432\u0435\u0442: 42\n3",
+    ],
+)
+def test_other_wordings_announce_an_answer(completion: str) -> None:
+    """Short forms, other words around it and other languages."""
+    found = extract_answer(completion)
+    assert (Rule.PHRASE, "42") == (found.rule, (found.answer or "").strip())
+    assert not found.problem
+
+
+@pytest.mark.parametrize(
+    ("completion", "rule", "text"),
+    [
+        ("42", Rule.WHOLE, "42"),
+        ("42<|end|>", Rule.WHOLE, "42"),
+        ("The result is $\\boxed{42}$.<|return|>", Rule.BOXED, "42"),
+        ("<answer>42</answer> I hope it helps.", Rule.TAG, "42"),
+        ("<answer>42", Rule.TAG, "42"),
+        ("<answer>The result is \\boxed{42}</answer>", Rule.BOXED, "42"),
+        (f"\\boxed{{41}} {WRONG} \\boxed{{42}}", Rule.BOXED, "42"),
+        ("<think>\\boxed{41}</think>\\boxed{42}", Rule.BOXED, "42"),
+        ("<answer>Trinidad and Tobago, or *both*</answer>", Rule.TAG, "Trinidad and Tobago, or *both*"),
+        ("\\boxed{41} \\boxed{42}", Rule.WHOLE, "\\boxed{41} \\boxed{42}"),
+        ("\\boxed{42} <answer>41</answer>", Rule.WHOLE, "\\boxed{42} <answer>41</answer>"),
+        ("The answer is 41. \\boxed{42}", Rule.WHOLE, "The answer is 41. \\boxed{42}"),
+        ("not <answer>42</answer>", Rule.WHOLE, "not <answer>42</answer>"),
+        (f"\\boxed{{42}} {WRONG}", Rule.WHOLE, f"\\boxed{{42}} {WRONG}"),
+        ("\\boxed{42", Rule.WHOLE, "\\boxed{42"),
+        ("<think>42", Rule.WHOLE, ""),
+    ],
+)
+def test_the_answer_as_a_text_is_the_marked_one_or_all_that_is_said(completion: str, rule: Rule, text: str) -> None:
+    """As it stands there; what is marked twice, denied or withdrawn marks nothing."""
+    found = answer_as_text(completion)
+    assert (rule, text) == (found.rule, found.answer)
+    assert text == final_answer(completion)
+    if rule is not Rule.WHOLE:
+        assert text == extract_answer(completion).answer or "*" in text
+
+
+@pytest.mark.parametrize(
+    ("completion", "word"),
+    [
+        ("Yes, it is.", "yes"),
+        ("**Yes**, because 17 has no divisors.", "yes"),
+        ("No.", "no"),
+        ("True", "true"),
+        ("Yes it is", "yes"),
+        ("Yes, but no.", None),
+        ("Yes. Wait, that is wrong.", None),
+        ("Yes, no", None),
+        ("Yesterday it was.", None),
+        ("I say yes.", None),
+        ("<think>Yes.", None),
+    ],
+)
+def test_the_verdict_that_a_completion_begins_with(completion: str, word: str | None) -> None:
+    """None where it is taken back or its opposite ends a clause."""
+    assert word == opening_verdict(completion)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *("The answer is 41. ", "The answer is ", "#### 1\n", "42 is the answer. ", "\\boxed{1} ", "\\boxed{", "no "),
+        *("<answer>1</answer> ", "<answer>", "wait, ", "a' ", "the ", "final ", "1 ", "$1$ ", "** ", "that is wrong. "),
+    ],
+)
+def test_repeated_phrases_are_read_in_a_bounded_number_of_passes(mark: str) -> None:
+    """100,000 characters of each; what is not linear would not end."""
+    text = mark * (100_000 // len(mark))
+    assert extract_answer(text).rule in Rule
+    assert len(final_answer(text)) <= len(text)
