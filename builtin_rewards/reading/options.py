@@ -29,7 +29,7 @@ _READ_CHARS = 50_000
 """Characters, the last ones, in which a choice is looked for."""
 _WINDOW_CHARS = 160
 """Characters after a cue in which its letter must stand."""
-_BARE_CHARS = 160
+_BARE_CHARS = 60
 """Characters of the longest line that may be a letter and words such as ``option``."""
 _SPELLED_CHARS = 2000
 """Characters of the longest text that is compared with a choice's own."""
@@ -94,11 +94,7 @@ def _either(words: Iterable[str]) -> str:
     return "|".join(f"{head}(?:{'|'.join(rest)})" for head, rest in heads.items())
 
 
-def _kinds(cues: dict[str, str]) -> dict[str, str]:
-    return {word: kind for kind, words in cues.items() for word in words.split("|")}
-
-
-_KINDS = _kinds(_CUES)
+_KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|")}
 _CUE = re.compile(rf"(?<!\w)(?:{_either(_KINDS)})(?!\w)")
 _SOLID_CUE = re.compile("|".join(f"(?P<{kind}>{words})" for kind, words in _SOLID_CUES.items()))
 _PICKER = re.compile(
@@ -164,25 +160,9 @@ _BUT = (
     r"(?!\s(?:only|if|in part|partly|about|that|when|unless|insofar|to)\b|,?\s(?:but|yet|though|although|except)\b"
     r"|[^.!\n]{0,30}\?)"
 )
-_COPULAS = (
-    "is",
-    "must be",
-    "has to be",
-    "should be",
-    "es",
-    "est",
-    "ist",
-    "é",
-    "è",
-    "está",
-    "является",
-    "это",
-    "-",
-    "هي",
-    "هو",
-)
+_COPULAS = "is|must be|has to be|should be|es|est|ist|é|è|está|является|это|-|هي|هو"
 _VERDICT = re.compile(
-    rf"(?<=\s)(?:{_either(_COPULAS)})\s"
+    rf"(?<=\s)(?:{_either(_COPULAS.split('|'))})\s"
     r"(?:(?:the|la|le|el|o|a|die|das|my|our|definitely|clearly|indeed|therefore|thus|only) ){0,3}"
     r"(?:correct|right|best|answer|richtig|korrekt|richtige antwort|juste|bonne réponse|correcte|correcta|correcto|"
     r"correta|certa|corretta|giusta|respuesta|réponse|resposta|risposta|правильн\w{2,3}|верн\w{2,3}|الصحيح|صحيح|الإجابة)\b"
@@ -472,7 +452,7 @@ class _Reader:
         if not found and len(lines) > 1 and not _INTRODUCES.search(lines[-2][1]):
             place, line = lines[-1]
             found = self.led(line, firm=True)
-        listed = any(re.search(rf"\b{_next(letter)}[).:]\s", line) for letter in found)
+        listed = any(re.search(rf"\b{re.escape(_next(letter))}[).:]\s", line) for letter in found)
         if found and not listed and not _RULED_OUT.search(line):
             yield _Said(place, place + len(line), frozenset(found))
 

@@ -6,6 +6,8 @@ import itertools
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builtin_rewards.matching import multiple_choice
 from builtin_rewards.reading.options import letters_chosen
@@ -388,6 +390,36 @@ def test_the_first_rule_by_which_a_letter_stands_decides(completion: str, letter
     """The reason of a score names it."""
     assert rule in str(multiple_choice(completion=completion, answer="B", choices=list(CITIES)).reason)
     assert letters_chosen(completion, LETTERS, CITIES) == (frozenset(letters), rule)
+
+
+PIECES = (
+    *(
+        "The answer is {0}",
+        "Answer: {0}",
+        "{0} is correct",
+        "{0} is wrong",
+        "({0})",
+        "{0}",
+        "so {0}",
+        "not {0} but {1}",
+    ),
+    *("{0} or {1}", "Hence, {0}.", "Option {0}", "{0}) Paris", "**{0}**", "- {0}: ", "\\boxed{{{0}}}", "\u2705 {0}"),
+    *("<choice>{0}</choice>", "{0}, {1} and {2} are out", "leaves {0}", "{0} lies there", "\u7b54\u6848\u662f{0}"),
+    *("La respuesta es {0} ", "No, ", "Wait, no, ", "because ", "if ", "it is ", "the option ", "only ", "I think "),
+    *("Let us see: ", "\n", "\n\n", ". ", ", ", "? ", "! "),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(PIECES), st.integers(0, 3)), max_size=6), st.permutations("FKPV"))
+def test_letters_that_change_places_are_read_alike(pieces: list[tuple[str, int]], order: list[str]) -> None:
+    """What a text says it says of every letter; those of a list follow one another, and these do not."""
+
+    def written(letters: list[str]) -> frozenset[str]:
+        text = " ".join(piece.format(*(letters[place:] + letters[:place])) for piece, place in pieces)
+        return letters_chosen(text, "FKPV", None).letters
+
+    changed = dict(zip("FKPV", order, strict=True))
+    assert {changed[letter] for letter in written(list("FKPV"))} == written(order)
 
 
 def test_a_choice_may_hold_a_denial() -> None:
