@@ -120,19 +120,19 @@ _SURVEY = re.compile(
 _INTRODUCES = re.compile(rf":[\s*_]*$|{_SURVEY.pattern}", re.IGNORECASE)
 _LETTER = re.compile(r"[\s*_`\"'(\[<]{0,16}(?P<letter>[A-Za-z])(?P<close>[*_`\"')\]>]{0,6})")
 _JOINED = re.compile(
-    r"[\s*_]{0,3}(?:,|;|/|&|\b(?:or|and|oder|und|ou|et|o|y|или|и)\b|或|和|または){1,2}[\s*_]{0,3}(?:(?:or|and|option|choice)\s)?",
+    r"[\s*_]{0,3}(?:,|;|/|&|\u3001|\b(?:or|and|oder|und|ou|et|o|y|или|и)\b|或|和|または){1,2}[\s*_]{0,3}(?:(?:or|and|option|choice)\s)?",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
     r"\s{0,16}(?:$|[.,;:!)(\]\n\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
-    r"|(?:because|since|as|for|which|that|with|due|given|and|or|but|not|here|over|by|in|from|porque|ya|weil|denn|da|parce|"
-    r"car|perché|pois|потому|так|है|لأن)\b)",
+    r"|(?:because|since|as|for|which|that|with|due|given|and|or|but|not|here|over|by|in|from|the|so|therefore|hence|"
+    r"thus|answer|final|porque|ya|weil|denn|da|parce|car|perché|pois|потому|так|है|لأن)\b)",
     re.IGNORECASE,
 )
 """What may follow a letter that no article or pronoun is."""
 _ENDS = re.compile(
     r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002]|,?\s(?:because|since|as|for|not|and not|which|over|here|given|"
-    r"porque|weil|denn|parce)\b|\(|です|だ|입니다)"
+    r"hence|so|thus|therefore|but|porque|weil|denn|parce)\b|\(|です|だ|입니다)"
 )
 _SPOKEN_OF = re.compile(
     r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does|says|states|means|refers)\b|\s?[ではじ가이]{2,3}\s?(?:ない|なく|아니)|不"
@@ -258,9 +258,11 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
 def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
     """Gives the letters of all that stands: what is not denied, supposed or taken back."""
     kept: list[_Said] = []
+    taken_back = False
     for one in deque(said, _MOST_SAID):
-        if one.corrects and kept:
+        if one.corrects and kept and not taken_back:
             kept = _without(kept, kept[-1].letters)
+        taken_back = False
         denied = clause_denies if one.judged else denied_before
         if denied(text, one.start) or supposed_before(text, one.start):
             continue
@@ -270,7 +272,7 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
         stop = _SENTENCE_END.search(behind)
         named = min(one.letters)
         if any(withdrawn_after(behind, place, named) for place in {0, stop.start() if stop else 0}):
-            kept = _without(kept, one.letters)
+            kept, taken_back = _without(kept, one.letters), True
             continue
         kept.append(one)
     return frozenset().union(*(one.letters for one in kept))
@@ -327,6 +329,8 @@ def _misses(kind: str, before: str, behind: str) -> bool:
     if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
         is_order = ":" in behind and not before.strip()
         return is_order or (before[-1:].isascii() and _PICKER.search(before) is None)
+    if kind == "guesses":
+        return before.strip(" *_")[-1:] not in ("", ".", "!", "?")
     return kind != "concludes" and _BEGINS.search(before) is None
 
 
@@ -371,7 +375,10 @@ class _Reader:
 
     def _goes_through(self, text: str, place: int) -> bool:
         """Whether the options are listed there: the line after the next one begins with another letter."""
-        ahead = [self._leader(line) for _, line in _lines(text[place : place + _SPELLED_CHARS])[:8]]
+        ahead = [
+            self._leader(line) or "".join(self.bare(line))
+            for _, line in _lines(text[place : place + _SPELLED_CHARS])[:8]
+        ]
         return len(set(filter(None, ahead))) > 1
 
     def _said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
@@ -527,8 +534,8 @@ class _Reader:
 
     def spelled(self, said: str) -> set[str]:
         """Gives the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
-        if not self.by_text or len(said) > _SPELLED_CHARS:
-            return set()
+        if not self.by_text or len(said) > _SPELLED_CHARS or self._leader(said):
+            return set()  # "A) Rome" would be "Rome" without its article
         for phrase in dict.fromkeys((said, said.partition(". ")[0])):
             letter = self.by_text.get(normalise(phrase))
             if letter is not None:
