@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.answer import Extraction, answer_as_text, final_answer
+from builtin_rewards.reading.answer import Extraction, Rule, answer_as_text, final_answer
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
@@ -334,7 +334,7 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
         alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
         if not alike:
             return Score(0.0, reason=f"{len(said)} characters ({found.rule}), less than {threshold:.2f} alike")
-        return _unless_denied(completion, answer, alike)
+        return _unless_denied(completion, answer, alike, found.rule)
 
     return fuzzy_match
 
@@ -347,13 +347,13 @@ def _letters_only(text: str) -> str:
     return plain
 
 
-def _unless_denied(completion: str, answer: str, alike: float) -> Score:
+def _unless_denied(completion: str, answer: str, alike: float, rule: Rule) -> Score:
     said, gold = normalise(completion), normalise(answer)
     if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
         return Score(0.0, reason="its numbers are not the answer's")
     if _negations(completion, said) != _negations(answer, gold):
         return Score(0.0, reason="one of the two is negated")
-    return Score(alike, reason=f"{alike:.2f} alike")
+    return Score(alike, reason=f"{alike:.2f} alike ({rule})")
 
 
 def _negations(text: str, plain: str) -> int:

@@ -18,15 +18,17 @@ BEHIND_CHARS = 160
 _NOT = r"(?:\b(?:not|never|cannot|neither|nor|isnt|isn t)\b|n['\u2019]t\b|\bno es\b|\bnicht\b|\u4e0d)"
 _SIGN = r"(?:\\neq?(?![a-z])|\\not(?![a-z])|\\(?:neg|lnot)(?![a-z])|(?<![\w)])!=|=/=|[\u2260\u00ac\u2262\u2209])"
 _BUT = (
-    r"(?:\b(?:any(?:thing| \w+)?|every(?:thing| \w+)?|all)\s+(?:but|except(?:\s+for)?)\b"
-    r"|\bother than\b|\bexcept(?:\s+for)?\b|\binstead of\b|\brather than\b)"
+    r"(?:\b(?:any(?:thing| \w+)?|every(?:thing| \w+)?|all)\s+(?:but|besides|except(?:\s+for)?)\b"
+    r"|(?<!\bnone )(?<!\bno )\bother than\b|\bexcept(?:\s+for)?\b|\binstead of\b|\brather than\b)"
 )
 _WRONG = r"(?:wrong|incorrect|false|mistaken|bad|rejected|untrue)"
 _DOUBT = (
-    r"(?<!\bno )(?<!without )(?<!without a )\b(?:doubt(?:s|ed|ful)?|unlikely|deny|denies|disagree|disbelieve|refuse)\b"
+    r"(?:(?<!\bno )(?<!without )(?<!without a )(?<!beyond )(?<!any )\bdoubt(?:s|ed|ful)?\b"
+    r"|\b(?:unlikely|deny|denies|disagree|disbelieve|refuse|hardly|no longer|far from|used to be)\b)"
 )
 _NOUN = r"(?:answers?|results?|values?|solutions?|options?|choices?|letters?|numbers?)"
 _TRAP = r"(?:mistake|error|misconception|trap|distractor|misreading|myth)"
+_ENDS = r"(?=\s*(?:$|[.,;:!?)\n\u2026\u2014]|because\b|since\b|as\b|either\b|at all\b|after all\b|here\b|\*))"
 _OPEN = r"[\s:$(\[\\*_\"'`{<>=]*"
 
 _BEFORE = re.compile(
@@ -36,13 +38,14 @@ _BEFORE = re.compile(
     rf"|{_BUT}{_OPEN}$|{_SIGN}\s*=?{_OPEN}$"
     rf"|\b{_WRONG}\s+(?:(?:final|possible)\s+)?{_NOUN}\s*(?:(?:is|was|are|would be|here)\b|[:=])*{_OPEN}$"
     rf"|(?:{_DOUBT}|\b{_WRONG}|\bimpossible|\bwhether|\bif|\bsuppose|\bassum(?:e|ing))"
-    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*\s+(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
-    rf"(?:is|was|be|equals|could be|would be|can be)\b{_OPEN}$",
+    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*\s+(?:(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
+    rf"(?:is|was|be|equals|could be|would be|can be)|it['\u2019]s|to be)\b{_OPEN}$",
     re.IGNORECASE,
 )
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b")
 _DENIAL = re.compile(
-    rf"{_NOT}|{_DOUBT}|\b(?:anything but|everything but|except|other than)\b|{_SIGN}",
+    rf"{_NOT}|{_DOUBT}|\b(?:(?:any|every)thing (?:but|besides)|except|nobody|no one)\b"
+    rf"|(?<!\bnone )(?<!\bno )\bother than\b|{_SIGN}",
     re.IGNORECASE,
 )
 _GIVEN_UP = re.compile(
@@ -61,8 +64,14 @@ _AFTER = re.compile(
     r"(?:(?:and|but|which|that|this|it|then|later|I|we|is|was|were|has been|had been|must be)\s+)*"
     r"(?:(?:rejected|discarded|dismissed|ruled out)(?=\s*(?:$|[.,;:!\n]|(?:it|that|this|as|because|since|by|later)\b))"
     r"|(?:reject|discard|dismiss|rule|ruled)\s+(?:it|that|this)\b)"
-    r"|[\s$)\]}*_\"'`]{0,6},?\s{1,3}\(?(?:(?:which|that|this|it)\s+)?(?:is|was|would be|isn['\u2019]t|wasn['\u2019]t)\s"
-    rf"(?:an?\s|the\s)?(?:(?!not\b)\w{{1,12}} ){{0,2}}?(?:{_WRONG}|{_TRAP})\b"
+    r"|[\s$)\]}*_\"'`]{0,6},?\s{1,3}\(?(?:(?:which|that|this|it)\s+)?"
+    r"(?:is|was|would be|seems|looks|isn['\u2019]t|wasn['\u2019]t)\s"
+    rf"(?:an?\s|the\s)?(?:(?!not\b)\w{{1,12}} ){{0,2}}?(?:{_WRONG}|{_TRAP}|doubtful|unlikely|dubious)\b"
+    rf"|[\s$)\]}}*_\"'`]{{0,6}}\s(?:can(?:not|['\u2019]t)|could(?: not|n['\u2019]t))\s+be"
+    rf"\s+(?:right|correct|true|it){_ENDS}"
+    r"|[\s$)\]}*_\"'`.,;]{0,6}\??\s{1,3}(?:(?:but|though|although|which|and)\s+)?(?:I|we)\s+"
+    r"(?:(?:really|seriously|strongly)\s+)?"
+    rf"(?:doubt|deny|reject|do(?: not|n['\u2019]t)\s+(?:think|believe))(?:\s+(?:it|that|this|so))?{_ENDS}"
     r"|[\s$)\]}*_\"'`]{0,6}\?[\s*\"'`)]{0,4}(?:no|nope|not|wrong)\b",
     re.IGNORECASE,
 )
@@ -71,7 +80,6 @@ _SIGH = (
     r"(?:(?:wait|hmm+|hm|hold on|oh|ah|oops|whoops|actually|but|sorry|no|nope|well|(?:my )?apologies|i see)"
     r"\b[\s,.!:;\u2026\u2014-]*)"
 )
-_ENDS = r"(?=\s*(?:$|[.,;:!?)\n\u2026\u2014]|because\b|since\b|as\b|either\b|at all\b|after all\b|here\b|\*))"
 _LAST = rf"(?:that|this|my|the)(?: (?:last|previous|above|first))? {_NOUN}"
 _WITHDRAWS = re.compile(
     r"[\s$)\]}\\*_\"'`,;\u2014-]{0,8}(?:</\w{1,12}>)?[\s.!?\u2026*\"'`$)\u2014-]*"
@@ -80,9 +88,10 @@ _WITHDRAWS = re.compile(
     r"(?:(?:seems|looks|must be|clearly|obviously|actually|still|also|completely|just|an?|the)\s){0,3}"
     r"(?:(?:not|n['\u2019]t)\s(?:(?:be|seem|look|sound|quite|the|a)\s){0,3}"
     rf"(?:right|correct|true|it|answer|possible|work){_ENDS}"
-    rf"|(?:{_WRONG}|mistake|error|impossible){_ENDS})"
+    rf"|(?:{_WRONG}|mistake|error|lie|impossible){_ENDS})"
     rf"|(?:scratch|strike|ignore|disregard|forget|discard) (?:(?:that|this|it|the above){_ENDS}|{_LAST}\b)"
-    r"|never ?mind\b|correction\b|i (?:was|am) (?:wrong|mistaken)\b|i (?:take|took) (?:that|it|this) back\b"
+    r"|never ?mind\b|just kidding\b|correction\b"
+    r"|i (?:was|am) (?:wrong|mistaken)\b|i (?:take|took) (?:that|it|this) back\b"
     rf"|i (?:(?:think i|must have|have) |['\u2019]ve )?made an? (?:\w{{1,12}} )?(?:mistake|error){_ENDS}"
     r"|i (?:think i |must have |have )?mis(?:read|calculated|counted|understood|typed|spoke|interpreted|took)\b"
     r"|i (?:messed up|got (?:that|it|this) wrong)\b|let me (?:correct|fix) (?:that|this|it|my|the)\b|i meant\b"

@@ -134,14 +134,14 @@ def readings(checkout: Path) -> list[Reading]:
     return [Reading(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def classes_of(before: Reading, after: Reading) -> Iterator[str]:
+def classes_of(source: str, before: Reading, after: Reading) -> Iterator[str]:
     """Give the classes of difference that a completion's two readings belong to."""
     if (before.rule, before.verdict) != (after.rule, after.verdict):
         yield f"answer: {before.rule}, {before.verdict} -> {after.rule}, {after.verdict}"
     elif before.answer != after.answer:
         yield f"answer: other text by the rule {after.rule}"
     if before.whole != after.whole:
-        yield "answer as a whole text"
+        yield f"answer as a whole text, of {source}"
     if before.score != after.score:
         yield f"math_answer: {before.score} -> {after.score}"
 
@@ -168,7 +168,7 @@ def main() -> int:
     agree: Counter[tuple[str, str]] = Counter()
     for case, before, after in zip(cases(_data()), old, new, strict=True):
         agree[case.source, "completions"] += 1
-        for each in classes_of(before, after):
+        for each in classes_of(case.source, before, after):
             found[each].append((case, before, after))
         if case.gold:
             label = 1.0 if case.right is None else float(case.right)

@@ -24,6 +24,19 @@ DENIED = [
     "I doubt that it is @.",
     "I don't think that it is @",
     "If the answer is @",
+    "I doubt it's @",
+    "It is unlikely to be @",
+    "I refuse to say it is @",
+    "anything besides @",
+    "@ seems unlikely",
+    "@ is doubtful.",
+    "@? I doubt it.",
+    "@, but I doubt it.",
+    "@. I doubt that.",
+    "@? I don't think so.",
+    "@ can't be right",
+    "@. That is a lie.",
+    "@. Just kidding, it is 43",
     "It is false that the answer is @",
     "@ is wrong.",
     "@ is not correct",
@@ -60,6 +73,11 @@ STANDING = [
     "@",
     "It is not 41 but @.",
     "not only @",
+    "There is no doubt that it is @.",
+    "Without a doubt, it is @",
+    "none other than @",
+    "@. I doubt that 41 works.",
+    "@, but I don't think it matters here that x is odd",
     "The answer is not obvious: @.",
     "The first try is wrong, and so @.",
     "41 is incorrect. The answer is @.",
@@ -82,7 +100,7 @@ STANDING = [
 
 
 def objected(marked: str) -> str:
-    """What is said against 42 where a text has a mark for it."""
+    """What is said against 42 where a text has a mark for it, right at it or in its clause."""
     start = marked.index("@")
     text = marked.replace("@", "42")
     return objection(text, start, start + 2, "42")
@@ -101,7 +119,16 @@ def test_an_answer_that_is_not_denied_stands(marked: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "marked", ["I doubt very much whether we get @", "It never was quite equal to @", "I cannot solve it. @"]
+    "marked",
+    [
+        "I doubt very much whether we get @",
+        "It never was quite equal to @",
+        "I cannot solve it. @",
+        "It is hardly @",
+        "It is no longer @",
+        "It is far from @",
+        "Nobody gets @",
+    ],
 )
 def test_a_clause_may_deny_from_further_off(marked: str) -> None:
     """Where no word announces the answer, the whole clause before it counts."""
