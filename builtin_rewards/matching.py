@@ -254,14 +254,17 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
     def multiple_choice(completion: str, answer: str | None, choices: list[str] | str | None = None) -> Score:
         """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
 
-        What counts as chosen, after the last ``</think>`` and in the last 50,000 characters: the letters in
-        ``<answer>`` tags and ``\\boxed{}``; if none, statements (``the answer is (B)``, ``Answer: B``, ``I choose B``,
-        ``B is correct``, also with a choice's text; ``... is a common mistake`` takes one back); if none, lines that
-        are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); if none, the first and last line where
-        they begin with ``B)``, ``B.``, ``(B)`` or ``B, because``; if none, a last line that ends in ``that leaves B``
-        or ``not A, but B``; if none, a choice's own text as the whole answer or the last line. More than one letter at
-        the place that decides is a stuffed answer: 0.0. So is a letter with another choice's text. ``A`` and ``I`` as
-        words are no letters, and Cyrillic or Greek look-alikes are none.
+        What counts as chosen, after the thoughts and in the last 50,000 characters, is told by the first of these
+        rules by which a letter stands: the letters in tags (``<answer>``, ``<choice>``, ``<option>``) and
+        ``\\boxed{}``; statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``,
+        ``that leaves B``, in the usual languages, also with a choice's text); judgements (``B is correct``, a tick
+        beside it); lines that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); the first or
+        the last line where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because``; a choice's own text as the first
+        sentence or the last line. A letter that is denied, asked, supposed or taken back (``Wait, that is wrong``,
+        ``is a common mistake``) does not stand. Where the options are only listed or gone through, none is chosen, so
+        that a text that is cut off chooses none by its place. More than one letter by the rule that decides is a
+        stuffed answer: 0.0. So is a letter with another choice's text. ``A`` and ``I`` as words are no letters, and
+        Cyrillic or Greek look-alikes are none. The reason names the rule that decided.
 
         Columns: ``answer``, a letter, one before its text (``B. London``), the index of a choice (see the setting
         ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or
@@ -279,12 +282,14 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         gold = gold_letter(answer, letters, texts, first_index)
         if gold is None:
             return Score(None, reason=f"the row's answer {_shown(answer)} is not one of the choices")
-        chosen = letters_chosen(completion, letters, texts)
+        chosen, rule = letters_chosen(completion, letters, texts)
+        metrics = {"letters": len(chosen)}
         if len(chosen) > 1:
-            return Score(0.0, reason=f"several letters: {', '.join(sorted(chosen))}", metrics={"letters": len(chosen)})
+            return Score(0.0, reason=f"{rule} names several letters: {', '.join(sorted(chosen))}", metrics=metrics)
         if not chosen:
-            return Score(0.0, reason="no letter chosen", metrics={"letters": 0})
-        return Score(float(chosen == {gold}), reason=f"chose {min(chosen)}, right is {gold}", metrics={"letters": 1})
+            return Score(0.0, reason="no letter chosen", metrics=metrics)
+        reason = f"{rule} chooses {min(chosen)}, right is {gold}"
+        return Score(float(chosen == {gold}), reason=reason, metrics=metrics)
 
     return multiple_choice
 
@@ -434,11 +439,12 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
 
         Formula: F1 = 2 m / (n + g), with m the numbers that pair off within the tolerance, each used once, n the
         completion's numbers and g the answer's: a number repeated or made up costs, and never helps. The
-        completion's list stands, after the last ``</think>``, in ``<answer>`` tags or ``\\boxed{}`` where there are
+        completion's list stands, after the thoughts, in ``<answer>`` tags or ``\\boxed{}`` where there are
         any, else anywhere; it is the list in brackets that holds a number, else all numbers there, line counters
-        (``1.``, ``2.``) apart. 0.0 for a stuffed answer (boxes or bracketed lists that differ), for a list that its
-        sentence denies (``not``, ``never``, ``anything but``, an unequal sign before it, ``is wrong`` behind it), and
-        for a text of over 100,000 characters; a number after ``not`` does not match. Columns: ``answer``, a list of
+        (``1.``, ``2.``) apart. A list that is denied (``not``, ``never``, ``anything but``, an unequal sign before it
+        in its clause, ``is wrong`` behind it) or taken back (``Wait, that is wrong``) does not count. 0.0 where none
+        is left, for a stuffed answer (boxes or bracketed lists that differ), and for a text of over 100,000
+        characters; a number after ``not`` does not match. Columns: ``answer``, a list of
         numbers, or text that holds one. ``None`` where the row's answer has no number.
         """
         gold = _gold_numbers(tuple(answer) if isinstance(answer, list) else (answer,))
@@ -474,15 +480,15 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
 
     Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as
     in ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's list stands, after the
-    last ``</think>``, in ``<answer>`` tags or ``\\boxed{}`` where there are any, else anywhere; its items are those of
+    thoughts, in ``<answer>`` tags or ``\\boxed{}`` where there are any, else anywhere; its items are those of
     the list in square brackets, else of the lines with list markers (of ``- **red**: warm`` what is bold), else of the
     lines, each without what stands before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and
     ``/`` where the answer has none. Times keep their colon, and an item of the answer that holds a comma or ``and``
     is one item. The words before a list in its sentence (``The colours are``), ``Sure!`` and a table's head are no
-    items. 0.0 for a stuffed answer (boxes or bracketed
-    lists that differ), for a list that is denied (``not``, ``never``, ``all but``, an unequal sign before it,
-    ``is wrong`` behind it), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or a text
-    that lists them. ``None`` where the row's answer has no item.
+    items. A list that is denied (``not``, ``never``, ``all but``, an unequal sign before it, ``is wrong`` behind it) or
+    taken back (``Wait, that is wrong``) does not count. 0.0 where none is left, for a stuffed answer (boxes or
+    bracketed lists that differ), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or
+    a text that lists them. ``None`` where the row's answer has no item.
     """
     gold = _gold_items(tuple(answer) if isinstance(answer, list) else answer or "")
     if not gold:

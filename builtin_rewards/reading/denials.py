@@ -115,6 +115,13 @@ _STATEMENT = re.compile(
 )
 
 
+_SUPPOSES = re.compile(
+    rf"\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|might|may|could|claim\w*|{_WRONG})\b"
+    r"|\b(?:some|many|others|people|students)\s(?:\w{1,12}\s)?(?:say|think|believe|argue|choose|answer|hold)\b",
+    re.IGNORECASE,
+)
+
+
 def statement_denied(text: str, start: int) -> bool:
     """Whether the words before a statement such as ``the answer is 42`` deny it: ``It is not true that``, ``I doubt``.
 
@@ -137,6 +144,11 @@ def clause_denies(text: str, start: int) -> bool:
     if denied_before(before, len(before)) or _GIVEN_UP.search(before) is not None:
         return True
     return _DENIAL.search(_CLAUSE_ENDS.split(before)[-1]) is not None
+
+
+def supposed_before(text: str, start: int) -> bool:
+    """Whether the clause before a place only supposes or reports what stands there: ``if``, ``some might say``."""
+    return _SUPPOSES.search(_CLAUSE_ENDS.split(text[max(0, start - BEFORE_CHARS) : start])[-1]) is not None
 
 
 def denies(text: str) -> bool:

@@ -1,11 +1,10 @@
 """Lists in free text: which numbers and which items a completion names as its list, and what speaks against it.
 
-The rule: what follows the last ``</think>`` counts. In it ``<answer>...</answer>`` and ``\\boxed{...}`` decide alone,
-where there are any that hold something; else the whole text. In what decides the list is the one in brackets, else
-the text itself. Two boxes, or two bracketed lists, that differ are a stuffed answer. A list is denied by a word such
-as ``not``, ``never`` or ``anything but``, or a sign such as an unequal sign, before it in its sentence, by ``is wrong``
-or ``is not`` right behind it, and by characters that are struck out. A text of over 100,000
-characters is not read, so that everything takes a bounded time.
+The rule: what a turn says after its thoughts counts. In it closed ``<answer>...</answer>`` and ``\\boxed{...}`` decide
+alone, where there are any that hold something; else the whole text. In what decides the list is the one in brackets,
+else the text itself. A list that is denied (``not``, ``anything but``, an unequal sign, ``is wrong``), struck out or
+taken back (``Wait, that is wrong``) does not stand. Two boxes, or two bracketed lists, that stand and differ are a
+stuffed answer. A text of over 100,000 characters is not read, so that everything takes a bounded time.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ import functools
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from builtin_rewards.reading.denials import clause_denies, denied_after, denies, supposed_before, withdrawn_after
+from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import beyond_ascii, fold, normalise_lines
+from builtin_rewards.reading.typography import fold, normalise
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]
@@ -27,78 +28,33 @@ SEVERAL = "several different lists"
 DENIED = "the list is denied"
 TOO_LONG = "too long a text to be read as a list"
 
-_NUMERAL = (
-    r"(?<![\w.])(?P<number>[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{1,4})?)"
-    r"(?:[ \t]{0,2}/[ \t]{0,2}(?P<below>\d+))?"
+_NUMBER = re.compile(
+    r"(?<![\w.])(?P<negated>not\s+)?(?P<number>[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d{1,4})?)"
+    r"(?:[ \t]{0,2}/[ \t]{0,2}(?P<below>\d+))?",
+    re.IGNORECASE,
 )
-_PLAIN_NUMBER = re.compile(_NUMERAL, re.IGNORECASE)
-_NUMBER = re.compile(r"(?<![\w.])(?P<negated>not\s+)?" + _NUMERAL, re.IGNORECASE)
-_KINDS = bytes(code if chr(code) in " ," else ord("0") if chr(code) in "0123456789" else 32 for code in range(256))
-_RARE = 100
-"""So many digits are looked for one by one; of more, numbers are found in one pass."""
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 _MARKER = re.compile(r"[ \t]*(?:(\d{1,4})[.)]|[-*+\u2022])[ \t]+")
 _LONGEST_NUMBER = 400
 """Characters of a number that is read; no float that is finite needs more before its point."""
 _LONGEST_TEXT = 100_000
 """Characters of the longest text, without its thoughts, that is read."""
+_MOST_LISTS = 200
+"""Of more boxes, tags or bracketed lists the last ones are compared."""
 
-_TAGS = re.compile(r"<(/?)answer>", re.IGNORECASE)
-_BRACES = re.compile(r"\\(?:boxed|fbox)\s{0,8}\{|\\[{}]|[{}]")
 _BRACKETS = {"[]": re.compile(r"[\[\]]"), "{}": re.compile(r"[{}]")}
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
-_LATEX_MARKS = "\\{}$"
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
-
-_NO = (
-    r"(?:\bnot\b|n't\b|\bcannot\b|\bnever\b|\bneither\b|\bnor\b|\banything\s{1,3}(?:but|except)\b"
-    r"|\b(?:everything|all|any)\s{1,3}(?:but|except)\b|\bother\s{1,3}than\b"
-    r"|\bwrong\b|\bwrongly\b|\bincorrect(?:ly)?\b|\bfalse(?:ly)?\b"
-    r"|\\neq?(?![a-z])|\\neg(?![a-z])|\\lnot(?![a-z])|!=|=/=|[\u2260\u00ac\u2262\u2209])"
-)
-_BEFORE = re.compile(_NO)
-_HANGING = re.compile(_NO + r"[\s*_`$(\"':]{1,20}$")
-_HINTS = (
-    "not",
-    "n't",
-    "nor",
-    "never",
-    "neither",
-    "neg",
-    "\\ne",
-    "wrong",
-    "incorrect",
-    "false",
-    "but",
-    "except",
-    "other",
-    "=",
-    "\u2260",
-    "\u00ac",
-    "\u2262",
-    "\u2209",
-)
-"""Texts of which every denial holds one."""
-_HANGING_CHARS = 60
-"""Characters before a list in which a denial at the end of the sentence before is looked for."""
-_BEHIND = re.compile(
-    r"[\s*_`$)}\]\"',]{0,8}(?:</answer>\s{0,4})?(?:which |that |this |it )?"
-    r"(?:(?:is|are|was|were|would be|must be|seems?)(?: [a-z]{1,12}){0,2}? (?:not|never|wrong|incorrect|false)\b"
-    r"|(?:is|are|was|were|would|ca|could|does|do)n't\b|cannot be\b|\(?(?:wrong|incorrect|false)\b"
-    r"|\?\s{0,3}(?:no|nope|wrong)\b|(?:and |but )?(?:then )?(?:i )?(?:rejected|discarded|dismissed|ruled)\b)",
+_ITEM_DENIES = re.compile(
+    r"\b(?:anything|everything|all|any) (?:but|except)\b|\b(?:is|are|was|were) (?:wrong|incorrect|false)\b",
     re.IGNORECASE,
 )
-_ITEM_DENIES = re.compile(
-    r"\b(?:not|never|neither|cannot|(?:is|are|was|were|do|does|would|could|ca)nt"
-    r"|(?:anything|everything|all|any) (?:but|except)|other than"
-    r"|(?:is|are|was|were) (?:wrong|incorrect|false))\b|[\u2260\u00ac\u2262\u2209]"
-)
-_SIGN_FIRST = re.compile(r"[\s*_`$(]{0,9}(?:\\neq?(?![a-z])|\\neg(?![a-z])|\\lnot(?![a-z])|!=|=/=)")
-_JOINING = {"and": re.compile(r"and(?<!\wand)(?!\w)"), "or": re.compile(r"or(?<!\wor)(?!\w)")}
-"""The words between items. A pattern that begins with letters is found many times as fast as one that does not."""
+_JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
+"""What stands between items, besides commas."""
 _LETTERED = re.compile(r"[ \t]*\(?([A-Za-z])[.)][ \t]+")
 _BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t]))")
 """What a list item is about, where something is said of it behind a colon or a dash."""
+_BLANK = " \t\r*_`$\"'.:-"
 _RULE_CHARS = " \t:|-"
 """What the line under the head of a Markdown table consists of."""
 _OPENING = re.compile(r"[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
@@ -107,9 +63,6 @@ _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!n
 _SET_ASIDE = {mark: chr(0xE000 + place) for place, mark in enumerate((*",;&:/|", " and ", " or "))}
 _NOT_ASIDE = {ord(stand_in): "\ufffd" for stand_in in _SET_ASIDE.values()}
 """Private characters that stand in for what parts items, in items that are kept whole."""
-_SENTENCE_ENDS = (". ", "! ", "? ", "\n", ">")
-_SENTENCE_CHARS = 300
-"""Characters before a list in which its sentence is looked for."""
 _STRUCK = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
 
 
@@ -152,191 +105,79 @@ def items_listed(
 
 
 def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
-    """Gives what the text's boxes and answer tags list, all alike, or the whole text where there are none."""
+    """Gives what the boxes and answer tags list, all that stand alike; without any, what the whole text lists."""
     text = after_thinking(text)
     if len(text) > _LONGEST_TEXT:
         return [], TOO_LONG
     text = fold(text)
-    frames = _frames(text)
-    if not frames:
+    marks = [mark for mark in boxes(text) if mark.closed]
+    marks += [tag for tag in tags(text) if tag.closed and not boxes(tag.content)]
+    if not marks:
         return lists(text)
-    insides = list(dict.fromkeys(text[start:end] for start, end in frames))
-    start, end = frames[-1]
-    found, fault = lists(text[start:end])
-    if not fault and any(key(lists(inside)[0]) != key(found) for inside in insides):
-        fault = SEVERAL
-    return found, fault or (DENIED if _is_denied(text, start, end, in_frame=True) else "")
+    marks = sorted(marks, key=lambda mark: mark.start)[-_MOST_LISTS:]
+    reads = {inside: lists(inside) for inside in dict.fromkeys(mark.content for mark in marks)}
+    faults = [reads[mark.content][1] for mark in marks]
+    found = [(reads[mark.content][0], _is_denied(text, mark.start, mark.end)) for mark in marks]
+    standing, fault = _standing(found, key)
+    return standing, faults[-1] or fault
 
 
-def _frames(text: str) -> list[_Span]:
-    """Gives the insides of boxes, and of answer tags without a box in them, that are not blank, in order."""
-    boxes = _boxes(text) if "\\boxed" in text or "\\fbox" in text else []
-    tagged = "</" in text
-    if not boxes and not tagged:
-        return []
-    tags: list[_Span] = []
-    if tagged:
-        opened, place = -1, 0
-        for tag in _TAGS.finditer(text):
-            if not tag[1]:
-                opened = tag.end()
-            elif opened >= 0:
-                while place < len(boxes) and boxes[place][0] < opened:
-                    place += 1
-                if place == len(boxes) or boxes[place][0] > tag.start():
-                    tags.append((opened, tag.start()))
-                opened = -1
-    return sorted(span for span in boxes + tags if text[span[0] : span[1]].strip())
-
-
-def _boxes(text: str) -> list[_Span]:
-    """Gives the insides of the outermost boxes that are closed."""
-    opened: list[int] = []
-    found: list[_Span] = []
-    for match in _BRACES.finditer(text):
-        if match[0].startswith(("\\boxed", "\\fbox")):
-            opened.append(match.end())
-        elif match[0] == "{":
-            opened.append(-1)
-        elif match[0] == "}" and opened and (start := opened.pop()) >= 0:
-            _add_outer(found, (start, match.start()))
-    return found
-
-
-def _add_outer(found: list[_Span], span: _Span) -> None:
-    """Adds a span in place of those inside it."""
-    while found and found[-1][0] > span[0]:
-        found.pop()
-    found.append(span)
+def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
+    """Gives the last list that is not denied, and what speaks against it: a list that differs, or its own denial."""
+    kept = [each for each, denied in found if not denied]
+    last = kept[-1] if kept else found[-1][0]
+    denied = {key(each) for each, denied in found if denied}
+    if key(last) in denied:
+        return last, DENIED
+    return last, SEVERAL if len(set(map(key, kept))) > 1 else ""
 
 
 def _bracketed(text: str, brackets: str) -> list[_Span]:
     """Gives the insides of the outermost pairs of brackets."""
-    first, last = text.find(brackets[0]), text.rfind(brackets[1])
-    if not 0 <= first < last:
-        return []
     opened: list[int] = []
     found: list[_Span] = []
-    for match in _BRACKETS[brackets].finditer(text, first, last + 1):
+    for match in _BRACKETS[brackets].finditer(text):
         if match[0] == brackets[0]:
             opened.append(match.end())
         elif opened:
-            _add_outer(found, (opened.pop(), match.start()))
+            start = opened.pop()
+            while found and found[-1][0] > start:
+                found.pop()
+            found.append((start, match.start()))
     return found
 
 
 def _last_of(
     text: str, brackets: str, read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
-    """Gives the last bracketed list that is not empty, and what speaks against it."""
-    last: tuple[list[_T], str] | None = None
-    seen: set[str] = set()
-    for start, end in reversed(_bracketed(text, brackets)):
-        inside = text[start:end]
-        if inside in seen:
-            continue
-        seen.add(inside)
-        found = read(inside)
-        if found and last is not None and key(found) != key(last[0]):
-            return last[0], SEVERAL
-        if found and last is None:
-            last = found, DENIED if _is_denied(text, start - 1, end + 1) else ""
-    return last
+    """Gives the last bracketed list that is not empty and stands, and what speaks against it."""
+    lists = [(read(text[start:end]), start, end) for start, end in _bracketed(text, brackets)[-_MOST_LISTS:]]
+    filled = [(found, _is_denied(text, start - 1, end + 1)) for found, start, end in lists if found]
+    return _standing(filled, key) if filled else None
 
 
-def _is_denied(text: str, start: int, end: int, *, in_frame: bool = False) -> bool:
-    """Whether words or signs around a list deny it, or it is struck out or part of a longer word."""
-    before = text[max(0, start - _SENTENCE_CHARS) : start].lower()
-    if in_frame:
-        before = before[: max(before.rfind("\\"), before.rfind("<"), 0)]
-        end += len("}")
-        if text.startswith("answer>", end + 1):
-            end += len("/answer>")
-    sentence, last = before[max(map(before.rfind, _SENTENCE_ENDS)) + 1 :], before[-_HANGING_CHARS:]
+def _is_denied(text: str, start: int, end: int) -> bool:
+    """Whether words or signs around a list deny it or take it back, or it is struck out or part of a longer word."""
     return bool(
-        (sentence and any(map(sentence.__contains__, _HINTS)) and _BEFORE.search(sentence))
-        or (any(map(last.__contains__, _HINTS)) and _HANGING.search(last))
-        or _BEHIND.match(text, end)
-        or (not text.isascii() and _STRUCK.search(text, start, end))
-        or (before[-1:].isalpha() and text[end : end + 1].isalpha())
+        clause_denies(text, start)
+        or supposed_before(text, start)
+        or denied_after(text, end)
+        or withdrawn_after(text, end)
+        or _STRUCK.search(text, start, end)
+        or (text[start - 1 : start].isalpha() and text[end : end + 1].isalpha())
     )
 
 
 def _number_lists(text: str) -> tuple[list[float], str]:
-    if "frac{" in text:
-        text = _FRACTION.sub(r"\1/\2", text)
+    text = _FRACTION.sub(r"\1/\2", text)
     for brackets in _BRACKETS:
         bracketed = _last_of(text, brackets, _numbers, _same_numbers)
         if bracketed is not None:
             return bracketed
-    text = _without_markers(text)
-    kinds = _kinds(text)
-    if kinds is None or b"0,000" in kinds:
-        text = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), text)
-        kinds = _kinds(text)
-    found = _numbers_in(text, kinds)
-    if not found:
-        return [], ""
-    denied = _is_denied(text, found[0].start, found[-1].end)
-    return [number.value for number in found], DENIED if denied else ""
-
-
-class _Found(NamedTuple):
-    """A number in a text, the word ``not`` before it included; then, and past all bounds, its value is NaN."""
-
-    start: int
-    end: int
-    value: float
-
-
-def _kinds(text: str) -> bytes | None:
-    """Gives the text with digits as 0, and all but digits and commas as blanks; ``None`` for digits beyond ASCII."""
-    if not text.isascii() and any(map(str.isdecimal, beyond_ascii(text))):
-        return None
-    return text.encode("ascii", "replace").translate(_KINDS)
-
-
-def _numbers_in(text: str, kinds: bytes | None) -> list[_Found]:
-    """Gives a text's numbers, as :data:`_NUMBER` finds them; told from the digits where they are few."""
-    if kinds is None or kinds.count(b"0") > _RARE:
-        return [_Found(*match.span(), _value(match, bool(match["negated"]))) for match in _NUMBER.finditer(text)]
-    found: list[_Found] = []
-    done, digit = 0, kinds.find(b"0")
-    while digit >= 0:
-        match = _number_at(text, done, digit)
-        if match is None:
-            after = _after_digits(kinds, digit)
-        else:
-            start, after = match.span()
-            before = text[done:start]
-            stripped = before.rstrip()
-            negated = len(stripped) < len(before) and _ends_in_not(text, stripped, done)
-            found.append(_Found(done + len(stripped) - 3 if negated else start, after, _value(match, negated)))
-        done = after
-        digit = kinds.find(b"0", done)
-    return found
-
-
-def _number_at(text: str, done: int, digit: int) -> re.Match[str] | None:
-    """Gives the number whose first digit stands there, if there is one; a sign and a point may stand before it."""
-    for start in range(max(done, digit - 2), digit):
-        if text[start] in "+-." and (match := _PLAIN_NUMBER.match(text, start)):
-            return match
-    return _PLAIN_NUMBER.match(text, digit)
-
-
-def _after_digits(kinds: bytes, digit: int) -> int:
-    ends = [end for mark in (b" ", b",") if (end := kinds.find(mark, digit)) >= 0]
-    return min(ends, default=len(kinds))
-
-
-def _ends_in_not(text: str, before: str, start: int) -> bool:
-    """Whether the part of a text that begins at ``start`` ends in the word ``not``."""
-    if before[-3:].lower() != "not":
-        return False
-    place = start + len(before) - 3
-    ahead = text[place - 1 : place]
-    return not (ahead.isalnum() or ahead in tuple("_."))
+    text = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), _without_markers(text))
+    found = list(_NUMBER.finditer(text))
+    denied = found and _is_denied(text, found[0].start(), found[-1].end())
+    return list(map(_value, found)), DENIED if denied else ""
 
 
 def _same_numbers(numbers: list[float]) -> tuple[str, ...]:
@@ -344,11 +185,12 @@ def _same_numbers(numbers: list[float]) -> tuple[str, ...]:
 
 
 def _numbers(text: str) -> list[float]:
-    return [_value(match, bool(match["negated"])) for match in _NUMBER.finditer(text)]
+    return list(map(_value, _NUMBER.finditer(text)))
 
 
-def _value(match: re.Match[str], negated: bool) -> float:
-    if negated or len(match[0]) > _LONGEST_NUMBER:
+def _value(match: re.Match[str]) -> float:
+    """Gives a number's value; NaN for one that is denied, or past all bounds."""
+    if match["negated"] or len(match[0]) > _LONGEST_NUMBER:
         return math.nan
     value = float(match["number"])
     if match["below"]:
@@ -360,7 +202,7 @@ def _value(match: re.Match[str], negated: bool) -> float:
 def _without_markers(text: str) -> str:
     """Takes list markers off the lines; numbers are markers where they count 1, 2, 3 line by line."""
     lines = text.split("\n")
-    markers = {place: marker for place, line in enumerate(lines) if (marker := _marker(line))}
+    markers = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
     if not markers:
         return text
     counted = [marker[1] for marker in markers.values() if marker[1]]
@@ -369,11 +211,6 @@ def _without_markers(text: str) -> str:
         if counts or not marker[1]:
             lines[place] = lines[place][marker.end() :]
     return "\n".join(lines)
-
-
-def _marker(line: str) -> re.Match[str] | None:
-    first = line.lstrip(" \t")[:1]
-    return _MARKER.match(line) if first.isdecimal() or (first and first in "-*+\u2022") else None
 
 
 def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
@@ -406,8 +243,7 @@ def _splits(item: str) -> bool:
 
 def _whole_items(text: str, kept: re.Pattern[str] | None) -> str:
     """Sets aside what would part the items that are kept whole; :func:`_restored` undoes it."""
-    if not text.isascii():
-        text = text.translate(_NOT_ASIDE)
+    text = text.translate(_NOT_ASIDE)
     return text if kept is None else kept.sub(lambda found: _aside(found[0]), text)
 
 
@@ -428,12 +264,10 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
     bracketed = _last_of(text, "[]", lambda inside: _items(_at_commas(inside.replace("\n", ","))), frozenset)
     if bracketed is not None:
         return bracketed
-    found = _items(_parts(text, marks))
-    ends = [item for item in (*found[:1], *found[-1:]) if item not in known]
-    denied = (
-        any(map(_ITEM_DENIES.search, ends)) or _SIGN_FIRST.match(text) or (not text.isascii() and _STRUCK.search(text))
-    )
-    return found, DENIED if denied else ""
+    parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
+    ends = [part for part in (*parts[:1], *parts[-1:]) if _plain(part) not in known]
+    denied = any(denies(part) or _ITEM_DENIES.search(part) for part in ends) or _STRUCK.search(text)
+    return _items(parts), DENIED if denied else ""
 
 
 def _at_commas(text: str) -> list[str]:
@@ -443,7 +277,7 @@ def _at_commas(text: str) -> list[str]:
 def _parts(text: str, marks: str = "") -> list[str]:
     """Gives the items of a text without brackets; ``marks`` part them too."""
     lines = text.splitlines()
-    marked = [line[match.end() :] for line in lines if (match := _marker(line))] or _lettered(lines)
+    marked = [line[match.end() :] for line in lines if (match := _MARKER.match(line))] or _lettered(lines)
     if marked:
         return [part for line in marked for part in _head(line).split(";")]
     if "|" in marks and "--" in text:
@@ -454,12 +288,9 @@ def _parts(text: str, marks: str = "") -> list[str]:
     for mark in marks:
         said = said.replace(mark, ",")
     lead = _LEAD.match(said)
-    if lead and not _BEFORE.search(lead[0].lower()):
+    if lead and not denies(lead[0]):
         said = said[lead.end() :]
-    for word, pattern in _JOINING.items():
-        said = said.replace(f" {word} ", " , ")
-        said = pattern.sub(",", said) if word in said else said
-    return _at_commas(said.replace("&", ",").replace("\n", ","))
+    return _at_commas(_JOINING.sub(",", said))
 
 
 def _lettered(lines: Sequence[str]) -> list[str]:
@@ -493,11 +324,9 @@ def _unlabelled(line: str) -> str:
 
 
 def _items(parts: Iterable[str]) -> list[str]:
-    """Gives the parts normalised, each once and none empty. No part holds a line feed."""
-    whole = "\n".join(dict.fromkeys(parts))
-    if not whole.isascii():
-        whole = "\n".join(_restored(part) for part in whole.split("\n"))
-    if any(map(whole.__contains__, _LATEX_MARKS)):
-        whole = "\n".join(_LATEX.sub(" ", part) for part in whole.split("\n"))
-    plain = dict.fromkeys(part.strip(" \t\r\"'") for part in whole.split("\n"))
-    return [item for item in dict.fromkeys(normalise_lines("\n".join(plain))) if item]
+    """Gives the parts normalised, each once and none empty."""
+    return [item for item in dict.fromkeys(map(_plain, dict.fromkeys(parts))) if item]
+
+
+def _plain(part: str) -> str:
+    return normalise(_LATEX.sub(" ", _restored(part)).strip(" \t\r\"'"))

@@ -1,15 +1,27 @@
 """Which letter a completion chooses: every usual way of writing one, and none that only looks like it.
 
-Owns :func:`letters_chosen`; what the letters are worth is ``builtin_rewards.matching.multiple_choice``'s work.
-Cues are found by plain search and read with anchored, bounded patterns, so any completion takes a few passes.
+Owns :func:`letters_chosen`; what the letters are worth is ``builtin_rewards.matching.multiple_choice``'s work. All
+letters are read alike: where a text is cut off, or lists the options, none has an advantage by its place.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+from builtin_rewards.reading.denials import (
+    clause_denies,
+    denied_after,
+    denied_before,
+    statement_denied,
+    supposed_before,
+    withdrawn_after,
+)
+from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold, normalise
 
@@ -21,153 +33,263 @@ _BARE_CHARS = 60
 """Characters of the longest line that may be a letter and words such as ``option``."""
 _SPELLED_CHARS = 2000
 """Characters of the longest text that is compared with a choice's own."""
+_MOST_SAID = 200
+"""Of more statements, judgements or lines the last ones are read."""
+_TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 
-_NOUNS = ("answer", "ans", "choice", "option", "letter", "response", "solution", "chosen", "selected")
-_FOREIGN = ("antwort", "respuesta", "risposta", "resposta", "r\u00e9ponse")
-_VERBS = ("choose", "chose", "pick", "select", "go with")
-_SIGNS = ("####", "\u7b54\u6848", "\u9009")  # the last two: answer, choose
-_VERDICTS = (
-    " is correct",
-    " is right",
-    " is the correct",
-    " is the right",
-    " is the best",
-    " is the answer",
-    " is my answer",
-)
 
-_TAGGED = re.compile(r"<answer>([^<]{0,2000})</answer>", re.IGNORECASE)
-_LATEX_MARKS = "\\{}$"
-_BRACES = re.compile(r"\\boxed\s{0,8}\{|\\[{}]|[{}]")
-_LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf)\b|\\[()\[\],;! ]|[{}$]")
+_CUES = {
+    "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|result|verdict|final|chosen|"
+    "selected|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|gabarito|alternativa|opção|letra|"
+    "risposta|soluzione|opzione|antwoord|svar|svaret|odpowiedź|cevap|jawaban|đáp án|"
+    "ответ|вариант|відповідь|απάντηση|उत्तर|الإجابة|الاجابة|إجابة|الجواب|الخيار|התשובה",
+    "pick": "choose|chose|pick|select|go with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
+    "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|that is|i think|i believe|also|"
+    "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
+    "leaves|leaving|leaves only|leaves us with|leaves us with only|إذن|لذلك",
+    "guesses": "or|probably|likely|maybe|perhaps|possibly|alternatively",
+    "denies": "not|no|nope|nein|nicht|pas|non|não|не|нет",
+    "corrects": "wait|actually|sorry|oops|correction|rather|i mean|i meant|make that|on second thought",
+}
+"""The words that name an answer, by what they do."""
+_SOLID_CUES = {
+    "solid": "答案|答え|正解|回答|解答|选项|選項|選択肢|정답|답변|답",
+    "pick": "选择|選擇|选|選",
+    "corrects": "应该是|應該是|更正|いや|아니요",
+    "concludes": "因此|所以|故|よって|したがって|따라서|그러므로|不是[a-z][,、]?(?:而是|是)|[a-z]ではなく",
+}
+"""The same in languages that do not part their words."""
 _FILLER = (
     r"(?:(?:therefore|thus|definitely|clearly|simply|indeed|most likely|probably|likely|correct|right|best|final|the|"
-    r"answer|option|choice|letter|is|first|second|third|fourth|fifth|last)\b[\s:,*_]{1,4}){0,5}"
+    r"answer|option|choice|letter|first|second|third|fourth|fifth|last|it is|it's|no|wait|it must be|is|was|should be|"
+    r"must be|la|le|el|lo|il|die|der|das|opción|alternativa|opção|letra|lettre|réponse|opzione|lettera|buchstabe|"
+    r"вариант|ответ|под буквой|буква|الخيار|الحرف|الإجابة)\b[\s:,*_]{1,4}|l'"
+    r"|(?-i:[ao])\s(?=[(*\"]{0,3}(?-i:[A-Z])\b|letra|alternativa|opção)|(?:选项|選項|選択肢|보기)\s?){0,6}"
 )
-_AFTER = {
-    _NOUNS + _FOREIGN: re.compile(
-        r"[\s*_`\"')]{0,6}(?:(?:to|for) (?:the|this) (?:question|problem) )?[\s*_]{0,4}"
-        r"(?:is|was|are|would be|must be|should be|will be|has to be|ist|es|est|\u00e8|\u00e9|=|:|->|\u2192|-)(?![a-z])"
-        rf"[\s:*_]{{0,8}}{_FILLER}",
-        re.IGNORECASE,
-    ),
-    _VERBS: re.compile(rf"[\s:*_]{{1,4}}{_FILLER}", re.IGNORECASE),
-    _SIGNS: re.compile(r"[\s:*_]{0,4}[\u662f\u4e3a\u9009:]?[\s:*_]{0,4}"),
+_FOLLOWS = {
+    kind: re.compile(follow + _FILLER, re.IGNORECASE)
+    for kind, follow in {
+        "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
+        r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar|đúng)){0,3}"
+        r"(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
+        r"(?:(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|"
+        r"это|является|adalah|là|είναι|है|هي|هو|היא)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
+        "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
+        "pick": r"[\s:*_]{0,4}",
+        "concludes": r"[\s,:*_]{0,4}",
+        "guesses": r"[\s,:*_]{1,4}",
+        "denies": r"(?P<but>\s(?:es |é |è )?[(*\"]{0,3}[a-z][)*\"]{0,3},?\s"
+        r"(?:but(?: rather)?|rather|sino|sondern|mais|mas|ma|\u0430)\s)?(?(but)|\s?[,.:;!-]{1,3}\s{0,3})",
+        "corrects": r"[\s,.:;!*_-]{0,4}",
+    }.items()
 }
-_STEMS = ("ans", "cho", "posta")
+"""What stands between such a word and the letter."""
 
 
-def _by_stem() -> dict[str, dict[str, re.Pattern[str]]]:
-    """Gives the words that statements are made with and what follows them, by a part that several have in common."""
-    cues: dict[str, dict[str, re.Pattern[str]]] = {}
-    for words, follow in _AFTER.items():
-        for word in words:
-            cues.setdefault(next((stem for stem in _STEMS if stem in word), word), {})[word] = follow
-    return cues
+def _either(words: Iterable[str]) -> str:
+    """Gives a pattern of any of some words, sorted by their first letter, for that is found many times as fast."""
+    heads: dict[str, list[str]] = {}
+    for word in sorted(words, reverse=True):
+        heads.setdefault(word[0], []).append(word[1:])
+    return "|".join(f"{head}(?:{'|'.join(rest)})" for head, rest in heads.items())
 
 
-_CUES = _by_stem()
-_DENIED = re.compile(
-    r"(?:\b(?:not|never|no|wrong|incorrect|other|cannot)|n't)(?: +\w{1,10})?[ *_]{1,3}$"
-    r"|\bnot (?:true|right|correct) that (?:the )?$",
+_KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|")}
+_CUE = re.compile(rf"(?<!\w)(?:{_either(_KINDS)})(?!\w)")
+_SOLID_CUE = re.compile("|".join(f"(?P<{kind}>{words})" for kind, words in _SOLID_CUES.items()))
+_PICKER = re.compile(
+    r"(?:^|\b(?:i|we|me|us|would|will|must|should|i'd|i'll|we'll|so|thus|therefore|je|ich|eu|also|now|then|have to)\b,?"
+    r"|[.:#*])\s{0,3}$",
     re.IGNORECASE,
 )
-_DENYING = ("no", "never", "wrong", "incorrect", "other", "n't")
-"""Texts of which every denial holds one."""
-_BEFORE_VERDICT = re.compile(r"(?:^|[\s(*_\"'`])([A-Za-z])[)*_\"'`]{0,4}$")
-_PREFIX = re.compile(
-    r"(?:(?:so|thus|therefore|hence|i think|i believe|i'd say|i would say|it is|it's|it must be|that is|that's|the|my|"
-    r"final|correct|right|best|answer|option|choice|letter)\b[\s:,*_]{1,4}){0,6}",
+"""Who picks: not ``those who`` or ``to``."""
+_BEGINS = re.compile(r"(?:^|[\n.,!?:;)-])[\s*_]{0,4}$")
+_SURVEYS = re.compile(
+    r"\b(?:each|every|all|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those|"
+    r"choos\w+|select\w*|pick\w*|find\w*|determin\w+|identify\w*|consider\w*|evaluat\w+|check\w*|compar\w+|examin\w+|"
+    r"analy[sz]\w+|assess\w*|test\w*|eliminat\w+|review\w*|look\w*)\s(?:\w{1,12}\s){0,3}$",
     re.IGNORECASE,
 )
-_LETTER = re.compile(r"[\s*_`\"'(\[<]{0,6}(?P<letter>[A-Za-z])(?P<close>[*_`\"')\]>]{0,6})")
-_AROUND = "*_`\"'()[]<>.:~!"
-_AROUND_ALL = _AROUND + " \t\n\r\v\f#,;/&|"
-"""What may stand around a letter, and between two."""
+"""Words before ``option:`` after which the options are gone through, and none is chosen."""
+_SURVEY = re.compile(
+    r"\b(?:options?|choices|each|every|which|possible|one by one|in turn|evaluat\w+|consider\w*|analy[sz]\w+|"
+    r"go through|candidates|choose the|select the|pick the)\b(?![^\n]{0,160}\b(?:is|are)\s{0,3}:?[\s*_]*$)",
+    re.IGNORECASE,
+)
+"""What the line before a list of the options says, and the line before the answer alone does not."""
+_INTRODUCES = re.compile(rf":[\s*_]*$|{_SURVEY.pattern}", re.IGNORECASE)
+_LETTER = re.compile(r"[\s*_`\"'(\[<]{0,16}(?P<letter>[A-Za-z])(?P<close>[*_`\"')\]>]{0,6})")
 _JOINED = re.compile(
-    r"[\s*_]{0,3}(?:,|;|/|&|\bor\b|\band\b){1,2}[\s*_]{0,3}(?:(?:or|and|option|choice)\s)?", re.IGNORECASE
+    r"[\s*_]{0,3}(?:,|;|/|&|\u3001|\b(?:or|and|oder|und|ou|et|o|y|или|и)\b|或|和|または){1,2}[\s*_]{0,3}(?:(?:or|and|option|choice)\s)?",
+    re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"\s{0,9}(?:$|[.,;:!?)\]\n-]"
-    r"|(?:because|since|as|for|is|which|that|with|due|given|and|or|but|not|here|by|in|from)\b)",
+    r"\s{0,16}(?:$|[.,;:!)(\]\n\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
+    r"|(?:because|since|as|for|which|that|with|due|given|and|or|but|not|here|over|by|in|from|the|so|therefore|hence|"
+    r"thus|answer|final|porque|ya|weil|denn|da|parce|car|perché|pois|потому|так|है|لأن)\b)",
     re.IGNORECASE,
 )
-_SPOKEN_OF = re.compile(r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does)\b", re.IGNORECASE)
-_UNDONE = re.compile(
-    r"[*_`\"')\]]{0,6},?\s{1,3}(?:which |that |this |it )?(?:is|was|would be|isn't|wasn't)\s"
-    r"(?:an? |the )?(?:\w{1,12} ){0,2}?"
-    r"(?:mistake|wrong|incorrect|false|error|misconception|trap|distractor|misreading|myth)\b"
-    r"|[*_`\"')\]]{0,6}\?\s{1,3}(?:no|nope|wrong)\b",
-    re.IGNORECASE,
+"""What may follow a letter that no article or pronoun is."""
+_ENDS = re.compile(
+    r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002]|,?\s(?:because|since|as|for|not|and not|which|over|here|given|"
+    r"hence|so|thus|therefore|but|porque|weil|denn|parce)\b|\(|です|だ|입니다)"
 )
-"""What takes back a statement that it stands right behind."""
-_ENDING = re.compile(
-    r"(?:^|[.;,:!?]\s{1,3}|\b(?:so|which|and)\s{1,3})"
-    r"(?:(?:(?:that|which|this|it)\s)?(?:only\s)?leaves(?:\sus\swith)?(?:\sonly)?"
-    r"|(?:it\sis\s|it's\s)?not\s[(*]{0,3}[A-Z][)*]{0,3},?\sbut)"
-    r"\s(?:option\s|choice\s)?[(*]{0,3}(?P<letter>[A-Z])[)*]{0,3}[.!*\s]{0,4}$",
-    re.IGNORECASE,
+_SPOKEN_OF = re.compile(
+    r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does|says|states|means|refers)\b|\s?[ではじ가이]{2,3}\s?(?:ない|なく|아니)|不"
 )
-"""How a last line ends that has ruled the other letters out."""
+_ALTERNATIVE = re.compile(
+    r"(?:\b(?:or|oder|ou|или)\b|或|または|또는)\s{0,3}(?:(?:option|choice|maybe|possibly|perhaps|even|also|rather)\s){0,2}"
+    r"[(*\"]{0,3}([A-Z])(?=[)*\".,:;!?\s]|$)"
+)
+_SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"')]|$)|\n")
 _LED = re.compile(
-    r"[*_`#>\s]{0,6}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?"
+    r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?"
     r"(?:[(\[](?P<inside>[A-Za-z])[)\]]"
     r"|(?P<plain>[A-Z])(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
 )
+_RULED_OUT = re.compile(
+    r"\b(?:is|are|was|seems?)\s(?:\w{1,12}\s)?(?:wrong|incorrect|false|impossible|out|"
+    r"not (?:right|correct|the|it|possible))\b|[\u274c\u2717\u2718]|[-:(]\s?(?:wrong|incorrect)\b",
+    re.IGNORECASE,
+)
+_REASONS = re.compile(r"[\s.,*_-]{0,4}(?:$|(?:because|since|as)\b)", re.IGNORECASE)
+_TELLS = re.compile(
+    r"\b(?:is|was|are|were|isn't|has|have|had|does|can|cannot|could|would|means?|refers?|lies|states?)\b", re.IGNORECASE
+)
+_BUT = (
+    r"(?!\s(?:only|if|in part|partly|about|that|when|unless|insofar|to)\b|,?\s(?:but|yet|though|although|except)\b"
+    r"|[^.!\n]{0,30}\?)"
+)
+_COPULAS = "is|must be|has to be|should be|es|est|ist|é|è|está|является|это|-|هي|هو"
+_VERDICT = re.compile(
+    rf"(?<=\s)(?:{_either(_COPULAS.split('|'))})\s"
+    r"(?:(?:the|la|le|el|o|a|die|das|my|our|definitely|clearly|indeed|therefore|thus|only) ){0,3}"
+    r"(?:correct|right|best|answer|richtig|korrekt|richtige antwort|juste|bonne réponse|correcte|correcta|correcto|"
+    r"correta|certa|corretta|giusta|respuesta|réponse|resposta|risposta|правильн\w{2,3}|верн\w{2,3}|الصحيح|صحيح|الإجابة)\b"
+    + _BUT
+)
+_SOLID_VERDICT = re.compile(r"\s?(?:[是为為がはも]|[가이는은]\s)(?:正确|正確|正解|正しい|正답|정답)" + _BUT)
+_SUBJECT = re.compile(
+    r"(?:(?<![\w'-])|(?<=[\u3000-\u9fff\uac00-\ud7af]))"
+    r"(?:(?-i:[A-Z])|[(\[*\"'`]{1,3}[a-z](?=[)\]*\"'`])|(?:option|choice|answer|letter) \(?[a-z])[)\]*_\"'`]{0,4}"
+    r"(?:\s?(?:,|/|\bor\b|\band\b|\bnor\b)\s?[(*]{0,3}(?-i:[A-Z])[)*]{0,3}){0,5}$",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
+_TICKS = "\u2705\u2713\u2714\u2611"
+_TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
+_NO_TICKS = dict.fromkeys(map(ord, _TICKS))
+_LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf)\b|\\[()\[\],;! ]|[{}$]")
+_LINE, _PART = re.compile(r"\n"), re.compile(r"\n|[.!]\s")
+_CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
+_BECAUSE = re.compile(r"\b(?:because|since|as|for)\b", re.IGNORECASE)
+_BEFORE_CHARS, _SUBJECT_CHARS = 60, 40
+_AROUND = "*_`\"'()[]<>.:~!\u3002"
+_PREFIX = re.compile(
+    rf"(?:(?:{_CUES['noun']}|{_CUES['concludes']}|definitely|i'd say|i would say|that's|the|my|correct|right|best|"
+    r"la|le|el|die|der|das|es ist|es|est|è|é|это|richtige|so)\b[\s:,*_]{1,4}|l'){0,6}",
+    re.IGNORECASE,
+)
 
 
-def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None) -> set[str]:
-    """Gives the letters that a completion names as its answer; empty for none, several for a stuffed answer.
+class Chosen(NamedTuple):
+    """What a completion chooses.
 
-    What follows the last ``</think>`` counts, of it the last 50,000 characters. The first of these that names a
-    letter decides:
+    Attributes:
+        letters: The letters; none where it chooses none, several for a stuffed answer.
+        rule: The rule of reading that decided; ``""`` where none did.
+    """
 
-    1. ``<answer>...</answer>`` and ``\\boxed{...}``, all of them together.
-    2. Statements: ``the answer is (B)``, ``Answer: B``, ``I choose B``, ``B is correct``, ``#### B``; with
-       ``choices`` also ``Paris is correct``. One that is taken back (``... is a common mistake``) is none.
-    3. Lines that are letters and nothing else: ``B``, ``(b)``, ``**B**``, ``B.``, ``option B``.
-    4. The first and the last line, where they begin with a marked letter: ``B) Paris``, ``B. Paris``, ``B, because``.
-       Without one, a last line that ends in ``that leaves B`` or ``not A, but B``.
-    5. With ``choices``, the text of one as the whole answer or as the last line.
+    letters: frozenset[str]
+    rule: str
+
+
+class _Said(NamedTuple):
+    """Letters that a text names at a place: where they begin, where they end, whether they correct, and are judged."""
+
+    start: int
+    end: int
+    letters: frozenset[str]
+    corrects: bool = False
+    judged: bool = False
+
+
+def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None) -> Chosen:
+    """Gives the letters that a completion names as its answer, and the rule that decided.
+
+    What a turn says after its thoughts counts, of it the last 50,000 characters. The first of these rules by which a
+    letter stands decides; several letters that stand by it are a stuffed answer:
+
+    1. *a box or tags*: ``\\boxed{B}``, ``<answer>B</answer>``, ``<choice>``, ``<option>``, all of them together.
+    2. *a statement*: ``the answer is (B)``, ``Answer: B``, ``I choose B``, ``#### B``, ``Hence, B.``, ``not A but B``,
+       ``that leaves B``, in the usual languages; with ``choices`` also ``the answer is Paris``.
+    3. *a judgement*: ``B is correct``, ``B) Paris is right``, a tick beside the letter; with ``choices`` also
+       ``Paris is correct``.
+    4. *a line of its own*: ``B``, ``(b)``, ``**B**``, ``B.``, ``option B``.
+    5. *a marked line*: the first or the last line, where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because`` and
+       is no part of a list of the options.
+    6. *the text of a choice*, with ``choices``, as the whole answer or as the last line.
+
+    What is denied, asked, supposed or taken back does not stand: ``not B``, ``B?``, ``if B is right``, ``B is a common
+    mistake``, ``The answer is B. Wait, that is wrong.`` A correction (``No, C.``) takes back the letter before it.
+    Where the options are only gone through (``Let's evaluate each option:``), none is chosen.
 
     Args:
         completion: The model's text.
         letters: The letters that may be chosen, in upper case.
         choices: The choices' own texts, in the order of the letters.
     """
-    text = fold(after_thinking(completion)[-_READ_CHARS:])
+    whole = fold(after_thinking(completion)[-_READ_CHARS:])
+    text = _without_latex(whole)
     reader = _Reader(letters, choices)
-    decided = reader.all_of(_marked(text)) or reader.stated(text)
-    if decided:
-        return decided
-    lines = [line for line in map(str.strip, text.splitlines()) if line]
-    return (
-        _union(reader.bare(line) for line in lines if len(line) <= _BARE_CHARS)
-        or _union(reader.led(line) for line in lines[:1] + lines[-1:])
-        or _union(reader.left(line) for line in lines[-1:])
-        or _union(reader.spelled(phrase) for phrase in (text, *lines[-1:]))
-    )
+    for rule, read, where in (
+        ("a box or tags", reader.marked, whole),
+        ("a statement", reader.stated, text),
+        ("a judgement", reader.judged, text),
+        ("a line of its own", reader.alone, text),
+        ("a marked line", reader.led_lines, text),
+        ("the text of a choice", reader.spelled_out, text),
+    ):
+        if standing := _standing(where, read(where)):
+            return Chosen(standing, rule)
+    return Chosen(frozenset(), "")
 
 
-def _union(sets: Iterable[set[str]]) -> set[str]:
-    return set().union(*sets)
+def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
+    """Gives the letters of all that stands: what is not denied, supposed or taken back."""
+    kept: list[_Said] = []
+    taken_back = False
+    for one in deque(said, _MOST_SAID):
+        if one.corrects and kept and not taken_back:
+            kept = _without(kept, kept[-1].letters)
+        taken_back = False
+        denied = clause_denies if one.judged else denied_before
+        if denied(text, one.start) or supposed_before(text, one.start):
+            continue
+        behind = text[one.end : one.end + _WINDOW_CHARS]
+        if denied_after(_BECAUSE.split(behind, maxsplit=1)[0], 0):
+            continue
+        stop = _SENTENCE_END.search(behind)
+        named = min(one.letters)
+        if any(withdrawn_after(behind, place, named) for place in {0, stop.start() if stop else 0}):
+            kept, taken_back = _without(kept, one.letters), True
+            continue
+        kept.append(one)
+    return frozenset().union(*(one.letters for one in kept))
 
 
-def _marked(text: str) -> Iterator[str]:
-    """Gives what stands in answer tags and in boxes; a box that is not closed does not count."""
-    if "</" in text:
-        for tagged in _TAGGED.finditer(text):
-            yield tagged[1]
-    if "\\boxed" not in text:
-        return
-    opened: list[int] = []
-    for match in _BRACES.finditer(text):
-        if match[0].startswith("\\boxed"):
-            opened.append(match.end())
-        elif match[0] == "{":
-            opened.append(-1)
-        elif match[0] == "}" and opened and (start := opened.pop()) >= 0:
-            yield text[start : min(match.start(), start + _SPELLED_CHARS)]
+def _without(said: Iterable[_Said], letters: frozenset[str]) -> list[_Said]:
+    return [one for one in said if one.letters != letters]
+
+
+def _lines(text: str, parts: re.Pattern[str] = _LINE) -> list[tuple[int, str]]:
+    """Gives the lines of a text that are not blank, each with its place."""
+    place, found = 0, []
+    for end in [*(part.end() for part in parts.finditer(text)), len(text)]:
+        if line := text[place:end].strip():
+            found.append((text.index(line, place), line))
+        place = end
+    return found
 
 
 def _lowered(text: str) -> str:
@@ -178,11 +300,9 @@ def _lowered(text: str) -> str:
     return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
-def _places(text: str, word: str) -> Iterator[int]:
-    place = text.find(word)
-    while place >= 0:
-        yield place
-        place = text.find(word, place + len(word))
+def _without_latex(text: str) -> str:
+    """Gives the text with blanks in place of LaTeX's commands and braces, every other character in its place."""
+    return _LATEX.sub(lambda mark: " " * len(mark[0]), text)
 
 
 @functools.lru_cache(maxsize=64)
@@ -190,6 +310,28 @@ def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
     """Gives the letter of each choice's text; a group's completions ask for the same ones."""
     texts = [normalise(choice) for choice in choices]
     return {text: letter for text, letter in zip(texts, letters, strict=False) if text and texts.count(text) == 1}
+
+
+def _cues(text: str) -> list[tuple[str, int, int]]:
+    """Gives the kinds and places of the words that name an answer, in order."""
+    lowered = _lowered(text)
+    found = [(_KINDS[cue[0]], *cue.span()) for cue in _CUE.finditer(lowered)]
+    if not text.isascii():
+        found += [(cue.lastgroup or "", *cue.span()) for cue in _SOLID_CUE.finditer(lowered)]
+        found.sort(key=lambda cue: cue[1])
+    return found
+
+
+def _misses(kind: str, before: str, behind: str) -> bool:
+    """Whether a word of a kind names no answer between what stands before it in its line and behind it."""
+    if kind in ("noun", "solid"):
+        return _SURVEYS.search(before) is not None
+    if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
+        is_order = ":" in behind and not before.strip()
+        return is_order or (before[-1:].isascii() and _PICKER.search(before) is None)
+    if kind == "guesses":
+        return before.strip(" *_")[-1:] not in ("", ".", "!", "?")
+    return kind != "concludes" and _BEGINS.search(before) is None
 
 
 class _Reader:
@@ -204,118 +346,196 @@ class _Reader:
         self.letters = letters
         self.by_text = _by_text(letters, tuple(choices)) if choices else {}
 
-    def all_of(self, phrases: Iterable[str]) -> set[str]:
-        """Gives the letters of phrases that are marked as the answer."""
-        found: set[str] = set()
-        for phrase in phrases:
-            plain = _without_latex(phrase).strip()
-            found |= self.bare(plain) or self.led(plain) or self.stated(plain) or self.spelled(plain)
-        return found
+    def marked(self, text: str) -> Iterator[_Said]:
+        """Gives what stands in boxes and answer tags that are closed."""
+        marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
+        for mark in sorted(marks, key=lambda mark: mark.start):
+            plain = _without_latex(mark.content[:_SPELLED_CHARS]).strip()
+            found = self.bare(plain) or self.led(plain) or _standing(plain, self.stated(plain)) or self.spelled(plain)
+            if found:
+                yield _Said(mark.start, mark.end, frozenset(found))
 
-    def stated(self, text: str) -> set[str]:
+    def stated(self, text: str) -> Iterator[_Said]:
         """Gives the letters of statements, and of the choices that statements spell out."""
-        lowered = _lowered(text)
-        found: set[str] = set()
-        for stem, words in _CUES.items():
-            if stem in lowered:
-                for word, follow in words.items():
-                    found |= self._announced(text, lowered, word, follow)
-        return found | self._judged(text, lowered)
-
-    def _announced(self, text: str, lowered: str, word: str, follow: re.Pattern[str]) -> set[str]:
-        """Gives the letters of the statements that are made with one word."""
-        found: set[str] = set()
-        for place in _places(lowered, word):
-            end = place + len(word)
-            if word[0].isalpha() and word.isascii() and not _is_word(lowered, place, end):
+        for kind, start, end in _cues(text):
+            follow = _FOLLOWS[kind].match(text, end, end + _WINDOW_CHARS)
+            if follow is None:
                 continue
-            link = follow.match(text, end, end + _WINDOW_CHARS)
-            if link and not _is_denied(text[max(0, place - 24) : place]):
-                found |= self._said(_without_latex(text[link.end() : end + _WINDOW_CHARS]))
-        return found
+            place = follow.end()
+            before = text[max(0, start - _BEFORE_CHARS) : start].rpartition("\n")[2]
+            is_contrast = kind == "denies" and follow["but"] is not None
+            if not is_contrast and _misses(kind, before, follow[0]):
+                continue
+            letters, stop = self._said(text[place : place + _WINDOW_CHARS], firm=kind not in ("noun", "solid"))
+            if not letters or ("\n" in follow[0] and self._goes_through(text, place)):
+                continue
+            if not statement_denied(text, start):
+                corrects = kind in ("corrects", "denies") and not is_contrast
+                yield _Said(place, place + stop, frozenset(letters), corrects=corrects)
 
-    def _said(self, said: str) -> set[str]:
-        line = said.partition("\n")[0] if said[:1] != "\n" else said
-        return self.led(line) | self.listed(said) or self.spelled(line)
+    def _goes_through(self, text: str, place: int) -> bool:
+        """Whether the options are listed there: the line after the next one begins with another letter."""
+        ahead = [
+            self._leader(line) or "".join(self.bare(line))
+            for _, line in _lines(text[place : place + _SPELLED_CHARS])[:8]
+        ]
+        return len(set(filter(None, ahead))) > 1
 
-    def _judged(self, text: str, lowered: str) -> set[str]:
-        """Gives the letters that are said to be correct."""
-        found: set[str] = set()
-        for words in _VERDICTS:
-            for place in _places(lowered, words) if words in lowered else ():
-                end = place + len(words)
-                if lowered[end : end + 1].isalpha() or lowered[end : end + 1] == "?" or _UNDONE.match(text, end):
-                    continue
-                judged = _BEFORE_VERDICT.search(text[max(0, place - 8) : place])
-                if judged and judged[1].upper() in self.letters:
-                    if not _is_denied(text[max(0, place - 24) : place].rstrip(_AROUND)[:-1]):
-                        found.add(judged[1].upper())
-                elif self.by_text:
-                    found |= self.spelled(_clause(text[max(0, place - _WINDOW_CHARS) : place]))
-        return found
+    def _said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
+        """Gives the letters that a text begins with and where they end; if ``firm``, nothing may be said of them."""
+        line = said.partition("\n")[0]
+        led = self.led(line, firm=firm)
+        listed, end = self.listed(said, firm=firm)
+        found = led | listed
+        if found:
+            return found | self._alternatives(said[end:]), end
+        return (set(), 0) if firm else (self.spelled(line), len(line))
 
-    def left(self, line: str) -> set[str]:
-        """Gives the letter that a line's end leaves when the others are ruled out."""
-        ending = _ENDING.search(line[-_WINDOW_CHARS:])
-        return {ending["letter"].upper()} & set(self.letters) if ending else set()
+    def _alternatives(self, behind: str) -> set[str]:
+        """Gives the letters that the rest of a sentence leaves open besides."""
+        sentence = _SENTENCE_END.split(behind, maxsplit=1)[0]
+        return set(_ALTERNATIVE.findall(sentence)) & set(self.letters)
 
-    def listed(self, said: str) -> set[str]:
-        """Gives the letter that a text begins with, and those joined to it by commas, ``or`` and ``and``."""
-        found: set[str] = set()
-        place = 0
-        while (match := self._letter_at(said, place)) is not None:
-            if _UNDONE.match(said, match.end()) or (found and _SPOKEN_OF.match(said, match.end())):
-                break  # "B, for A is wrong" chooses B alone
-            found.add(match["letter"].upper())
-            joined = _JOINED.match(said, match.end())
-            if joined is None:
-                break
-            place = joined.end()
-        return found
+    def judged(self, text: str) -> Iterator[_Said]:
+        """Gives the letters that are said to be correct, or ticked."""
+        lowered = _lowered(text)
+        verdicts = list(_VERDICT.finditer(lowered))
+        if not text.isascii():
+            verdicts += _SOLID_VERDICT.finditer(lowered)
+        for verdict in verdicts:
+            place = len(text[: verdict.start()].rstrip())
+            before = text[max(0, place - _WINDOW_CHARS) : place].rpartition("\n")[2]
+            subject = _SUBJECT.search(before[-_SUBJECT_CHARS:])
+            clause = _CLAUSE.split(before)[-1]
+            if subject:
+                found = {letter.upper() for letter in _ALONE.findall(subject[0])} & set(self.letters)
+                place -= len(subject[0])
+            else:
+                found = self.spelled(_unled(clause)) or (self.led(before) if clause in before[:9] + clause else set())
+                place -= len(clause)
+            if found:
+                yield _Said(place, verdict.end(), frozenset(found), judged=True)
+        for place, line in _lines(text):
+            if _TICKED.search(line):
+                plain = line.translate(_NO_TICKS)
+                found = set() if _RULED_OUT.search(line) else self.bare(plain) or self.led(plain)
+                if found:
+                    yield _Said(place, place + len(line), frozenset(found))
 
-    def _letter_at(self, said: str, place: int) -> re.Match[str] | None:
-        """Gives the letter written there, if it is one that may be chosen, and no word, article or formula."""
-        match = _LETTER.match(said, place)
-        if match is None or match["letter"].upper() not in self.letters:
-            return None
-        after, beyond = said[match.end() : match.end() + 1], said[match.end() + 1 : match.end() + 2]
-        if (after.isalnum() and match["close"][-1:] not in (")", "]")) or (after == "." and beyond.isalnum()):
-            return None
-        if after in tuple("'+#%^=\\-") and beyond.strip():
-            return None
-        is_article = not match["close"] and (match["letter"] in "AI" or match["letter"].islower())
-        return None if is_article and not _GOES_ON.match(said, match.end()) else match
+    def alone(self, text: str) -> Iterator[_Said]:
+        """Gives the letters of lines that hold nothing else; a heading in a list of the options is none."""
+        lines = _lines(text)
+        leaders = [self.bare(line) or set(self._leader(line)) for _, line in lines]
+        order = [min(letters) for letters in leaders if letters]
+        counted = {letter for one, other in itertools.pairwise(order) for letter in (one, other) if _next(one) == other}
+        for number, (place, line) in enumerate(lines):
+            found = self.bare(line)
+            if found and not found & counted and not (number and _SURVEY.search(lines[number - 1][1])):
+                yield _Said(place, place + len(line), frozenset(found))
 
     def bare(self, line: str) -> set[str]:
         """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
-        if len(line) > _WINDOW_CHARS or not _ends_bare(line):
+        if len(line) > _BARE_CHARS:
             return set()
-        line = _without_latex(line).strip(" \t*_`\"'.#>~")
+        line = line.strip(" \t*_`\"'.#>~")
         prefix = _PREFIX.match(line)
         found: set[str] = set()
         for part in re.split(r"[,;/&|\s]+", line[prefix.end() if prefix else 0 :]):
             inside = part.strip(_AROUND)
             if not inside or (found and inside.lower() in ("and", "or")):
                 continue
-            if len(inside) != 1 or inside.upper() not in self.letters:
+            if len(inside) != 1 or inside.upper() not in self.letters or part.endswith("?"):
                 return set()
             found.add(inside.upper())
         return found
 
-    def led(self, line: str) -> set[str]:
-        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's."""
-        line = line[:_SPELLED_CHARS]
+    def led_lines(self, text: str) -> Iterator[_Said]:
+        """Gives the letter that leads the first or the last line, where no line begins with another letter."""
+        lines = _lines(text)
+        if not lines or len(set(filter(None, (self._leader(line) for _, line in lines)))) > 1:
+            return
+        place, line = lines[0]
+        found = self.led(line) if line[-1:] in ".!*)" else self.led(line, firm=True)
+        if not found and len(lines) > 1 and not _INTRODUCES.search(lines[-2][1]):
+            place, line = lines[-1]
+            found = self.led(line, firm=True)
+        listed = any(re.search(rf"\b{re.escape(_next(letter))}[).:]\s", line) for letter in found)
+        if found and not listed and not _RULED_OUT.search(line):
+            yield _Said(place, place + len(line), frozenset(found))
+
+    def _leader(self, line: str) -> str:
+        """Gives the letter that leads a line with a mark after it; ``""`` for none."""
         match = _LED.match(line)
         letter = (match["inside"] or match["plain"]).upper() if match else ""
-        if match is None or letter not in self.letters:
+        return letter if letter in self.letters else ""
+
+    def led(self, line: str, *, firm: bool = False) -> set[str]:
+        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's.
+
+        If ``firm``, nothing but the choice's text, or a reason, may follow.
+        """
+        line = line[:_SPELLED_CHARS]
+        letter = self._leader(line)
+        match = _LED.match(line) if letter else None
+        if match is None:
             return set()
-        other = self.by_text.get(normalise(line[match.end() :]), letter) if self.by_text else letter
-        return {letter, other}
+        said = line[match.end() :]
+        spelled = self.spelled(said)
+        if _SPOKEN_OF.match(line, match.end() - 1) or (
+            firm and not spelled and not _REASONS.match(said) and (self.by_text or _TELLS.search(said))
+        ):
+            return set()
+        return {letter} | spelled | self._alternatives(said[:_WINDOW_CHARS])
+
+    def listed(self, said: str, *, firm: bool = False) -> tuple[set[str], int]:
+        """Gives the letter that a text begins with, those joined to it by commas, ``or`` and ``and``, and their end.
+
+        If ``firm``, the sentence must end behind them.
+        """
+        found: set[str] = set()
+        place = end = 0
+        while (match := self._letter_at(said, place, firm=firm)) is not None and not _SPOKEN_OF.match(
+            said, match.end()
+        ):
+            found.add(match["letter"].upper())
+            end = match.end()
+            joined = _JOINED.match(said, end)
+            if joined is None:
+                break
+            place = joined.end()
+        return (set(), 0) if firm and not _ENDS.match(said, end) else (found, end)
+
+    def _letter_at(self, said: str, place: int, *, firm: bool) -> re.Match[str] | None:
+        """Gives the letter written there, if it is one that may be chosen, and no word, article or formula."""
+        match = _LETTER.match(said, place)
+        if match is None or match["letter"].upper() not in self.letters:
+            return None
+        if firm and match["letter"].islower() and not match["close"]:
+            return None
+        after, beyond = said[match.end() : match.end() + 1], said[match.end() + 1 : match.end() + 2]
+        if after == "?" or (after in tuple("'+#%^=\\-.") and beyond.isalnum()):
+            return None
+        return match if match["close"][-1:] in tuple(")]*_`\"'>") or _GOES_ON.match(said, match.end()) else None
+
+    def spelled_out(self, text: str) -> Iterator[_Said]:
+        """Gives the letter whose choice the first sentence or the last line spells out, if no other one does."""
+        if not self.by_text:
+            return
+        parts = _lines(text, _PART)
+        named = [(place, part, letter) for place, part in parts for letter in self.spelled(part)]
+        whole = self.spelled(text)
+        if whole:
+            yield _Said(0, len(text), frozenset(whole))
+        elif len({letter for _, _, letter in named}) == 1:
+            place, part, letter = named[-1]
+            before = [said for at, said in parts if at < place][-1:]
+            if (place, part) in (parts[0], parts[-1]) and not any(map(_INTRODUCES.search, before)):
+                yield _Said(place, place + len(part), frozenset(letter))
 
     def spelled(self, said: str) -> set[str]:
         """Gives the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
-        if not self.by_text or len(said) > _SPELLED_CHARS:
-            return set()
+        if not self.by_text or len(said) > _SPELLED_CHARS or self._leader(said):
+            return set()  # "A) Rome" would be "Rome" without its article
         for phrase in dict.fromkeys((said, said.partition(". ")[0])):
             letter = self.by_text.get(normalise(phrase))
             if letter is not None:
@@ -323,34 +543,14 @@ class _Reader:
         return set()
 
 
-def _clause(before: str) -> str:
-    """Gives the last clause of a text, without words such as ``so`` at its beginning."""
-    clause = re.split(r"[.!?:;,\n]\s{0,3}", before)[-1].strip()
-    prefix = _PREFIX.match(clause)
-    return clause[prefix.end() :] if prefix else clause
+def _next(letter: str) -> str:
+    return chr(ord(letter) + 1)
 
 
-def _without_latex(text: str) -> str:
-    return _LATEX.sub(" ", text) if any(map(text.__contains__, _LATEX_MARKS)) else text
-
-
-def _is_denied(before: str) -> bool:
-    """Whether what stands right before a statement denies it."""
-    lowered = before.lower()
-    may_be_denied = not before.isascii() or any(map(lowered.__contains__, _DENYING))
-    return may_be_denied and _DENIED.search(before) is not None
-
-
-def _ends_bare(line: str) -> bool:
-    """Whether a line may end in a letter that stands alone: a quick look at its end, before it is taken apart."""
-    bare = line.rstrip(_AROUND_ALL)
-    if bare[-2:-1] in _AROUND_ALL or bare[-1:].isspace() or bare[-2:-1].isspace():
-        return True
-    return bare[-3:].lower().endswith(("and", "or")) or any(map(line.__contains__, _LATEX_MARKS))
-
-
-def _is_word(text: str, start: int, end: int) -> bool:
-    return not text[start - 1 : start].isalnum() and not text[end : end + 1].isalpha()
+def _unled(clause: str) -> str:
+    """Gives a clause without words such as ``so`` at its beginning."""
+    prefix = _PREFIX.match(clause.strip())
+    return clause.strip()[prefix.end() if prefix else 0 :]
 
 
 _LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
