@@ -255,6 +255,13 @@ _PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNO
 _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
 _MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
+_POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
+_PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
+_TEMPERATURE = re.compile(r"\s*(celsius|fahrenheit|C|F)\b", re.IGNORECASE)
+_APPROXIMATELY = re.compile(
+    r"(?:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*", re.IGNORECASE
+)
 
 
 @functools.lru_cache(maxsize=512)
