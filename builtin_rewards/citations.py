@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.markdown import without_code
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import shows
@@ -31,15 +31,11 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
     """Settings of ``citation``.
 
     Args:
-        minimum: How many different sources must be cited at least.
+        minimum: How many different sources must be cited at least; 1 or more.
         all_sources: Whether every source must be cited; then ``minimum`` is their number.
         all_or_nothing: Score 1.0 or 0.0, with no partial credit.
-
-    Raises:
-        ValueError: The minimum is below 1.
     """
-    if minimum < 1:
-        raise ValueError(f"citation: minimum={minimum!r} must be 1 or more")
+    require(minimum >= 1, "1 or more", minimum=minimum)
 
     @reward(score_range=(0, 1))
     def citation(completion: str, sources: Any) -> Score:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.length import check_unit, measured
 from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams, units
@@ -23,13 +23,9 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
     """Settings of ``diversity``.
 
     Args:
-        n: How many words the n-grams have that are compared.
-
-    Raises:
-        ValueError: It is not from 1 to 20.
+        n: How many words the n-grams have that are compared, 1 to 20.
     """
-    if not 1 <= n <= 20:
-        raise ValueError(f"n: expected 1 to 20, got {n}")
+    require(1 <= n <= 20, "1 to 20", n=n)
 
     @group_reward(score_range=(0, 1))
     def diversity(completions: list[str]) -> list[Score]:
@@ -81,9 +77,6 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
     Args:
         longest_first: The longest completion scores 1.0, not the shortest.
         unit: ``characters``, ``words`` or ``tokens``.
-
-    Raises:
-        ValueError: There is no such unit.
     """
     check_unit(unit)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.answer import final_answer
 from rewardkit import Reward, Score, reward
@@ -59,17 +59,12 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
     """Settings of ``bleu``.
 
     Args:
-        max_order: The longest word n-grams that count.
+        max_order: The longest word n-grams that count, 1 to 9.
         tokenize: sacrebleu's tokenizer: ``13a``, ``intl``, ``zh`` (Chinese), ``char`` or ``none``.
         lowercase: Upper and lower case are the same.
-
-    Raises:
-        ValueError: The order is not from 1 to 9, or there is no such tokenizer.
     """
-    if not 1 <= max_order <= 9:
-        raise ValueError(f"max_order: expected 1 to 9, got {max_order}")
-    if tokenize not in _TOKENIZERS:
-        raise ValueError(f"tokenize: expected one of {', '.join(_TOKENIZERS)}, got {tokenize!r}")
+    require(1 <= max_order <= 9, "1 to 9", max_order=max_order)
+    require(tokenize in _TOKENIZERS, f"one of {', '.join(_TOKENIZERS)}", tokenize=tokenize)
 
     @reward(score_range=(0, 1))
     def bleu(completion: str, answer: list[str] | str | None) -> Score:
@@ -104,17 +99,13 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
     """Settings of ``chrf``.
 
     Args:
-        char_order: The longest character n-grams that count.
-        word_order: The longest word n-grams that count; 2 makes it chrF++.
-        beta: How many times as much recall weighs as precision.
+        char_order: The longest character n-grams that count, 1 to 9.
+        word_order: The longest word n-grams that count, 0 to 9; 2 makes it chrF++.
+        beta: How many times as much recall weighs as precision, 1 to 9.
         lowercase: Upper and lower case are the same.
-
-    Raises:
-        ValueError: An order or ``beta`` is out of range.
     """
     for name, value, least in (("char_order", char_order, 1), ("word_order", word_order, 0), ("beta", beta, 1)):
-        if not least <= value <= 9:
-            raise ValueError(f"{name}: expected {least} to 9, got {value}")
+        require(least <= value <= 9, f"{least} to 9", **{name: value})
 
     @reward(score_range=(0, 1))
     def chrf(completion: str, answer: list[str] | str | None) -> Score:
@@ -166,12 +157,8 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
     Args:
         kind: ``rougeL`` for the longest common subsequence, ``rouge1`` to ``rouge9`` for n-grams.
         use_stemmer: Compare English words by their stems.
-
-    Raises:
-        ValueError: There is no such kind.
     """
-    if kind not in _ROUGE:
-        raise ValueError(f"kind: expected rougeL or rouge1 to rouge9, got {kind!r}")
+    require(kind in _ROUGE, "rougeL or rouge1 to rouge9", kind=kind)
 
     @reward(score_range=(0, 1))
     def rouge(completion: str, answer: list[str] | str | None) -> Score:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.typography import normalise
 from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 from rewardkit import Reward, Score, reward
@@ -44,12 +44,8 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
     Args:
         kind: What the value must be: ``any``, ``object`` or ``array``.
-
-    Raises:
-        ValueError: There is no such kind.
     """
-    if kind not in _KINDS:
-        raise ValueError(f"json_valid: kind={kind!r} is none of {', '.join(_KINDS)}")
+    require(kind in _KINDS, f"one of {', '.join(_KINDS)}", kind=kind)
 
     @reward(score_range=(0, 1))
     def json_valid(completion: str) -> Score:
@@ -212,16 +208,12 @@ def json_schema(
             ``referencing.Registry``. A registry of one's own may fetch if it is made to; nothing else does.
         draft: The draft of schemas without ``$schema``: ``3``, ``4``, ``6``, ``7``, ``2019-09`` or ``2020-12``.
         partial: Give partial credit; otherwise a value that is not valid scores 0.0.
-
-    Raises:
-        ValueError: There is no such draft, or the schema is broken.
     """
-    if draft not in DRAFTS:
-        raise ValueError(f"json_schema: draft={draft!r} is none of {', '.join(DRAFTS)}")
+    require(draft in DRAFTS, f"one of {', '.join(DRAFTS)}", draft=draft)
     schema_in = functools.lru_cache(_KEPT_SCHEMAS)(functools.partial(_read_schema, draft, remotes))
     usual = None if schema is None else _schema_text(schema)
-    if usual is not None and isinstance(fault := schema_in(usual), str):
-        raise ValueError(f"json_schema: schema={schema!r} is broken: {fault}")
+    fault = None if usual is None else schema_in(usual)
+    require(not isinstance(fault, str), f"no broken schema: {fault}", schema=schema)
 
     @reward(score_range=(0, 1))
     def json_schema(completion: str, schema: Any = None) -> Score:
@@ -364,19 +356,14 @@ def json_fields(
         ordered: Compare lists item by item. Otherwise equal items are paired first, then those that agree most, each
             item once, and what is left in its order.
         text: How text is compared: ``exact``, to the letter, or ``normalised``, as ``normalized_match`` does it.
-        rel: How far a number may be off, as a share of the expected one.
+        rel: How far a number may be off, as a share of the expected one; from 0 to below 1.
         abs: How far a number may be off; the larger of the two counts.
         extra: What a field under a name that is not expected costs, in right ones; 0 allows such names.
         partial: Give partial credit; otherwise a value with any field missing, wrong or extra scores 0.0.
-
-    Raises:
-        ValueError: A number is below 0 or not finite, ``rel`` is 1 or more, or ``text`` is none of these.
     """
-    if text not in ("exact", "normalised"):
-        raise ValueError(f"json_fields: text={text!r} is none of exact, normalised")
+    require(text in ("exact", "normalised"), "exact or normalised", text=text)
     for name, number, below in (("rel", rel, 1.0), ("abs", abs, math.inf), ("extra", extra, math.inf)):
-        if not 0 <= number < below:
-            raise ValueError(f"json_fields: {name}={number!r} must be a number from 0 up, below {below:g}")
+        require(0 <= number < below, f"a number from 0 up, below {below:g}", **{name: number})
     comparison = _Comparison(ordered, text, rel, abs)
 
     @reward(score_range=(0, 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from builtin_rewards.ifeval.arguments import Arguments
 
@@ -25,18 +25,14 @@ _FENCES = ("```json", "```Json", "```JSON", "```")
 def number_placeholders(arguments: Arguments) -> Checker:
     """At least so many placeholders such as ``[address]``; blank ones do not count."""
     wanted = arguments.number("num_placeholders")
-    return lambda text: sum(_line_placeholders(line) for line in text.split("\n")) >= wanted
+    return lambda text: sum(bool(held.strip("[ \t")) for held in _held(text, "[", "]")) >= wanted
 
 
-def _line_placeholders(line: str) -> int:
-    count, start = 0, line.find("[")
-    while start >= 0:
-        end = line.find("]", start)
-        if end < 0:
-            break
-        count += bool(line[start + 1 : end].strip("[ \t"))
-        start = line.find("[", end)
-    return count
+def _held(text: str, opening: str, closing: str) -> Iterator[str]:
+    """Gives what stands on one line between an opening and the next closing."""
+    for line in text.split("\n"):
+        *parts, _ = line.split(closing)
+        yield from (part.partition(opening)[2] for part in parts)
 
 
 def postscript(arguments: Arguments) -> Checker:
@@ -103,19 +99,7 @@ def _is_json(text: str) -> bool:
 
 def title(arguments: Arguments) -> Checker:
     """A title in double angular brackets, such as ``<<poem of joy>>``, on one line and not blank."""
-    return lambda text: any(_has_title(line) for line in text.split("\n"))
-
-
-def _has_title(line: str) -> bool:
-    start = line.find("<<")
-    while start >= 0:
-        end = line.find(">>", start + 2)
-        if end < 0:
-            break
-        if line[start:end].strip("< \t"):
-            return True
-        start = line.find("<<", end)
-    return False
+    return lambda text: any(held.strip("< \t") for held in _held(text, "<<", ">>"))
 
 
 def two_responses(arguments: Arguments) -> Checker:
