@@ -6,11 +6,12 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
+from builtin_rewards.extras import extra
 from builtin_rewards.reading.typography import normalise
 from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 from rewardkit import Reward, Score, reward
@@ -84,7 +85,7 @@ class _Schema:
 
 def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
     """Gives the schema that a text is, or what is wrong with it."""
-    library = _jsonschema()
+    library = extra("jsonschema")
     try:
         schema = read_json(text)
         if not isinstance(schema, dict | bool):
@@ -97,7 +98,7 @@ def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
         validator = kind(schema, registry=registry)
     except library.SchemaError as fault:
         return _short(f"{fault.json_path}: {fault.message}")
-    except (*_BROKEN, _unresolvable()) as fault:
+    except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as fault:
         return _short(f"{type(fault).__name__}: {fault}")
     required = schema.get("required", []) if isinstance(schema, dict) else []
     return _Schema(validator, frozenset(required if isinstance(required, list) else []))
@@ -112,37 +113,18 @@ def _schema_text(schema: Any) -> str:
         raise ValueError(f"no JSON: {fault}") from None
 
 
-@functools.cache
-def _jsonschema() -> Any:
-    try:
-        import jsonschema  # type: ignore[import-untyped]  # it ships no types
-    except ImportError as absent:
-        raise ImportError("json_schema needs the library jsonschema: pip install 'rewardkit[rewards]'") from absent
-    return jsonschema
-
-
-def _unresolvable() -> type[Exception]:
-    from referencing.exceptions import Unresolvable
-
-    return Unresolvable
-
-
 def _registry(remotes: Any, usual: Any) -> Any:
     """Gives the registry of what may be referred to; unlike jsonschema's own, it fetches nothing."""
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it ships no types
-    from referencing import Registry, Resource
-
-    if not isinstance(remotes, Mapping) or isinstance(remotes, Registry):
-        return REGISTRY.combine(Registry() if remotes is None else remotes)
+    referencing, known = extra("referencing"), extra("jsonschema_specifications").REGISTRY
+    if not isinstance(remotes, Mapping) or isinstance(remotes, referencing.Registry):
+        return known.combine(referencing.Registry() if remotes is None else remotes)
     specification = _specification(usual)
-    pairs = [(uri, Resource.from_contents(one, default_specification=specification)) for uri, one in remotes.items()]
-    return REGISTRY.combine(Registry().with_resources(pairs))
+    made = [(uri, referencing.Resource.from_contents(one, specification)) for uri, one in remotes.items()]
+    return known.combine(referencing.Registry().with_resources(made))
 
 
 def _specification(kind: Any) -> Any:
-    from referencing.jsonschema import specification_with
-
-    return specification_with(kind.META_SCHEMA["$schema"])
+    return extra("referencing.jsonschema").specification_with(kind.META_SCHEMA["$schema"])
 
 
 def _check_references(schema: Any, kind: Any, registry: Any) -> None:
@@ -180,7 +162,7 @@ def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
         if deeper_than(value, _SURELY_SHALLOW):
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
-    except (re.error, OverflowError, _unresolvable()) as fault:
+    except (re.error, OverflowError, extra("referencing.exceptions").Unresolvable) as fault:
         return Score(None, reason=_short(f"the row's schema cannot be used: {type(fault).__name__}: {fault}"))
     wanted = len(schema.required)
     satisfied = len(present) - len(spoiled)
@@ -298,34 +280,28 @@ class _Comparison:
 
     def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
         """Gives the items in the places of those that they are paired with; the others stand where there is room."""
-        taken: dict[int, int] = {}
-        used: set[int] = set()
-        for pairs in (self._equal, self._alike):
-            left = [place for place in range(len(wanted)) if place not in taken]
-            rest = [behind for behind in range(len(given)) if behind not in used]
-            for place, behind in pairs(wanted, left, given, rest):
-                if place not in taken and behind not in used:
-                    taken[place] = behind
-                    used.add(behind)
-        others = iter([other for behind, other in enumerate(given) if behind not in used])
-        kept = [given[taken[place]] if place in taken else next(others, _MISSING) for place in range(len(wanted))]
-        return [*kept, *others]
+        left, rest = dict(enumerate(wanted)), dict(enumerate(given))
+        placed: dict[int, Any] = {}
+        for worth in (self._equality, self._likeness):
+            pairs = [
+                (-worth(one, other), place, behind) for place, one in left.items() for behind, other in rest.items()
+            ]
+            for share, place, behind in sorted(pairs):
+                if share and place in left and behind in rest:
+                    placed[place] = rest.pop(behind)
+                    del left[place]
+        others = iter(rest.values())
+        return [
+            *(placed[place] if place in placed else next(others, _MISSING) for place in range(len(wanted))),
+            *others,
+        ]
 
-    def _equal(
-        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
-    ) -> Iterator[tuple[int, int]]:
-        pairs = ((place, behind) for place in left for behind in rest)
-        return ((one, other) for one, other in pairs if wanted[one] == given[other] and same(wanted[one], given[other]))
+    def _equality(self, wanted: Any, given: Any) -> float:
+        return float(wanted == given and same(wanted, given))
 
-    def _alike(
-        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
-    ) -> Iterator[tuple[int, int]]:
-        ranked = []
-        for place in left:
-            for behind in rest:
-                self.count(wanted[place], given[behind], tally := _Tally())
-                ranked.append((-tally.right / (tally.fields + tally.names + tally.items), place, behind))
-        return ((place, behind) for share, place, behind in sorted(ranked) if share)
+    def _likeness(self, wanted: Any, given: Any) -> float:
+        self.count(wanted, given, tally := _Tally())
+        return tally.right / (tally.fields + tally.names + tally.items)
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
         """Whether a value is the expected one, one that holds no others."""
