@@ -29,7 +29,8 @@ def units(text: str) -> list[str]:
 
 
 def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
-    """Gives the n-grams of a list of words, in order."""
+    """Gives the n-grams of a list of words, in order; fewer words are one n-gram."""
+    n = min(n, len(words))
     return zip(words, *(words[place:] for place in range(1, n)), strict=False)
 
 
@@ -86,7 +87,7 @@ def distinct_n(n: int = 2) -> Reward[..., Score]:
         if not words:
             return Score(0.0, reason=_EMPTY)
         total = max(1, len(words) - n + 1)
-        distinct = len(set(grams(words, n))) or 1
+        distinct = len(set(grams(words, n)))
         return Score(distinct / total, reason=f"{distinct} of {total} {n}-grams distinct")
 
     return distinct_n

@@ -11,7 +11,7 @@ from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
-_SHOWN_CHAR = 80
+_SHOWN_CHARS = 80
 _CHAR = r"[^\s<>\"`{}|^\x00-\x1f\x7f]"
 _WITH_SCHEME = re.compile(rf"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*+:[/\\]{_CHAR}*+")
 _WITHOUT_SCHEME = re.compile(rf"(?<![A-Za-z0-9/@.:_-])(?://|www\.)(?!/){_CHAR}++")
@@ -19,7 +19,7 @@ _TARGET = re.compile(r"\]\(\s*+<?([^\s<>()]++)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_MAX_HOST_CHAR = 253
+_MAX_HOST_CHARS = 253
 
 
 @adjustable

@@ -11,12 +11,12 @@ stand for the Latin ones. What must be there is looked for as written.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 
 from builtin_rewards.ifeval.arguments import Arguments, UnusableInstructionError
 from builtin_rewards.ifeval.language import known_languages, text_language
 from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
+from builtin_rewards.reading.typography import fold
 
 Checker = Callable[[str], bool]
 
@@ -27,10 +27,8 @@ _LOOK_ALIKES = (
     "H:\u041d\u0397 I:\u0406\u0399 J:\u0408 K:\u041a\u039a M:\u041c\u039c N:\u039d O:\u041e\u039f "
     "P:\u0420\u03a1 S:\u0405 T:\u0422\u03a4 X:\u0425\u03a7 Y:\u04ae\u03a5 Z:\u0396"
 )
-_LOOK_LATIN = {char: entry[0] for entry in _LOOK_ALIKES.split() for char in entry[2:]}
+_LOOK_LATIN = str.maketrans({char: entry[0] for entry in _LOOK_ALIKES.split() for char in entry[2:]})
 """Cyrillic and Greek letters, and a few Latin ones, by the Latin letter that they look like."""
-_UNSEEN = {*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", *map(chr, range(0xFE00, 0xFE10))}
-"""Characters that show nothing, besides those of the category Cf."""
 _COMMA = re.compile(
     "[,\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]"
 )
@@ -40,17 +38,8 @@ _FIRST_WORD_END = re.compile(r"[.,?!'\"]")
 
 
 def _as_read(text: str) -> str:
-    """Gives a text as it reads, for what may not be in it; character by character, so that it is linear."""
-    if text.isascii():
-        return text.lower()
-    seen = {ord(char): _char_as_read(char) for char in set(text) if char > "\x7f"}
-    return text.translate(seen).lower()
-
-
-def _char_as_read(char: str) -> str:
-    if char in _UNSEEN or unicodedata.category(char) == "Cf":
-        return ""
-    return _LOOK_LATIN.get(char) or unicodedata.normalize("NFKC", char)
+    """Gives a text as it reads, for what may not be in it."""
+    return fold(text).translate(_LOOK_LATIN).lower()
 
 
 def keywords_exist(arguments: Arguments) -> Checker:
