@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -75,15 +76,11 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
 def _source_count(sources: Any) -> int:
     """Gives how many sources a row has; 0 for none, and for what is no list and no number."""
     if isinstance(sources, str):
-        try:
+        with contextlib.suppress(ValueError):
             sources = read_json(sources)
-        except ValueError:
-            return 0
-    if isinstance(sources, bool):
-        return 0
-    if isinstance(sources, int):
-        return max(sources, 0)
-    return len(sources) if isinstance(sources, list | tuple | dict) else 0
+    if isinstance(sources, list | tuple | dict):
+        return len(sources)
+    return max(sources, 0) if isinstance(sources, int) and not isinstance(sources, bool) else 0
 
 
 def _cited(text: str, count: int) -> tuple[int, set[str]]:

@@ -248,14 +248,10 @@ def _xml_fault(source: str) -> tuple[str | None, str]:
 # Fenced blocks
 
 
-_ALIASES = (
-    frozenset({"python", "py", "python3"}),
-    frozenset({"javascript", "js"}),
-    frozenset({"typescript", "ts"}),
-    frozenset({"bash", "sh", "shell"}),
-    frozenset({"c++", "cpp"}),
-    frozenset({"yaml", "yml"}),
-)
+_ALIASES = [
+    frozenset(names.split())
+    for names in ("python py python3", "javascript js", "typescript ts", "bash sh shell", "c++ cpp", "yaml yml")
+]
 
 
 @adjustable

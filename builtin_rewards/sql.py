@@ -284,7 +284,8 @@ def _difference(
     left, right = _unmatched(rows, given)
     unequal = len(right)
     if len(rows) == len(given):
-        unequal = sum(not _same_row(one, other, tolerance) for one, other in zip(left, right, strict=True))
+        pairs = (zip(one, other, strict=True) for one, other in zip(left, right, strict=True))
+        unequal = sum(not all(_same(one, other, tolerance) for one, other in pair) for pair in pairs)
     ordered = " in value or order" * (len(set(turns)) > 1)
     return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
 
@@ -318,10 +319,6 @@ def _order(value: Any) -> tuple[int, Any]:
     if isinstance(value, int | float):
         return 1, float(f"{value:.6g}")
     return (2, value) if isinstance(value, str) else (3, value)
-
-
-def _same_row(wanted: Sequence[Any], given: Sequence[Any], tolerance: float) -> bool:
-    return all(_same(one, other, tolerance) for one, other in zip(wanted, given, strict=True))
 
 
 def _same(wanted: Any, given: Any, tolerance: float) -> bool:

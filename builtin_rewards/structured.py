@@ -29,14 +29,14 @@ _SHOWN_CHARS = 200
 
 
 def _value_in(completion: str) -> Any:
-    """Gives the one JSON value that a completion is, or raises a :class:`ValueError` that says why there is none."""
+    """Gives the one JSON value that a completion is, or the score of one that is none."""
     text = json_text(completion)
     if text is None:
-        raise ValueError("no JSON in the completion")
+        return Score(0.0, reason="no JSON in the completion")
     try:
         return read_json(text)
     except ValueError as fault:
-        raise ValueError(f"not JSON: {fault}") from None
+        return Score(0.0, reason=f"not JSON: {fault}")
 
 
 @adjustable
@@ -64,10 +64,9 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
         A bare ``42`` or ``null`` is JSON too; ``json_valid(kind="object")`` asks for an object. Never ``None``.
         """
-        try:
-            value = _value_in(completion)
-        except ValueError as fault:
-            return Score(0.0, reason=str(fault))
+        value = _value_in(completion)
+        if isinstance(value, Score):
+            return value
         if not isinstance(value, _KINDS[kind]):
             return Score(0.0, reason=f"JSON, but no {kind}")
         return Score(1.0, reason="one JSON value")
@@ -225,10 +224,9 @@ def json_schema(
         read = schema_in(given)
         if isinstance(read, str):
             return Score(None, reason=f"the row's schema cannot be used: {read}")
-        try:
-            value = _value_in(completion)
-        except ValueError as fault:
-            return Score(0.0, reason=str(fault))
+        value = _value_in(completion)
+        if isinstance(value, Score):
+            return value
         return _judged(read, value, partial)
 
     return json_schema
@@ -373,10 +371,9 @@ def json_fields(
             return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
         if not ordered and fields > _MAX_UNORDERED:
             return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")
-        try:
-            value = _value_in(completion)
-        except ValueError as fault:
-            return Score(0.0, reason=str(fault))
+        value = _value_in(completion)
+        if isinstance(value, Score):
+            return value
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
         comparison.count(wanted, value, tally := _Tally())

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from builtin_rewards.ifeval.arguments import Arguments
+from builtin_rewards.ifeval.arguments import Arguments, Checker
 
-Checker = Callable[[str], bool]
-
-_HIGHLIGHT = re.compile(r"\*([^\n*]*)\*")
-_BOLD = re.compile(r"\*\*([^\n*]*)\*\*")
+_HIGHLIGHTS = (re.compile(r"\*([^\n*]*)\*"), re.compile(r"\*\*([^\n*]*)\*\*"))
+_QUOTED = re.compile(r'\s*".*"\s*', re.DOTALL)
 _POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.\s?s")}
 _OPTIONS = ("my answer is yes.", "my answer is no.", "my answer is maybe.")
 _FENCES = ("```json", "```Json", "```JSON", "```")
@@ -54,23 +52,13 @@ def _is_bullet(line: str) -> bool:
 
 def constrained_response(arguments: Arguments) -> Checker:
     """One of ``My answer is yes.``, ``My answer is no.`` and ``My answer is maybe.``, and no other of them."""
-
-    def check(text: str) -> bool:
-        lowered = text.lower()
-        return sum(option in lowered for option in _OPTIONS) == 1
-
-    return check
+    return lambda text: sum(option in text.lower() for option in _OPTIONS) == 1
 
 
 def number_highlighted_sections(arguments: Arguments) -> Checker:
     """At least so many passages of one line marked ``*so*`` or ``**so**``; blank ones do not count."""
     wanted = arguments.number("num_highlights")
-
-    def check(text: str) -> bool:
-        found = (passage for pattern in (_HIGHLIGHT, _BOLD) for passage in pattern.findall(text))
-        return sum(bool(passage.strip()) for passage in found) >= wanted
-
-    return check
+    return lambda text: sum(bool(held.strip()) for mark in _HIGHLIGHTS for held in mark.findall(text)) >= wanted
 
 
 def multiple_sections(arguments: Arguments) -> Checker:
@@ -127,9 +115,4 @@ def end_checker(arguments: Arguments) -> Checker:
 
 def quotation(arguments: Arguments) -> Checker:
     """All of the text in double quotation marks."""
-
-    def check(text: str) -> bool:
-        bare = text.strip()
-        return len(bare) > 1 and bare[0] == bare[-1] == '"'
-
-    return check
+    return lambda text: _QUOTED.fullmatch(text) is not None

@@ -13,12 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from builtin_rewards.ifeval.arguments import Arguments, UnusableInstructionError
+from builtin_rewards.ifeval.arguments import Arguments, Checker, UnusableInstructionError
 from builtin_rewards.ifeval.language import known_languages, text_language
 from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
 from builtin_rewards.reading.typography import fold
-
-Checker = Callable[[str], bool]
 
 _LOOK_ALIKES = (
     "a:\u0430\u03b1 c:\u0441 d:\u0501 e:\u0435 g:\u0261 h:\u04bb i:\u0456\u0131\u03b9 j:\u0458 "
@@ -45,12 +43,7 @@ def _as_read(text: str) -> str:
 def keywords_exist(arguments: Arguments) -> Checker:
     """Every keyword is in the text, also inside a word, in any case."""
     keywords = [keyword.lower() for keyword in arguments.texts("keywords")]
-
-    def check(text: str) -> bool:
-        lowered = text.lower()
-        return all(keyword in lowered for keyword in keywords)
-
-    return check
+    return lambda text: all(keyword in text.lower() for keyword in keywords)
 
 
 def keyword_frequency(arguments: Arguments) -> Checker:
@@ -75,23 +68,9 @@ def _counted(arguments: Arguments, wanted: str, relation: str, number: str) -> C
 
 def forbidden_words(arguments: Arguments) -> Checker:
     """None of the words is in the text as a whole word, in any case."""
-    words = [_as_read(word).strip() or word for word in arguments.texts("forbidden_words")]
-
-    def check(text: str) -> bool:
-        read = _as_read(text)
-        return not any(_has_word(read, word) for word in words)
-
-    return check
-
-
-def _has_word(text: str, word: str) -> bool:
-    start = text.find(word)
-    while start >= 0:
-        before, after = text[start - 1 : start], text[start + len(word) : start + len(word) + 1]
-        if not (before.isalnum() or before == "_" or after.isalnum() or after == "_"):
-            return True
-        start = text.find(word, start + 1)
-    return False
+    words = "|".join(re.escape(_as_read(word).strip() or word) for word in arguments.texts("forbidden_words"))
+    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+    return lambda text: pattern.search(_as_read(text)) is None
 
 
 def response_language(arguments: Arguments) -> Checker:
