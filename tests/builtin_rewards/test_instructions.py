@@ -293,6 +293,7 @@ HOSTILE = {
     "open brackets": "[<<" * 10_000,
     "no white space": "a" * 100_000,
     "lines": "\n" * 100_000 + "x",
+    "sentences": "Ab. " * 2_000 + "? " * 2_000,
 }
 
 
