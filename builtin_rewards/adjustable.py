@@ -68,7 +68,10 @@ class AdjustedReward(Reward[..., Any]):
         given: Mapping[str, Any],
         options: RewardOptions | None = None,
     ) -> None:
-        made = family.make(*settings, **given)
+        try:
+            made = family.make(*settings, **given)
+        except ValueError as odd:
+            raise ValueError(f"{family.name}: {odd}") from odd
         super().__init__(made.spec.function, made.spec.kind, options or made.options, made.spec.hints)
         self._made_of = (family, settings, dict(given))
 
@@ -77,6 +80,16 @@ class AdjustedReward(Reward[..., Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AdjustedReward, (*self._made_of, self.options)
+
+
+def require(holds: object, expected: str, **settings: object) -> None:
+    """Holds settings to what makes sense.
+
+    Raises:
+        ValueError: They make none; names them, with what is expected.
+    """
+    if not holds:
+        raise ValueError(", ".join(f"{name}={value!r}" for name, value in settings.items()) + f": expected {expected}")
 
 
 def adjustable(make: Callable[..., Reward[..., Any]]) -> AdjustableReward:

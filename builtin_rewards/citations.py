@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.markdown import without_code
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import shows
@@ -31,15 +32,11 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
     """Settings of ``citation``.
 
     Args:
-        minimum: How many different sources must be cited at least.
+        minimum: How many different sources must be cited at least; 1 or more.
         all_sources: Whether every source must be cited; then ``minimum`` is their number.
         all_or_nothing: Score 1.0 or 0.0, with no partial credit.
-
-    Raises:
-        ValueError: The minimum is below 1.
     """
-    if minimum < 1:
-        raise ValueError(f"citation: minimum={minimum!r} must be 1 or more")
+    require(minimum >= 1, "1 or more", minimum=minimum)
 
     @reward(score_range=(0, 1))
     def citation(completion: str, sources: Any) -> Score:
@@ -79,15 +76,11 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
 def _source_count(sources: Any) -> int:
     """Gives how many sources a row has; 0 for none, and for what is no list and no number."""
     if isinstance(sources, str):
-        try:
+        with contextlib.suppress(ValueError):
             sources = read_json(sources)
-        except ValueError:
-            return 0
-    if isinstance(sources, bool):
-        return 0
-    if isinstance(sources, int):
-        return max(sources, 0)
-    return len(sources) if isinstance(sources, list | tuple | dict) else 0
+    if isinstance(sources, list | tuple | dict):
+        return len(sources)
+    return max(sources, 0) if isinstance(sources, int) and not isinstance(sources, bool) else 0
 
 
 def _cited(text: str, count: int) -> tuple[int, set[str]]:

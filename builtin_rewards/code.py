@@ -6,6 +6,7 @@ it, so a completion cannot forge a pass. A jail that fails is the cause ``infras
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -82,14 +83,10 @@ def _program(
 
 def _text(tests: str) -> str:
     """Gives test text; a column that holds a JSON list of asserts holds them one a line."""
-    if not tests.lstrip().startswith("["):
-        return tests
-    try:
+    with contextlib.suppress(ValueError):
         listed = json.loads(tests)
-    except ValueError:
-        return tests
-    if isinstance(listed, list) and all(isinstance(line, str) for line in listed):
-        return "\n".join(listed)
+        if isinstance(listed, list) and all(isinstance(line, str) for line in listed):
+            return "\n".join(listed)
     return tests
 
 

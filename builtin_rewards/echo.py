@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams
@@ -19,13 +19,9 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
     """Settings of ``no_prompt_echo``.
 
     Args:
-        n: How many words in a row make an echo.
-
-    Raises:
-        ValueError: It is not from 4 to 100.
+        n: How many words in a row make an echo, 4 to 100.
     """
-    if not _LEAST_WORDS <= n <= 100:
-        raise ValueError(f"n: expected {_LEAST_WORDS} to 100, got {n}")
+    require(_LEAST_WORDS <= n <= 100, f"{_LEAST_WORDS} to 100", n=n)
 
     @reward(score_range=(0, 1))
     def no_prompt_echo(completion: str, prompt: str) -> Score:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from xml.parsers import expat
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.code import extract_code
 from builtin_rewards.reading.markdown import heading_title, read_markdown, split_fences
 from builtin_rewards.reading.turn import after_thinking, begins_in_thought, unframed
-from builtin_rewards.reading.typography import says, shows
+from builtin_rewards.reading.typography import fold, says, shows
 from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -33,19 +33,13 @@ def format_tags(
     """Settings of ``format_tags``.
 
     Args:
-        tags: The names, in the order in which they must stand.
+        tags: The names, each once, in the order in which they must stand.
         nonempty: Whether each must hold a letter, a digit or a sign such as ``+``.
         first_is_open: Whether the prompt ends with the first tag, opened: then the completion does not open it.
-
-    Raises:
-        ValueError: There is no tag, one is named twice, or one is no name.
     """
     names = (tags,) if isinstance(tags, str) else tuple(tags)
-    if not names or len({name.lower() for name in names}) < len(names):
-        raise ValueError(f"format_tags: tags={tags!r} must be names, each once")
-    for name in names:
-        if not _TAG_NAME.fullmatch(name):
-            raise ValueError(f"format_tags: the tag {name!r} is no name of ASCII letters, digits and _ . -")
+    fit = len({name.lower() for name in names}) == len(names) > 0 and all(map(_TAG_NAME.fullmatch, names))
+    require(fit, "names of ASCII letters, digits and _ . -, each once", tags=tags)
     lead = f"<{names[0]}>" if first_is_open else ""
 
     @reward(score_range=(0, 1))
@@ -108,18 +102,8 @@ def _tag_span(text: str, name: str, looks: int) -> tuple[str, tuple[int, int] | 
 
 
 def _overlapping(spans: dict[str, tuple[int, int]]) -> list[str]:
-    ordered = sorted(spans.values())
-    if all(map(_part, ordered, ordered[1:])):
-        return []
-    return [
-        name
-        for name, (start, end) in spans.items()
-        if any(
-            start < other_end and other_start < end
-            for other, (other_start, other_end) in spans.items()
-            if other != name
-        )
-    ]
+    apart = {(one, other) for one in spans for other in spans if one == other or _part(spans[one], spans[other])}
+    return [one for one in spans if any(not {(one, other), (other, one)} & apart for other in spans)]
 
 
 def _part(first: tuple[int, int], second: tuple[int, int]) -> bool:
@@ -134,14 +118,13 @@ def _layout_fault(text: str, spans: Sequence[tuple[int, int]]) -> str | None:
     return "there is text outside the tags" if gaps and not gaps.isspace() else None
 
 
-def _tag_looks(text: str, names: tuple[str, ...]) -> dict[str, int]:
+def _tag_looks(text: str, names: tuple[str, ...]) -> Counter[str]:
     """Counts, by name in lower case, what is one of the tags or looks like one."""
-    counts = dict.fromkeys((name.lower() for name in names), 0)
-    if not text.isascii() and _suspect().search(text):
-        text = text.translate(_plain_letters())
-    for look in _tag_pattern(names).finditer(text):
-        counts[look[1].lower()] += 1
-    return counts
+    looks = _tag_pattern(names).finditer(fold(text.translate(_BRACKETS)).translate(_BRACKETS))
+    return Counter(look[1].lower() for look in looks)
+
+
+_BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromkeys("\u203a\u27e9\u3009", ">"))
 
 
 @functools.lru_cache(64)
@@ -149,37 +132,7 @@ def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     """The possessive repeats keep it linear: no run of white space is walked twice."""
     longest_first = sorted(names, key=len, reverse=True)
     listed = "|".join(re.escape(name) for name in longest_first)
-    return re.compile(rf"<\s*+/?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
-
-
-_LETTER_FORMS = ((0x2100, 0x214F), (0x24B6, 0x24E9), (0xFE64, 0xFE65), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF))
-"""Where Unicode keeps letter-like symbols, circled, small, full-width and mathematical letters."""
-
-
-@functools.cache
-def _plain_letters() -> dict[int, str]:
-    """Maps compatibility forms of what a tag is written with to ASCII, and zero-width characters to nothing.
-
-    A table, for normalising a whole text takes quadratic time on runs of combining marks.
-    """
-    table = {}
-    for code in (code for first, last in _LETTER_FORMS for code in range(first, last + 1)):
-        plain = unicodedata.normalize("NFKC", chr(code))
-        if len(plain) == 1 and plain.isascii():
-            table[code] = plain
-    table.update({ord("\u2215"): "/", ord("\u2044"): "/", ord("\u2329"): "<", ord("\u232a"): ">"})
-    table.update(
-        {ord(left): "<" for left in "\u2039\u27e8\u3008"} | {ord(right): ">" for right in "\u203a\u27e9\u3009"}
-    )
-    hidden = [0xAD, 0x34F, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF]
-    return table | dict.fromkeys(hidden, "")
-
-
-@functools.cache
-def _suspect() -> re.Pattern[str]:
-    """Finds what may need the table; few ranges, for a long list of characters is searched slowly."""
-    single = "".join(chr(code) for code in _plain_letters() if not any(a <= code <= b for a, b in _LETTER_FORMS))
-    return re.compile(f"[{single}{''.join(f'{chr(first)}-{chr(last)}' for first, last in _LETTER_FORMS)}]")
+    return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
 
 
 # Patterns
@@ -193,14 +146,9 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
         pattern: The pattern of all rows, in Python's syntax; ``None`` reads the column ``pattern``.
         full: Whether the whole completion must match, otherwise some part of it. Flags stand in the pattern:
             ``(?si)``.
-
-    Raises:
-        ValueError: The pattern is empty or no pattern.
     """
-    if pattern is not None and (not pattern or isinstance(_compiled(pattern), str)):
-        raise ValueError(
-            f"regex_match: pattern={pattern!r} is no pattern: {_compiled(pattern) if pattern else 'empty'}"
-        )
+    fault = None if pattern is None else _compiled(pattern) if pattern else "empty"
+    require(not isinstance(fault, str), f"a pattern: {fault}", pattern=pattern)
     usual = pattern
 
     @reward(score_range=(0, 1))
@@ -243,12 +191,8 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
 
     Args:
         root: The name that the outermost element must have; ``None`` for any.
-
-    Raises:
-        ValueError: The name is empty.
     """
-    if root is not None and not root.strip():
-        raise ValueError(f"xml_valid: root={root!r} is no name")
+    require(root is None or root.strip(), "a name", root=root)
 
     @reward(score_range=(0, 1))
     def xml_valid(completion: str) -> Score:
@@ -276,10 +220,6 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
     return xml_valid
 
 
-class _DoctypeError(Exception):
-    """The document has a document type declaration."""
-
-
 def _xml_fault(source: str) -> tuple[str | None, str]:
     """Gives what is wrong with a document, and the name of its outermost element."""
     parser = expat.ParserCreate()
@@ -290,7 +230,7 @@ def _xml_fault(source: str) -> tuple[str | None, str]:
         parser.StartElementHandler = None
 
     def refuse(*declaration: object) -> None:
-        raise _DoctypeError
+        raise ValueError("it has a document type declaration")
 
     parser.StartElementHandler = start
     parser.StartDoctypeDeclHandler = refuse
@@ -298,24 +238,20 @@ def _xml_fault(source: str) -> tuple[str | None, str]:
         parser.Parse(source, True)
     except expat.ExpatError as fault:
         return f"not well-formed: {fault}", ""
-    except _DoctypeError:
-        return "it has a document type declaration", ""
     except UnicodeEncodeError:
         return "not well-formed: a lone surrogate", ""
+    except ValueError as fault:
+        return str(fault), ""
     return None, names[0]
 
 
 # Fenced blocks
 
 
-_ALIASES = (
-    frozenset({"python", "py", "python3"}),
-    frozenset({"javascript", "js"}),
-    frozenset({"typescript", "ts"}),
-    frozenset({"bash", "sh", "shell"}),
-    frozenset({"c++", "cpp"}),
-    frozenset({"yaml", "yml"}),
-)
+_ALIASES = [
+    frozenset(names.split())
+    for names in ("python py python3", "javascript js", "typescript ts", "bash sh shell", "c++ cpp", "yaml yml")
+]
 
 
 @adjustable
@@ -326,15 +262,10 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
         language: The mark that blocks must have, its usual short names included (``py``, ``js``); ``None`` for any.
         exactly: How many such blocks there must be, and none of another mark; ``None`` asks for ``at_least``.
         at_least: How many such blocks there must be at least.
-
-    Raises:
-        ValueError: A number is below 1, or the language is empty.
     """
-    if language is not None and not language.strip():
-        raise ValueError(f"code_fence: language={language!r} is none")
+    require(language is None or language.strip(), "a name", language=language)
     wanted = at_least if exactly is None else exactly
-    if wanted < 1:
-        raise ValueError(f"code_fence: {'at_least' if exactly is None else 'exactly'}={wanted!r} must be 1 or more")
+    require(wanted >= 1, "1 or more", **{"at_least" if exactly is None else "exactly": wanted})
     name = language.strip().lower() if language is not None else None
     marks = next((group for group in _ALIASES if name in group), frozenset({name}))
 
@@ -381,20 +312,14 @@ def markdown_structure(
         list_items: How many different items of lists there must be at least.
         tables: How many tables with at least one row there must be at least.
         code_blocks: How many fenced blocks, closed and not empty, there must be at least.
-
-    Raises:
-        ValueError: Nothing is asked for, a number is below 0, or a title is empty or named twice.
     """
     asked = {"headings": headings, "list_items": list_items, "tables": tables, "code_blocks": code_blocks}
     for word, number in asked.items():
-        if number < 0:
-            raise ValueError(f"markdown_structure: {word}={number!r} must be 0 or more")
+        require(number >= 0, "0 or more", **{word: number})
     titles = tuple(heading_title(title) for title in ([sections] if isinstance(sections, str) else sections))
-    if len(set(titles)) < len(titles) or not all(map(shows, titles)):
-        raise ValueError(f"markdown_structure: sections={sections!r} must be titles, each once")
+    require(len(set(titles)) == len(titles) and all(map(shows, titles)), "titles, each once", sections=sections)
     numbers = tuple((word, number) for word, number in asked.items() if number)
-    if not titles and not numbers:
-        raise ValueError("markdown_structure: nothing is asked for")
+    require(titles or numbers, "something to ask for", sections=sections, **asked)
 
     @reward(score_range=(0, 1))
     def markdown_structure(completion: str) -> Score:
@@ -407,19 +332,11 @@ def markdown_structure(
         """
         found = read_markdown(after_thinking(completion))
         parts = {f"section {title!r}": float(found.headings.get(title, False)) for title in titles}
-        counts = {
-            "headings": len(found.headings),
-            "list_items": found.list_items,
-            "tables": found.tables,
-            "code_blocks": found.code_blocks,
-        }
+        counts = {**found._asdict(), "headings": len(found.headings)}
         parts |= {f"{counts[word]} of {number} {word}": min(counts[word] / number, 1.0) for word, number in numbers}
         missing = [part for part, share in parts.items() if share < 1.0]
         reason = f"missing: {', '.join(missing)}" if missing else "all that is asked for is there"
-        return Score(
-            sum(parts.values()) / len(parts),
-            reason=reason,
-            metrics={word: float(number) for word, number in counts.items()},
-        )
+        metrics = {word: float(number) for word, number in counts.items()}
+        return Score(sum(parts.values()) / len(parts), reason=reason, metrics=metrics)
 
     return markdown_structure

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import bisect
 import math
-from collections import Counter
-from collections.abc import Iterable
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.length import check_unit, measured
 from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams, units
@@ -23,13 +21,9 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
     """Settings of ``diversity``.
 
     Args:
-        n: How many words the n-grams have that are compared.
-
-    Raises:
-        ValueError: It is not from 1 to 20.
+        n: How many words the n-grams have that are compared, 1 to 20.
     """
-    if not 1 <= n <= 20:
-        raise ValueError(f"n: expected 1 to 20, got {n}")
+    require(1 <= n <= 20, "1 to 20", n=n)
 
     @group_reward(score_range=(0, 1))
     def diversity(completions: list[str]) -> list[Score]:
@@ -41,37 +35,22 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
         rewards being different, not being right or readable: add it with a small weight. No columns. ``None`` in a
         group of one, or where all others are empty.
         """
-        sets = [set(_grams(text, n)) for text in completions]
-        likenesses: list[list[float]] = [[] for _ in sets]
-        for first, second in itertools.combinations(range(len(sets)), 2):
-            if sets[first] and sets[second]:
-                likeness = _jaccard(sets[first], sets[second])
-                likenesses[first].append(likeness)
-                likenesses[second].append(likeness)
-        return [_difference(own, alike, len(sets)) for own, alike in zip(sets, likenesses, strict=True)]
+        sets = [set(grams(units(text[:_COMPARED_CHARS]), n)) for text in completions]
+        return [_difference(own, [*sets[:place], *sets[place + 1 :]]) for place, own in enumerate(sets)]
 
     return diversity
 
 
-def _grams(text: str, n: int) -> Iterable[tuple[str, ...]]:
-    words = units(text[:_COMPARED_CHARS])
-    return grams(words, n) if len(words) >= n else [tuple(words)] if words else []
-
-
-def _difference(own: set[tuple[str, ...]], likenesses: list[float], group: int) -> Score:
-    if group == 1:
+def _difference(own: set[tuple[str, ...]], others: list[set[tuple[str, ...]]]) -> Score:
+    if not others:
         return Score(None, reason=_ALONE)
     if not own:
         return Score(0.0, reason="the completion is empty")
+    likenesses = [len(own & other) / len(own | other) for other in others if other]
     if not likenesses:
         return Score(None, reason="all other completions of the group are empty")
     alike = math.fsum(likenesses) / len(likenesses)
     return Score(min(1.0, max(0.0, 1 - alike)), reason=f"{alike:.2f} alike to {len(likenesses)} others")
-
-
-def _jaccard(a: set[tuple[str, ...]], b: set[tuple[str, ...]]) -> float:
-    common = len(a & b)
-    return common / (len(a) + len(b) - common)
 
 
 @adjustable
@@ -81,9 +60,6 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
     Args:
         longest_first: The longest completion scores 1.0, not the shortest.
         unit: ``characters``, ``words`` or ``tokens``.
-
-    Raises:
-        ValueError: There is no such unit.
     """
     check_unit(unit)
 
@@ -113,15 +89,14 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
 
 def _ranked(lengths: list[int], *, longest_first: bool, unit: str) -> list[Score]:
     """Gives the scores of lengths by mean rank; 0 is an empty completion."""
-    counted = Counter(length for length in lengths if length)
-    before: dict[int, float] = {}
-    passed = 0
-    for length in sorted(counted, reverse=longest_first):
-        before[length] = passed + (counted[length] - 1) / 2
-        passed += counted[length]
-    return [
-        Score(1 - before[length] / (passed - 1) if passed > 1 else 0.5, reason=f"{length} {unit}")
-        if length
-        else Score(0.0, reason="the completion is empty")
-        for length in lengths
-    ]
+    ordered = sorted(filter(None, lengths))
+    last = len(ordered) - 1
+
+    def score(length: int) -> Score:
+        if not length:
+            return Score(0.0, reason="the completion is empty")
+        before = (bisect.bisect_left(ordered, length) + bisect.bisect_right(ordered, length) - 1) / 2
+        share = before / last if last else 0.5
+        return Score(share if longest_first else 1 - share, reason=f"{length} {unit}")
+
+    return list(map(score, lengths))

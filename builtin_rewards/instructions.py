@@ -74,7 +74,7 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
         paper's wording asks for more than its program, the wording holds: commas of all scripts are commas, blank
         placeholders are none, of the constrained responses exactly one may be there, a text without a language is
         in none, and zero-width characters and look-alike letters do not hide what is forbidden. Sentences are
-        split by rules close to nltk's punkt, languages told by langdetect with a fixed seed.
+        split by nltk's punkt, with a list of abbreviations, languages told by langdetect with a fixed seed.
 
         ``None`` where the row has no instructions, an unknown one, or arguments that cannot be used.
         """

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.markdown import without_code
 from builtin_rewards.reading.turn import after_thinking
@@ -62,16 +62,11 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
     Args:
         language: The language's code, as ISO 639 has it; ``zh-cn`` and ``zh-tw`` besides ``zh``. Rows with a column
             ``language`` have their own.
-        min_letters: Texts with fewer letters are too short to tell.
-
-    Raises:
-        ValueError: The language is not known, or the number is not positive.
+        min_letters: Texts with fewer letters, at least 1, are too short to tell.
     """
     usual = _code(language)
-    if usual is None:
-        raise ValueError(f"language: expected one of {', '.join(sorted(_LANGUAGES))}, got {language!r}")
-    if min_letters < 1:
-        raise ValueError(f"min_letters: expected at least 1, got {min_letters}")
+    require(usual, f"one of {', '.join(sorted(_LANGUAGES))}", language=language)
+    require(min_letters >= 1, "at least 1", min_letters=min_letters)
 
     @reward(score_range=(0, 1))
     def language_is(completion: str, language: str | None = None) -> Score:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.matching import normalized_match
 from builtin_rewards.reading.typography import fold
 from rewardkit import Kind, Reward, Score, reward
@@ -32,8 +32,7 @@ def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
 
 def check_unit(unit: str) -> None:
     """Raises ValueError for a unit that there is none of."""
-    if unit not in UNITS:
-        raise ValueError(f"unit: expected one of {', '.join(UNITS)}, got {unit!r}")
+    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
 
 
 @adjustable
@@ -41,15 +40,11 @@ def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Rewar
     """Settings of ``length_between``.
 
     Args:
-        lo: The least length that scores 1.0.
-        hi: The greatest length that scores 1.0.
+        lo: The least length that scores 1.0; from 0 to ``hi``.
+        hi: The greatest length that scores 1.0; at least 1.
         unit: ``words`` (parted by blanks), ``characters``, which suits languages without blanks, or ``tokens``.
-
-    Raises:
-        ValueError: Not 0 <= lo <= hi with hi at least 1, or there is no such unit.
     """
-    if not 0 <= lo <= hi or hi < 1:
-        raise ValueError(f"lo, hi: expected 0 <= lo <= hi and hi at least 1, got {lo} and {hi}")
+    require(0 <= lo <= hi and hi >= 1, "0 <= lo <= hi, and hi at least 1", lo=lo, hi=hi)
     check_unit(unit)
 
     @reward(score_range=(0, 1))
@@ -74,13 +69,9 @@ def soft_overlong_punishment(l_max: int = 20_480, l_cache: int = 4_096) -> Rewar
 
     Args:
         l_max: The greatest length in tokens; beyond it the penalty is whole.
-        l_cache: How many tokens before ``l_max`` the penalty begins.
-
-    Raises:
-        ValueError: Not 0 < l_cache <= l_max.
+        l_cache: How many tokens before ``l_max`` the penalty begins; above 0, up to ``l_max``.
     """
-    if not 0 < l_cache <= l_max:
-        raise ValueError(f"l_max, l_cache: expected 0 < l_cache <= l_max, got {l_max} and {l_cache}")
+    require(0 < l_cache <= l_max, "0 < l_cache <= l_max", l_max=l_max, l_cache=l_cache)
     free = l_max - l_cache
 
     @reward(score_range=(-1, 0))
@@ -100,16 +91,11 @@ def soft_overlong_punishment(l_max: int = 20_480, l_cache: int = 4_096) -> Rewar
     return soft_overlong_punishment
 
 
-def _check_correct(correct: object) -> None:
-    if not isinstance(correct, Reward) or correct.spec.kind is not Kind.SINGLE or correct.spec.is_async:
-        raise ValueError(f"correct: expected a reward of one completion that is not async, got {correct!r}")
-    other = [
-        parameter.name
-        for parameter in correct.spec.parameters
-        if parameter.required and parameter.name not in ("completion", "completion_ids", "answer")
-    ]
-    if other:
-        raise ValueError(f"correct: {correct.name} asks for {', '.join(other)}; only 'answer' is passed on")
+def _check_correct(correct: Reward[..., Any]) -> None:
+    fits = isinstance(correct, Reward) and correct.spec.kind is Kind.SINGLE and not correct.spec.is_async
+    require(fits, "a reward of one completion that is not async", correct=correct)
+    other = {one.name for one in correct.spec.parameters if one.required} - {"completion", "completion_ids", "answer"}
+    require(not other, f"no reward that asks for {', '.join(other)}; only 'answer' is passed on", correct=correct)
 
 
 @adjustable
@@ -130,7 +116,7 @@ def cosine_length(
     Args:
         correct: The reward that says whether the completion is right; it may ask for the completion and for the
             column ``answer``, and no other.
-        max_length: The length at which a completion counts as cut off.
+        max_length: The length at which a completion counts as cut off, at least 1.
         unit: ``tokens``, ``words`` or ``characters``.
         threshold: The least score of ``correct`` that counts as right.
         r0_correct: Score of a right completion of no length.
@@ -138,20 +124,14 @@ def cosine_length(
         r0_wrong: Score of a wrong completion of no length.
         rl_wrong: Score of a wrong completion of nearly ``max_length``.
         exceeded: Score of a completion of ``max_length`` or more.
-
-    Raises:
-        ValueError: ``correct`` is no reward, or asks for something else; ``max_length`` is not positive; there is
-            no such unit; a number is not finite.
     """
     # The cosine is that of the paper's appendix C.1; the usual numbers are those of its appendix E.5.3, whose runs
     # have a context of 16,384 tokens, 2,048 of them for the prompt.
     _check_correct(correct)
     check_unit(unit)
-    if max_length < 1:
-        raise ValueError(f"max_length: expected at least 1, got {max_length}")
+    require(max_length >= 1, "at least 1", max_length=max_length)
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)
-    if not all(map(math.isfinite, (*bounds, threshold))):
-        raise ValueError(f"expected finite numbers, got {(*bounds, threshold)}")
+    require(all(map(math.isfinite, (*bounds, threshold))), "finite numbers", scores=bounds, threshold=threshold)
     judge = correct.name
     wanted = {parameter.name for parameter in correct.spec.parameters}
 

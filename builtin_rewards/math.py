@@ -363,7 +363,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
     """
     for name, bound in (("rel", rel), ("abs", abs)):
         if not (math.isfinite(bound) and bound >= 0):
-            raise ValueError(f"numeric_close: {name} is a finite number of at least 0, not {bound!r}")
+            raise ValueError(f"{name} is a finite number of at least 0, not {bound!r}")
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def numeric_close(completion: str, answer: str | None = None, prompt: str = "") -> Score:

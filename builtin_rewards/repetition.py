@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.typography import fold
 from rewardkit import Reward, Score, reward
 
@@ -29,13 +29,9 @@ def units(text: str) -> list[str]:
 
 
 def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
-    """Gives the n-grams of a list of words, in order."""
+    """Gives the n-grams of a list of words, in order; fewer words are one n-gram."""
+    n = min(n, len(words))
     return zip(words, *(words[place:] for place in range(1, n)), strict=False)
-
-
-def _check_n(n: int) -> None:
-    if not 1 <= n <= 100:
-        raise ValueError(f"n: expected 1 to 100, got {n}")
 
 
 @adjustable
@@ -43,15 +39,11 @@ def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., S
     """Settings of ``repetition_penalty``.
 
     Args:
-        n: How many words an n-gram has.
+        n: How many words an n-gram has, 1 to 100.
         max_penalty: The penalty of a text that only repeats itself, as a positive number.
-
-    Raises:
-        ValueError: ``n`` is not from 1 to 100, or the penalty is not positive and finite.
     """
-    _check_n(n)
-    if not 0 < max_penalty < float("inf"):
-        raise ValueError(f"max_penalty: expected a positive number, got {max_penalty}")
+    require(1 <= n <= 100, "1 to 100", n=n)
+    require(0 < max_penalty < float("inf"), "a positive number", max_penalty=max_penalty)
 
     @reward(score_range=(-max_penalty, 0))
     def repetition_penalty(completion: str) -> Score:
@@ -79,12 +71,9 @@ def distinct_n(n: int = 2) -> Reward[..., Score]:
     """Settings of ``distinct_n``.
 
     Args:
-        n: How many words an n-gram has.
-
-    Raises:
-        ValueError: It is not from 1 to 100.
+        n: How many words an n-gram has, 1 to 100.
     """
-    _check_n(n)
+    require(1 <= n <= 100, "1 to 100", n=n)
 
     @reward(score_range=(0, 1))
     def distinct_n(completion: str) -> Score:
@@ -98,7 +87,7 @@ def distinct_n(n: int = 2) -> Reward[..., Score]:
         if not words:
             return Score(0.0, reason=_EMPTY)
         total = max(1, len(words) - n + 1)
-        distinct = len(set(grams(words, n))) or 1
+        distinct = len(set(grams(words, n)))
         return Score(distinct / total, reason=f"{distinct} of {total} {n}-grams distinct")
 
     return distinct_n
@@ -111,12 +100,8 @@ def compression_ratio(low: float = 0.0, high: float = 1.0) -> Reward[..., Score]
     Args:
         low: The ratio at which, and below which, the score is 0.0.
         high: The ratio at which, and above which, it is 1.0. English prose of some pages has 0.35 to 0.5.
-
-    Raises:
-        ValueError: Not 0 <= low < high <= 1.
     """
-    if not 0 <= low < high <= 1:
-        raise ValueError(f"low, high: expected 0 <= low < high <= 1, got {low} and {high}")
+    require(0 <= low < high <= 1, "0 <= low < high <= 1", low=low, high=high)
 
     @reward(score_range=(0, 1))
     def compression_ratio(completion: str) -> Score:

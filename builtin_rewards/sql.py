@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import code_blocks
 from rewardkit import Reward, Score, reward
@@ -83,20 +83,16 @@ def sql_result(
     Args:
         timeout_s: Seconds that the schema and each of the two queries may take.
         max_rows: Rows that a query may give.
-        tolerance: Relative difference up to which two numbers are equal, unless both are integers.
+        tolerance: Relative difference up to which two numbers are equal, unless both are integers; from 0 to below 1.
         any_column_order: Let the columns come in another order, one for all rows. They are told by their values, and
             those that hold the same values by their place; names do not matter.
         ties: Let rows that the gold's ``ORDER BY`` leaves tied come in any order, and where its ``LIMIT`` takes some
             of them, or there is no ``ORDER BY``, let others of them come, as many, and all rows equal exactly. The
             gold is then run without its ``LIMIT`` too, which must be plain numbers.
-
-    Raises:
-        ValueError: A number is not above 0, or the tolerance is not from 0 to below 1.
     """
-    if not 0 < timeout_s < math.inf or max_rows < 1:
-        raise ValueError(f"sql_result: timeout_s={timeout_s!r} and max_rows={max_rows!r} must be above 0")
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"sql_result: tolerance={tolerance!r} must be from 0 to below 1")
+    require(0 < timeout_s < math.inf, "a number above 0", timeout_s=timeout_s)
+    require(max_rows >= 1, "1 or more", max_rows=max_rows)
+    require(0 <= tolerance < 1, "0 to below 1", tolerance=tolerance)
 
     @reward(timeout_s=10.0 + 4 * timeout_s, score_range=(0, 1))
     def sql_result(completion: str, schema: str | None, answer: str | None) -> Score:
@@ -288,7 +284,8 @@ def _difference(
     left, right = _unmatched(rows, given)
     unequal = len(right)
     if len(rows) == len(given):
-        unequal = sum(not _same_row(one, other, tolerance) for one, other in zip(left, right, strict=True))
+        pairs = (zip(one, other, strict=True) for one, other in zip(left, right, strict=True))
+        unequal = sum(not all(_same(one, other, tolerance) for one, other in pair) for pair in pairs)
     ordered = " in value or order" * (len(set(turns)) > 1)
     return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
 
@@ -322,10 +319,6 @@ def _order(value: Any) -> tuple[int, Any]:
     if isinstance(value, int | float):
         return 1, float(f"{value:.6g}")
     return (2, value) if isinstance(value, str) else (3, value)
-
-
-def _same_row(wanted: Sequence[Any], given: Sequence[Any], tolerance: float) -> bool:
-    return all(_same(one, other, tolerance) for one, other in zip(wanted, given, strict=True))
 
 
 def _same(wanted: Any, given: Any, tolerance: float) -> bool:

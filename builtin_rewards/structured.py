@@ -6,11 +6,12 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
+from builtin_rewards.extras import extra
 from builtin_rewards.reading.typography import normalise
 from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 from rewardkit import Reward, Score, reward
@@ -28,14 +29,14 @@ _SHOWN_CHARS = 200
 
 
 def _value_in(completion: str) -> Any:
-    """Gives the one JSON value that a completion is, or raises a :class:`ValueError` that says why there is none."""
+    """Gives the one JSON value that a completion is, or the score of one that is none."""
     text = json_text(completion)
     if text is None:
-        raise ValueError("no JSON in the completion")
+        return Score(0.0, reason="no JSON in the completion")
     try:
         return read_json(text)
     except ValueError as fault:
-        raise ValueError(f"not JSON: {fault}") from None
+        return Score(0.0, reason=f"not JSON: {fault}")
 
 
 @adjustable
@@ -44,12 +45,8 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
     Args:
         kind: What the value must be: ``any``, ``object`` or ``array``.
-
-    Raises:
-        ValueError: There is no such kind.
     """
-    if kind not in _KINDS:
-        raise ValueError(f"json_valid: kind={kind!r} is none of {', '.join(_KINDS)}")
+    require(kind in _KINDS, f"one of {', '.join(_KINDS)}", kind=kind)
 
     @reward(score_range=(0, 1))
     def json_valid(completion: str) -> Score:
@@ -67,10 +64,9 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
         A bare ``42`` or ``null`` is JSON too; ``json_valid(kind="object")`` asks for an object. Never ``None``.
         """
-        try:
-            value = _value_in(completion)
-        except ValueError as fault:
-            return Score(0.0, reason=str(fault))
+        value = _value_in(completion)
+        if isinstance(value, Score):
+            return value
         if not isinstance(value, _KINDS[kind]):
             return Score(0.0, reason=f"JSON, but no {kind}")
         return Score(1.0, reason="one JSON value")
@@ -88,7 +84,7 @@ class _Schema:
 
 def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
     """Gives the schema that a text is, or what is wrong with it."""
-    library = _jsonschema()
+    library = extra("jsonschema")
     try:
         schema = read_json(text)
         if not isinstance(schema, dict | bool):
@@ -101,7 +97,7 @@ def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
         validator = kind(schema, registry=registry)
     except library.SchemaError as fault:
         return _short(f"{fault.json_path}: {fault.message}")
-    except (*_BROKEN, _unresolvable()) as fault:
+    except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as fault:
         return _short(f"{type(fault).__name__}: {fault}")
     required = schema.get("required", []) if isinstance(schema, dict) else []
     return _Schema(validator, frozenset(required if isinstance(required, list) else []))
@@ -116,37 +112,18 @@ def _schema_text(schema: Any) -> str:
         raise ValueError(f"no JSON: {fault}") from None
 
 
-@functools.cache
-def _jsonschema() -> Any:
-    try:
-        import jsonschema  # type: ignore[import-untyped]  # it ships no types
-    except ImportError as absent:
-        raise ImportError("json_schema needs the library jsonschema: pip install 'rewardkit[rewards]'") from absent
-    return jsonschema
-
-
-def _unresolvable() -> type[Exception]:
-    from referencing.exceptions import Unresolvable
-
-    return Unresolvable
-
-
 def _registry(remotes: Any, usual: Any) -> Any:
     """Gives the registry of what may be referred to; unlike jsonschema's own, it fetches nothing."""
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it ships no types
-    from referencing import Registry, Resource
-
-    if not isinstance(remotes, Mapping) or isinstance(remotes, Registry):
-        return REGISTRY.combine(Registry() if remotes is None else remotes)
+    referencing, known = extra("referencing"), extra("jsonschema_specifications").REGISTRY
+    if not isinstance(remotes, Mapping) or isinstance(remotes, referencing.Registry):
+        return known.combine(referencing.Registry() if remotes is None else remotes)
     specification = _specification(usual)
-    pairs = [(uri, Resource.from_contents(one, default_specification=specification)) for uri, one in remotes.items()]
-    return REGISTRY.combine(Registry().with_resources(pairs))
+    made = [(uri, referencing.Resource.from_contents(one, specification)) for uri, one in remotes.items()]
+    return known.combine(referencing.Registry().with_resources(made))
 
 
 def _specification(kind: Any) -> Any:
-    from referencing.jsonschema import specification_with
-
-    return specification_with(kind.META_SCHEMA["$schema"])
+    return extra("referencing.jsonschema").specification_with(kind.META_SCHEMA["$schema"])
 
 
 def _check_references(schema: Any, kind: Any, registry: Any) -> None:
@@ -184,7 +161,7 @@ def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
         if deeper_than(value, _SURELY_SHALLOW):
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
-    except (re.error, OverflowError, _unresolvable()) as fault:
+    except (re.error, OverflowError, extra("referencing.exceptions").Unresolvable) as fault:
         return Score(None, reason=_short(f"the row's schema cannot be used: {type(fault).__name__}: {fault}"))
     wanted = len(schema.required)
     satisfied = len(present) - len(spoiled)
@@ -212,16 +189,12 @@ def json_schema(
             ``referencing.Registry``. A registry of one's own may fetch if it is made to; nothing else does.
         draft: The draft of schemas without ``$schema``: ``3``, ``4``, ``6``, ``7``, ``2019-09`` or ``2020-12``.
         partial: Give partial credit; otherwise a value that is not valid scores 0.0.
-
-    Raises:
-        ValueError: There is no such draft, or the schema is broken.
     """
-    if draft not in DRAFTS:
-        raise ValueError(f"json_schema: draft={draft!r} is none of {', '.join(DRAFTS)}")
+    require(draft in DRAFTS, f"one of {', '.join(DRAFTS)}", draft=draft)
     schema_in = functools.lru_cache(_KEPT_SCHEMAS)(functools.partial(_read_schema, draft, remotes))
     usual = None if schema is None else _schema_text(schema)
-    if usual is not None and isinstance(fault := schema_in(usual), str):
-        raise ValueError(f"json_schema: schema={schema!r} is broken: {fault}")
+    fault = None if usual is None else schema_in(usual)
+    require(not isinstance(fault, str), f"no broken schema: {fault}", schema=schema)
 
     @reward(score_range=(0, 1))
     def json_schema(completion: str, schema: Any = None) -> Score:
@@ -251,10 +224,9 @@ def json_schema(
         read = schema_in(given)
         if isinstance(read, str):
             return Score(None, reason=f"the row's schema cannot be used: {read}")
-        try:
-            value = _value_in(completion)
-        except ValueError as fault:
-            return Score(0.0, reason=str(fault))
+        value = _value_in(completion)
+        if isinstance(value, Score):
+            return value
         return _judged(read, value, partial)
 
     return json_schema
@@ -306,34 +278,28 @@ class _Comparison:
 
     def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
         """Gives the items in the places of those that they are paired with; the others stand where there is room."""
-        taken: dict[int, int] = {}
-        used: set[int] = set()
-        for pairs in (self._equal, self._alike):
-            left = [place for place in range(len(wanted)) if place not in taken]
-            rest = [behind for behind in range(len(given)) if behind not in used]
-            for place, behind in pairs(wanted, left, given, rest):
-                if place not in taken and behind not in used:
-                    taken[place] = behind
-                    used.add(behind)
-        others = iter([other for behind, other in enumerate(given) if behind not in used])
-        kept = [given[taken[place]] if place in taken else next(others, _MISSING) for place in range(len(wanted))]
-        return [*kept, *others]
+        left, rest = dict(enumerate(wanted)), dict(enumerate(given))
+        placed: dict[int, Any] = {}
+        for worth in (self._equality, self._likeness):
+            pairs = [
+                (-worth(one, other), place, behind) for place, one in left.items() for behind, other in rest.items()
+            ]
+            for share, place, behind in sorted(pairs):
+                if share and place in left and behind in rest:
+                    placed[place] = rest.pop(behind)
+                    del left[place]
+        others = iter(rest.values())
+        return [
+            *(placed[place] if place in placed else next(others, _MISSING) for place in range(len(wanted))),
+            *others,
+        ]
 
-    def _equal(
-        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
-    ) -> Iterator[tuple[int, int]]:
-        pairs = ((place, behind) for place in left for behind in rest)
-        return ((one, other) for one, other in pairs if wanted[one] == given[other] and same(wanted[one], given[other]))
+    def _equality(self, wanted: Any, given: Any) -> float:
+        return float(wanted == given and same(wanted, given))
 
-    def _alike(
-        self, wanted: list[Any], left: list[int], given: list[Any], rest: list[int]
-    ) -> Iterator[tuple[int, int]]:
-        ranked = []
-        for place in left:
-            for behind in rest:
-                self.count(wanted[place], given[behind], tally := _Tally())
-                ranked.append((-tally.right / (tally.fields + tally.names + tally.items), place, behind))
-        return ((place, behind) for share, place, behind in sorted(ranked) if share)
+    def _likeness(self, wanted: Any, given: Any) -> float:
+        self.count(wanted, given, tally := _Tally())
+        return tally.right / (tally.fields + tally.names + tally.items)
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
         """Whether a value is the expected one, one that holds no others."""
@@ -364,19 +330,14 @@ def json_fields(
         ordered: Compare lists item by item. Otherwise equal items are paired first, then those that agree most, each
             item once, and what is left in its order.
         text: How text is compared: ``exact``, to the letter, or ``normalised``, as ``normalized_match`` does it.
-        rel: How far a number may be off, as a share of the expected one.
+        rel: How far a number may be off, as a share of the expected one; from 0 to below 1.
         abs: How far a number may be off; the larger of the two counts.
         extra: What a field under a name that is not expected costs, in right ones; 0 allows such names.
         partial: Give partial credit; otherwise a value with any field missing, wrong or extra scores 0.0.
-
-    Raises:
-        ValueError: A number is below 0 or not finite, ``rel`` is 1 or more, or ``text`` is none of these.
     """
-    if text not in ("exact", "normalised"):
-        raise ValueError(f"json_fields: text={text!r} is none of exact, normalised")
+    require(text in ("exact", "normalised"), "exact or normalised", text=text)
     for name, number, below in (("rel", rel, 1.0), ("abs", abs, math.inf), ("extra", extra, math.inf)):
-        if not 0 <= number < below:
-            raise ValueError(f"json_fields: {name}={number!r} must be a number from 0 up, below {below:g}")
+        require(0 <= number < below, f"a number from 0 up, below {below:g}", **{name: number})
     comparison = _Comparison(ordered, text, rel, abs)
 
     @reward(score_range=(0, 1))
@@ -410,10 +371,9 @@ def json_fields(
             return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
         if not ordered and fields > _MAX_UNORDERED:
             return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")
-        try:
-            value = _value_in(completion)
-        except ValueError as fault:
-            return Score(0.0, reason=str(fault))
+        value = _value_in(completion)
+        if isinstance(value, Score):
+            return value
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
         comparison.count(wanted, value, tally := _Tally())

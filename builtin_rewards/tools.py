@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.calls import BROKEN, Call, call_of, calls_in, calls_of
 from builtin_rewards.reading.values import expected_json, same, spoken
 from rewardkit import Message, Reward, Score, reward
@@ -23,14 +23,11 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
     """Settings of ``tool_call``.
 
     Args:
-        weights: What the name, the arguments' names and the arguments' values of a call are worth; they sum to 1.
-            ``(0, 0, 1)`` pays for values alone; ``tool_call`` never pays for a call with another name.
-
-    Raises:
-        ValueError: A weight is below 0, or they do not sum to 1.
+        weights: What the name, the arguments' names and the arguments' values of a call are worth, 0 or more each;
+            they sum to 1. ``(0, 0, 1)`` pays for values alone; ``tool_call`` never pays for a call with another name.
     """
-    if len(weights) != 3 or min(weights) < 0 or abs(sum(weights) - 1.0) > 1e-9:
-        raise ValueError(f"tool_call: weights={weights!r} must be three numbers from 0 up that sum to 1")
+    fit = len(weights) == 3 and min(weights) >= 0 and abs(sum(weights) - 1.0) <= 1e-9
+    require(fit, "three numbers from 0 up that sum to 1", weights=weights)
     shares = tuple(weights)
 
     @reward(score_range=(0, 1))

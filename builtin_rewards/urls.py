@@ -6,18 +6,15 @@ import re
 from collections.abc import Sequence
 from urllib.parse import SplitResult, urlsplit
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
 _SHOWN_CHARS = 80
-_WITH_SCHEME = re.compile(
-    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*+:[/\\][^\s<>\"`{}|^\x00-\x1f\x7f]*+",
-)
-_WITHOUT_SCHEME = re.compile(
-    r"(?<![A-Za-z0-9/@.:_-])(?://|www\.)[^\s<>\"`{}|^\x00-\x1f\x7f/][^\s<>\"`{}|^\x00-\x1f\x7f]*+"
-)
+_CHAR = r"[^\s<>\"`{}|^\x00-\x1f\x7f]"
+_WITH_SCHEME = re.compile(rf"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*+:[/\\]{_CHAR}*+")
+_WITHOUT_SCHEME = re.compile(rf"(?<![A-Za-z0-9/@.:_-])(?://|www\.)(?!/){_CHAR}++")
 _TARGET = re.compile(r"\]\(\s*+<?([^\s<>()]++)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
@@ -40,18 +37,14 @@ def url_valid(
         schemes: The schemes that URLs may have.
         minimum: How many different good URLs there must be at least; 0 gives 1.0 to a completion without any.
         all_or_nothing: Score 1.0 or 0.0, with no partial credit.
-
-    Raises:
-        ValueError: The minimum is below 0, or a host or scheme is none.
     """
-    if minimum < 0:
-        raise ValueError(f"url_valid: minimum={minimum!r} must be 0 or more")
+    require(minimum >= 0, "0 or more", minimum=minimum)
     kinds = frozenset(scheme.lower() for scheme in ([schemes] if isinstance(schemes, str) else schemes))
-    if not kinds or not all(_SCHEME.fullmatch(f"{scheme}:") for scheme in kinds):
-        raise ValueError(f"url_valid: schemes={schemes!r} must be names of schemes, such as 'https'")
+    known = kinds and all(_SCHEME.fullmatch(f"{scheme}:") for scheme in kinds)
+    require(known, "names of schemes, such as 'https'", schemes=schemes)
     allowed = None if hosts is None else tuple(host.lower() for host in ([hosts] if isinstance(hosts, str) else hosts))
-    if allowed is not None and (not allowed or not all(_is_named(host) for host in allowed)):
-        raise ValueError(f"url_valid: hosts={hosts!r} must be names of hosts, such as 'example.com'")
+    named = allowed is None or (allowed and all(map(_is_named, allowed)))
+    require(named, "names of hosts, such as 'example.com'", hosts=hosts)
 
     @reward(score_range=(0, 1))
     def url_valid(completion: str) -> Score:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+Checker = Callable[[str], bool]
+"""Whether a text that is not blank follows an instruction."""
 
 
 class UnusableInstructionError(ValueError):
@@ -56,9 +59,8 @@ class Arguments:
     def texts(self, name: str) -> tuple[str, ...]:
         """Gives a list of texts, at least one, none of them blank."""
         value = self._get(name)
-        if not isinstance(value, list | tuple) or not value:
-            raise self._odd(name, "a list of texts")
-        if not all(isinstance(one, str) and one.strip() for one in value):
+        listed = isinstance(value, list | tuple) and value
+        if not listed or not all(isinstance(one, str) and one.strip() for one in value):
             raise self._odd(name, "a list of texts that are not blank")
         return tuple(value)
 

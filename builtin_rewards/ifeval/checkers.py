@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from builtin_rewards.ifeval import layout, wording
-from builtin_rewards.ifeval.arguments import Arguments, UnusableInstructionError
+from builtin_rewards.ifeval.arguments import Arguments, Checker, UnusableInstructionError
 from builtin_rewards.reading.turn import unframed
 from builtin_rewards.reading.typography import shows
-
-Checker = Callable[[str], bool]
 
 KINDS: Mapping[str, Callable[[Arguments], Checker]] = {
     "change_case:capital_word_frequency": wording.capital_word_frequency,

@@ -7,8 +7,9 @@ same language, and the library's global seed stays as it is.
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
+
+from builtin_rewards.extras import extra
 
 _SEED = 0
 _LOOKED_AT = 20_000
@@ -17,10 +18,7 @@ _LOOKED_AT = 20_000
 
 @functools.cache
 def _detectors() -> Any:
-    try:
-        factory = importlib.import_module("langdetect.detector_factory")
-    except ImportError as missing:
-        raise ImportError("languages are told by langdetect: pip install 'rewardkit[rewards]'") from missing
+    factory = extra("langdetect.detector_factory")
     factory.init_factory()
     return factory._factory
 
@@ -35,7 +33,7 @@ def text_language(text: str) -> str | None:
     detector = _detectors().create()
     detector.seed = _SEED
     detector.append(text[:_LOOKED_AT])
-    failed = importlib.import_module("langdetect.lang_detect_exception").LangDetectException
+    failed = extra("langdetect.lang_detect_exception").LangDetectException
     try:
         found = str(detector.detect())
     except failed:

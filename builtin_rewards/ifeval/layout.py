@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 
-from builtin_rewards.ifeval.arguments import Arguments
+from builtin_rewards.ifeval.arguments import Arguments, Checker
 
-Checker = Callable[[str], bool]
-
-_HIGHLIGHT = re.compile(r"\*([^\n*]*)\*")
-_BOLD = re.compile(r"\*\*([^\n*]*)\*\*")
+_HIGHLIGHTS = (re.compile(r"\*([^\n*]*)\*"), re.compile(r"\*\*([^\n*]*)\*\*"))
+_QUOTED = re.compile(r'\s*".*"\s*', re.DOTALL)
 _POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.\s?s")}
 _OPTIONS = ("my answer is yes.", "my answer is no.", "my answer is maybe.")
 _FENCES = ("```json", "```Json", "```JSON", "```")
@@ -25,18 +23,14 @@ _FENCES = ("```json", "```Json", "```JSON", "```")
 def number_placeholders(arguments: Arguments) -> Checker:
     """At least so many placeholders such as ``[address]``; blank ones do not count."""
     wanted = arguments.number("num_placeholders")
-    return lambda text: sum(_line_placeholders(line) for line in text.split("\n")) >= wanted
+    return lambda text: sum(bool(held.strip("[ \t")) for held in _held(text, "[", "]")) >= wanted
 
 
-def _line_placeholders(line: str) -> int:
-    count, start = 0, line.find("[")
-    while start >= 0:
-        end = line.find("]", start)
-        if end < 0:
-            break
-        count += bool(line[start + 1 : end].strip("[ \t"))
-        start = line.find("[", end)
-    return count
+def _held(text: str, opening: str, closing: str) -> Iterator[str]:
+    """Gives what stands on one line between an opening and the next closing."""
+    for line in text.split("\n"):
+        *parts, _ = line.split(closing)
+        yield from (part.partition(opening)[2] for part in parts)
 
 
 def postscript(arguments: Arguments) -> Checker:
@@ -58,23 +52,13 @@ def _is_bullet(line: str) -> bool:
 
 def constrained_response(arguments: Arguments) -> Checker:
     """One of ``My answer is yes.``, ``My answer is no.`` and ``My answer is maybe.``, and no other of them."""
-
-    def check(text: str) -> bool:
-        lowered = text.lower()
-        return sum(option in lowered for option in _OPTIONS) == 1
-
-    return check
+    return lambda text: sum(option in text.lower() for option in _OPTIONS) == 1
 
 
 def number_highlighted_sections(arguments: Arguments) -> Checker:
     """At least so many passages of one line marked ``*so*`` or ``**so**``; blank ones do not count."""
     wanted = arguments.number("num_highlights")
-
-    def check(text: str) -> bool:
-        found = (passage for pattern in (_HIGHLIGHT, _BOLD) for passage in pattern.findall(text))
-        return sum(bool(passage.strip()) for passage in found) >= wanted
-
-    return check
+    return lambda text: sum(bool(held.strip()) for mark in _HIGHLIGHTS for held in mark.findall(text)) >= wanted
 
 
 def multiple_sections(arguments: Arguments) -> Checker:
@@ -103,19 +87,7 @@ def _is_json(text: str) -> bool:
 
 def title(arguments: Arguments) -> Checker:
     """A title in double angular brackets, such as ``<<poem of joy>>``, on one line and not blank."""
-    return lambda text: any(_has_title(line) for line in text.split("\n"))
-
-
-def _has_title(line: str) -> bool:
-    start = line.find("<<")
-    while start >= 0:
-        end = line.find(">>", start + 2)
-        if end < 0:
-            break
-        if line[start:end].strip("< \t"):
-            return True
-        start = line.find("<<", end)
-    return False
+    return lambda text: any(held.strip("< \t") for held in _held(text, "<<", ">>"))
 
 
 def two_responses(arguments: Arguments) -> Checker:
@@ -143,9 +115,4 @@ def end_checker(arguments: Arguments) -> Checker:
 
 def quotation(arguments: Arguments) -> Checker:
     """All of the text in double quotation marks."""
-
-    def check(text: str) -> bool:
-        bare = text.strip()
-        return len(bare) > 1 and bare[0] == bare[-1] == '"'
-
-    return check
+    return lambda text: _QUOTED.fullmatch(text) is not None

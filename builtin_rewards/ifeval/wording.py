@@ -11,14 +11,12 @@ stand for the Latin ones. What must be there is looked for as written.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 
-from builtin_rewards.ifeval.arguments import Arguments, UnusableInstructionError
+from builtin_rewards.ifeval.arguments import Arguments, Checker, UnusableInstructionError
 from builtin_rewards.ifeval.language import known_languages, text_language
 from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
-
-Checker = Callable[[str], bool]
+from builtin_rewards.reading.typography import fold
 
 _LOOK_ALIKES = (
     "a:\u0430\u03b1 c:\u0441 d:\u0501 e:\u0435 g:\u0261 h:\u04bb i:\u0456\u0131\u03b9 j:\u0458 "
@@ -27,10 +25,8 @@ _LOOK_ALIKES = (
     "H:\u041d\u0397 I:\u0406\u0399 J:\u0408 K:\u041a\u039a M:\u041c\u039c N:\u039d O:\u041e\u039f "
     "P:\u0420\u03a1 S:\u0405 T:\u0422\u03a4 X:\u0425\u03a7 Y:\u04ae\u03a5 Z:\u0396"
 )
-_LOOK_LATIN = {char: entry[0] for entry in _LOOK_ALIKES.split() for char in entry[2:]}
+_LOOK_LATIN = str.maketrans({char: entry[0] for entry in _LOOK_ALIKES.split() for char in entry[2:]})
 """Cyrillic and Greek letters, and a few Latin ones, by the Latin letter that they look like."""
-_UNSEEN = {*"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0", *map(chr, range(0xFE00, 0xFE10))}
-"""Characters that show nothing, besides those of the category Cf."""
 _COMMA = re.compile(
     "[,\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]"
 )
@@ -40,28 +36,14 @@ _FIRST_WORD_END = re.compile(r"[.,?!'\"]")
 
 
 def _as_read(text: str) -> str:
-    """Gives a text as it reads, for what may not be in it; character by character, so that it is linear."""
-    if text.isascii():
-        return text.lower()
-    seen = {ord(char): _char_as_read(char) for char in set(text) if char > "\x7f"}
-    return text.translate(seen).lower()
-
-
-def _char_as_read(char: str) -> str:
-    if char in _UNSEEN or unicodedata.category(char) == "Cf":
-        return ""
-    return _LOOK_LATIN.get(char) or unicodedata.normalize("NFKC", char)
+    """Gives a text as it reads, for what may not be in it."""
+    return fold(text).translate(_LOOK_LATIN).lower()
 
 
 def keywords_exist(arguments: Arguments) -> Checker:
     """Every keyword is in the text, also inside a word, in any case."""
     keywords = [keyword.lower() for keyword in arguments.texts("keywords")]
-
-    def check(text: str) -> bool:
-        lowered = text.lower()
-        return all(keyword in lowered for keyword in keywords)
-
-    return check
+    return lambda text: all(keyword in text.lower() for keyword in keywords)
 
 
 def keyword_frequency(arguments: Arguments) -> Checker:
@@ -86,23 +68,9 @@ def _counted(arguments: Arguments, wanted: str, relation: str, number: str) -> C
 
 def forbidden_words(arguments: Arguments) -> Checker:
     """None of the words is in the text as a whole word, in any case."""
-    words = [_as_read(word).strip() or word for word in arguments.texts("forbidden_words")]
-
-    def check(text: str) -> bool:
-        read = _as_read(text)
-        return not any(_has_word(read, word) for word in words)
-
-    return check
-
-
-def _has_word(text: str, word: str) -> bool:
-    start = text.find(word)
-    while start >= 0:
-        before, after = text[start - 1 : start], text[start + len(word) : start + len(word) + 1]
-        if not (before.isalnum() or before == "_" or after.isalnum() or after == "_"):
-            return True
-        start = text.find(word, start + 1)
-    return False
+    words = "|".join(re.escape(_as_read(word).strip() or word) for word in arguments.texts("forbidden_words"))
+    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+    return lambda text: pattern.search(_as_read(text)) is None
 
 
 def response_language(arguments: Arguments) -> Checker:

@@ -178,15 +178,22 @@ def _named(name: str, text: str, place: int, close: re.Pattern[str] | None = Non
     return [Call(name, value if isinstance(value, dict) else None)], end if closed is None else closed.end()
 
 
-def _headed(head: str, other: _Reader | None = None) -> _Reader:
-    """Makes the reader of a form that has a head with the name, then the arguments."""
+def _headed(
+    head: str,
+    other: _Reader | None = None,
+    pair: re.Pattern[str] | None = None,
+    close: re.Pattern[str] | None = None,
+) -> _Reader:
+    """Makes the reader of a form that has a head with the name, then the arguments: JSON, or tags with values."""
     pattern = re.compile(head)
 
     def read(text: str, place: int) -> _Read:
         found = pattern.match(text, place)
-        if found is not None:
-            return _named(found["name"], text, found.end())
-        return ([BROKEN], place) if other is None else other(text, place)
+        if found is None:
+            return ([BROKEN], place) if other is None else other(text, place)
+        if pair is None or close is None or text.startswith("{", found.end()):
+            return _named(found["name"], text, found.end(), close)
+        return _paired(found["name"], text, found.end(), pair, close)
 
     return read
 
@@ -206,12 +213,9 @@ _harmony = _headed(
 
 _IN_TAG = re.compile(r"\s*(?=<(?:function=|(?:\uff5cDSML\uff5c|steptml:)?invoke\s|tool_call>))")
 _END_OF_CALL = re.compile(r"\s*</(?:longcat_)?tool_call>")
-_GLM_NAME = re.compile(r"\s*([\w.-]+)\s*(?=<)")
 _GLM_PAIR = re.compile(r"\s*<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
-_FUNCTION_NAME = re.compile(r"\s*([\w.-]+)\s*>\s*")
 _FUNCTION_PAIR = re.compile(r"\s*<parameter=(?P<key>[^<>]+)>(?P<value>.*?)</parameter>", re.DOTALL)
 _END_OF_FUNCTION = re.compile(r"\s*</function>")
-_INVOKE_NAME = re.compile(r'\s*name="([^"<>]+)"\s*>\s*')
 _INVOKE_PAIR = re.compile(
     r'\s*<(?:\uff5cDSML\uff5c|steptml:)?parameter\s+name="(?P<key>[^"<>]+)"(?:\s+string="(?P<text>true|false)")?\s*>'
     r"(?P<value>.*?)</(?:\uff5cDSML\uff5c|steptml:)?parameter>",
@@ -223,11 +227,10 @@ _END_OF_INVOKE = re.compile(r"\s*</(?:\uff5cDSML\uff5c|steptml:)?invoke>")
 def _tagged(text: str, place: int) -> _Read:
     """Reads what stands behind ``<tool_call>``: JSON (Hermes, Qwen), keys and values (GLM), or another form's mark."""
     inner = _IN_TAG.match(text, place)
-    if inner is not None:
-        return [], inner.end()
-    head = _GLM_NAME.match(text, place)
-    if head is not None:
-        return _paired(head[1], text, head.end(), _GLM_PAIR, _END_OF_CALL)
+    return _glm_or_json(text, place) if inner is None else ([], inner.end())
+
+
+def _closed_json(text: str, place: int) -> _Read:
     values, end = _json_values(text, place)
     closed = _END_OF_CALL.match(text, end)
     if not values or closed is None:
@@ -235,22 +238,9 @@ def _tagged(text: str, place: int) -> _Read:
     return [call_of(value) for value in values], closed.end()
 
 
-def _tag_reader(name: re.Pattern[str], pair: re.Pattern[str], close: re.Pattern[str]) -> _Reader:
-    """Makes the reader of a form that opens with the name, and holds tags with values or JSON."""
-
-    def read(text: str, place: int) -> _Read:
-        head = name.match(text, place)
-        if head is None:
-            return [BROKEN], place
-        if text.startswith("{", head.end()):
-            return _named(head[1], text, head.end(), close)
-        return _paired(head[1], text, head.end(), pair, close)
-
-    return read
-
-
-_function = _tag_reader(_FUNCTION_NAME, _FUNCTION_PAIR, _END_OF_FUNCTION)
-_invoke = _tag_reader(_INVOKE_NAME, _INVOKE_PAIR, _END_OF_INVOKE)
+_glm_or_json = _headed(rf"\s*{_NAME}\s*(?=<)", _closed_json, _GLM_PAIR, _END_OF_CALL)
+_function = _headed(rf"\s*{_NAME}\s*>\s*", None, _FUNCTION_PAIR, _END_OF_FUNCTION)
+_invoke = _headed(r'\s*name="(?P<name>[^"<>]+)"\s*>\s*', None, _INVOKE_PAIR, _END_OF_INVOKE)
 
 
 def _paired(name: str, text: str, place: int, pair: re.Pattern[str], close: re.Pattern[str]) -> _Read:

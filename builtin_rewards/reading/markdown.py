@@ -32,8 +32,6 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
     As CommonMark has it: three or more backticks or tildes, closed by at least as many of the same and nothing
     behind them. They may stand at any indentation, for blocks stand in lists; it is taken off the block's lines.
     """
-    if "```" not in text and "~~~" not in text:
-        return [], text.split("\n")
     blocks: list[FencedBlock] = []
     outside: list[str] = []
     fence, mark, indent = "", "", 0
@@ -89,7 +87,6 @@ class Markdown(NamedTuple):
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LIST_ITEM = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])[ \t]++(.*)")
-_ITEM_STARTS = frozenset("-*+0123456789")
 
 
 def heading_title(text: str) -> str:
@@ -107,10 +104,7 @@ def read_markdown(text: str) -> Markdown:
     tables = 0
     fresh = False
     for place, (line, behind) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
-        first = line.lstrip()[:1]
-        if not first:
-            continue
-        heading = _heading(line, behind) if first == "#" or behind[:1] in ("=", "-") else None
+        heading = _heading(line, behind)
         if heading is not None:
             level, title = heading
             open_titles = [(above, name) for above, name in open_titles if above < level]
@@ -122,11 +116,10 @@ def read_markdown(text: str) -> Markdown:
         if fresh and not _is_rule(line) and shows(line):
             headings.update((name, True) for _, name in open_titles)
             fresh = False
-        item = _LIST_ITEM.match(line) if first in _ITEM_STARTS else None
+        item = _LIST_ITEM.match(line)
         if item is not None and any(map(str.isalnum, item[1])):
             items.add(item[1].strip())
-        if "|" in line and "|" in behind and _is_rule(behind) and not _is_rule(line):
-            tables += _begins_table(lines, place)
+        tables += _begins_table(lines, place)
     return Markdown(headings, len(items), tables, len(blocks))
 
 

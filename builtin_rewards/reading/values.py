@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
 
 from builtin_rewards.reading.answer import Rule, final_answer
-from builtin_rewards.reading.markdown import split_fences
+from builtin_rewards.reading.markdown import code_blocks
 from builtin_rewards.reading.turn import unframed
 
 MAX_DEPTH = 100
@@ -49,14 +49,8 @@ def spoken(completion: str) -> str:
 
 def fenced_json(text: str) -> str | None:
     """Gives what of a final answer should be JSON, or ``None`` for none; the rule is told at :func:`json_text`."""
-    blocks, _ = split_fences(text)
-    if not blocks:
-        return text if text.strip() else None
-    for mark in ("json", ""):
-        found = [block.body for block in blocks if block.mark == mark]
-        if found:
-            return found[-1]
-    return None
+    found = code_blocks(text, ("json",))
+    return found[-1] if found else None
 
 
 def read_json(text: str) -> Any:

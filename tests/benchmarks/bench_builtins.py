@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_builtins.py [NAME ...]
 
 The rows are those of ``docs/examples/rewards``, their completions made longer by a text before them. Columns are
-coerced beforehand (see bench_coerce.py), and the first call, which loads what a reward needs, does not count.
+coerced beforehand (see bench_coerce.py), and the first call, which loads what a reward needs, does not count. Of a
+reward that compares a group of eight, it is the time for each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ ROWS = Path(__file__).parents[2] / "docs" / "examples" / "rewards"
 SIZE = 2048
 AIM_US = 500
 NO_AIM = ("code_compiles", "code_runs", "code_tests", "sql_result", "language_is", "math_answer", "bleu", "chrf")
-"""What they cost is running code or queries, telling languages, reading formulas, or sacrebleu's work."""
+"""What they cost is running code or queries, telling languages, reading formulas, or sacrebleu's work.
+
+sacrebleu counts all n-grams in Python: with its references prepared beforehand, BLEU takes 0.7 ms and chrF 2.0 ms.
+"""
+GROUP = 8
+"""Completions of a group; its call is shown for one of them."""
 SECONDS_EACH = 0.3
 _FILLER = (
     "Let us go through this step by step, with care for what was asked and what was not. First the given "
@@ -48,8 +54,8 @@ def call(made: Any, row: dict[str, Any]) -> Any:
     if "sandbox" in columns:
         given["sandbox"] = Sandbox(workers=1).start()
     if made.spec.kind is Kind.GROUP:
-        given |= {"completions": [text + str(number) for number in range(8)]}
-        given |= {"completion_ids": [list(range(500))] * 8} if "completion_ids" in columns else {}
+        given |= {"completions": [text + str(number) for number in range(GROUP)]}
+        given |= {"completion_ids": [list(range(500))] * GROUP} if "completion_ids" in columns else {}
     else:
         given |= {"completion": text} if "completion" in columns else {}
         given |= {"completion_ids": list(range(500))} if "completion_ids" in columns else {}
@@ -81,7 +87,8 @@ def main() -> None:
         made = resolve(name)
         first = (ROWS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[0]
         aim = "" if name in NO_AIM else f"<= {AIM_US}"
-        table.add_row(name, f"{measured(call(made, json.loads(first))):,.0f}", aim)
+        shared = GROUP if made.spec.kind is Kind.GROUP else 1
+        table.add_row(name, f"{measured(call(made, json.loads(first))) / shared:,.0f}", aim)
     Console(width=80).print(table)
 
 

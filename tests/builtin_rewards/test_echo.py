@@ -43,7 +43,7 @@ def test_echoes(completion: str, prompt: str, score: float) -> None:
 @pytest.mark.parametrize("n", [3, 101])
 def test_senseless_settings_are_named(n: int) -> None:
     """An echo has 4 to 100 words."""
-    with pytest.raises(ValueError, match="n:"):
+    with pytest.raises(ValueError, match="n="):
         no_prompt_echo(n)
 
 

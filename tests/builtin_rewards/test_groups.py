@@ -72,7 +72,7 @@ def test_rank_settings() -> None:
     assert values(rank_by_length(unit="tokens"), texts) == [None, None]
 
 
-@pytest.mark.parametrize(("make", "words"), [(lambda: diversity(0), "n:"), (lambda: rank_by_length(unit="x"), "unit")])
+@pytest.mark.parametrize(("make", "words"), [(lambda: diversity(0), "n="), (lambda: rank_by_length(unit="x"), "unit")])
 def test_senseless_settings_are_named(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()

@@ -59,6 +59,8 @@ RULES: list[tuple[str, str, bool]] = [
     ("keywords:forbidden_words", "b\u0430d", False),
     ("keywords:forbidden_words", "\uff42\uff41\uff44", False),
     ("keywords:forbidden_words", "in no way", False),
+    ("keywords:forbidden_words", "no_way bad_ _bad badly", True),
+    ("keywords:forbidden_words", "it is so bad-looking", False),
     ("keywords:letter_frequency", "Quick", True),
     ("keywords:letter_frequency", "Quick queen", False),
     ("keywords:letter_frequency", "Quick \uff51ueen", False),
@@ -291,6 +293,7 @@ HOSTILE = {
     "open brackets": "[<<" * 10_000,
     "no white space": "a" * 100_000,
     "lines": "\n" * 100_000 + "x",
+    "sentences": "Ab. " * 2_000 + "? " * 2_000,
 }
 
 

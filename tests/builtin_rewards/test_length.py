@@ -89,10 +89,10 @@ def test_cosine_length_with_other_rewards() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: length_between(5, 4), "lo, hi"),
-        (lambda: length_between(-1, 4), "lo, hi"),
-        (lambda: length_between(0, 0), "lo, hi"),
-        (lambda: length_between(unit="lines"), "unit"),
+        (lambda: length_between(5, 4), "lo="),
+        (lambda: length_between(-1, 4), "lo="),
+        (lambda: length_between(0, 0), "lo="),
+        (lambda: length_between(unit="lines"), "unit="),
         (lambda: soft_overlong_punishment(10, 11), "l_cache"),
         (lambda: soft_overlong_punishment(10, 0), "l_cache"),
         (lambda: cosine_length(max_length=0), "max_length"),

@@ -66,6 +66,14 @@ def test_the_figures_are_the_libraries() -> None:
             assert value(rouge(kind), completion) == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("made", EVERY, ids=lambda made: made.name)
+def test_the_reason_names_the_rule_of_reading(made: Any) -> None:
+    """Which part of the completion was compared can be told from it."""
+    assert made(completion=CLOSE, answer=REFERENCE).reason.endswith(" (whole)")
+    tagged = made(completion=f"{FAR} <answer>{REFERENCE}</answer>", answer=REFERENCE)
+    assert (pytest.approx(1.0), True) == (tagged.value, tagged.reason.endswith(" (answer_tag)"))
+
+
 def test_sacrebleus_caches_do_not_grow() -> None:
     """Its tokenizers would keep the last 65,536 texts each."""
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a

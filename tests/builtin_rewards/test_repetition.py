@@ -74,12 +74,12 @@ def test_hostile_completions_are_loops(made: Any, completion: str) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: repetition_penalty(0), "n:"),
+        (lambda: repetition_penalty(0), "n="),
         (lambda: repetition_penalty(max_penalty=0.0), "max_penalty"),
         (lambda: repetition_penalty(max_penalty=float("nan")), "max_penalty"),
-        (lambda: distinct_n(101), "n:"),
-        (lambda: compression_ratio(0.5, 0.5), "low, high"),
-        (lambda: compression_ratio(0.5, 1.5), "low, high"),
+        (lambda: distinct_n(101), "n="),
+        (lambda: compression_ratio(0.5, 0.5), "low="),
+        (lambda: compression_ratio(0.5, 1.5), "low="),
     ],
 )
 def test_senseless_settings_are_named(make: Any, words: str) -> None:
