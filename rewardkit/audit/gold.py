@@ -15,6 +15,7 @@ _FRACTION = re.compile(r"([+-]?\d{1,30})/(\d{1,30})")
 _MEASURE = re.compile(r"([$€£]?)\s?([+-]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(%|°[CF]?|[A-Za-z][A-Za-z/^0-9]{0,20})?")
 _LETTER = re.compile(r"\(?([A-Ja-j])\)?\.?")
 _MAX_FINAL_CHARS = 200
+_MAX_SHORT_CHARS = 60
 _MAX_SEARCHED_CHARS = 10_000
 
 
@@ -44,6 +45,11 @@ class Gold:
     shape: Shape
     number: Fraction | None = None
     unit: tuple[str, str] = ("", "")
+
+    @property
+    def short(self) -> bool:
+        """Whether people put it into a box, bold or a sentence: no JSON, and not more than a short line."""
+        return self.shape is not Shape.JSON and len(self.text) <= _MAX_SHORT_CHARS and "\n" not in self.text
 
     @property
     def key(self) -> object:

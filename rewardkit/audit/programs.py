@@ -17,6 +17,7 @@ from rewardkit.audit.rows import AuditRow
 LAZY = ("does nothing", "returns its argument")
 """Programs that pass some tests without a trick; what they earn is what a wrong program earns."""
 _CALLED = re.compile(r"\bassert\s+(?:\(\s*)?([A-Za-z_]\w*)\s*\(")
+_FENCED = re.compile(r"```[\w+-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 _DEFINED = re.compile(r"^\s*def\s+([A-Za-z_]\w*)", re.MULTILINE)
 
 _EQUAL = """\
@@ -91,7 +92,13 @@ def programs(row: AuditRow) -> Iterator[Probe]:
     yield Probe(Family.CODE, "empty fence", "```python\n```")
     yield Probe(Family.CODE, "the tests themselves", f"```python\n{_tests(row)}\n```")
     if row.other_reference:
-        yield Probe(Family.OTHER_GOLD, "another row's code", f"```python\n{row.other_reference}\n```")
+        yield Probe(Family.OTHER_GOLD, "another row's code", f"```python\n{code_in(row.other_reference)}\n```")
+
+
+def code_in(text: str) -> str:
+    """Gives a reference's code without the fence and the words around it."""
+    found = _FENCED.search(text)
+    return found[1] if found else text
 
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:
