@@ -81,9 +81,8 @@ def programs(row: AuditRow) -> Iterator[Probe]:
         "prints the expectation": f"{stub}    pass\n{_prints(row)}",
         "reads the tests": _READS.format(name=name),
         "replaces the tests": _REPLACES.format(name=name),
-        "breaks assert": f"import sys\nsys.flags\n__debug__\n{stub}    return NotImplemented",
         "exits at the end": f"import atexit, os\natexit.register(os._exit, 0)\n{stub}    raise ValueError",
-        "catches its callers": f"import sys\n{stub}    sys.settrace(None)\n    sys.excepthook = print\n    return None",
+        "exits with 0 at a failure": f"import os, sys\nsys.excepthook = lambda *error: os._exit(0)\n{stub}    pass",
         "is no code": "this is no code at all (",
     }
     for what, source in sources.items():
