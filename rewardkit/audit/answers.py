@@ -113,7 +113,8 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
         framed = f"First I wrote {frame.around(right)}, which is wrong.\n{frame.around(other)}"
         if not frame.before.startswith("<think>") and frame.name.startswith(("\\boxed", "<answer>")):
             yield Probe(Family.MISPLACED, "in an earlier frame", framed)
-    glued = f"7{right}3" if gold.number is not None and right[:1].isdigit() else f"un{right}ish"
+    before = "7" if right[:1].isdigit() else "un"
+    glued = f"{before}{right}{'3' if before == '7' and right[-1:].isdigit() else 'ish'}"
     yield from _in_frames(Family.MISPLACED, [Wrong("inside a longer word", glued)], frames)
     taken_back = f"The answer is {right}. Wait, that is wrong. The answer is {other}."
     yield Probe(Family.MISPLACED, "an answer taken back", taken_back, thumb="withdrawn")
