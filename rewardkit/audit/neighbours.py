@@ -131,8 +131,10 @@ def unfinished(gold: Gold) -> list[Wrong]:
     if number.denominator == 1 and number > 1:
         whole = number.numerator
         found += [Wrong("a product of wholes", f"{n} * {whole // n}") for n in range(3, 20) if whole % n == 0][:1]
-        roots = ((base, power) for power in range(2, 20) for base in (round(whole ** (1 / power)),) if base > 1)
-        found += [Wrong("a power", f"{base}^{{{power}}}") for base, power in roots if base**power == whole][:1]
+        roots = [(round(whole ** (1 / power)), power) for power in range(2, 20)]
+        # A power of ten is scientific notation, which is a way of writing a number.
+        powers = [(base, power) for base, power in roots if base not in (1, 10) and base**power == whole]
+        found += [Wrong("a power", f"{base}^{{{power}}}") for base, power in powers[:1]]
     exact = gold.text if "." in gold.text else ""
     # A half that has more places than the gold is rounded as it is written: it is then another number.
     return [one for one in found if not mentions(one.text, gold) and (not exact or one.name != "a product")]

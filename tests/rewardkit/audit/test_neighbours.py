@@ -75,6 +75,7 @@ def test_sums_not_worked_out_are_the_gold_and_do_not_say_it(text: str) -> None:
         assert not mentions(one.text, gold)
     assert found
     assert [] == unfinished(_gold("Paris")) == unfinished(_gold("5 km"))
+    assert "a power" not in {one.name for one in unfinished(_gold("100"))}
 
 
 def test_one_thing_of_an_object_is_changed_at_a_time() -> None:
