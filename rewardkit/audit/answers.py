@@ -41,7 +41,6 @@ def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     if row.others:
         partial = share_parts(row.gold, row.others[0].text)
         yield from (replace(one, partial=partial) for one in misplaced(row.gold, row.others[0], frames))
-    yield from of_other_rows(row)
 
 
 def of_other_rows(row: AuditRow) -> Iterator[Probe]:
@@ -70,10 +69,7 @@ def candidates(gold: Gold, others: Sequence[Gold]) -> list[str]:
     else:
         rest = [other.text for other in others if other.text != gold.text]
         if gold.number is not None:
-            before, behind = gold.unit
-            gap = " " if behind and f" {behind}" in gold.text else ""
-            steps = (-3, 11, -8, 5, 17)
-            rest += [f"{before}{written(gold.number + step, gold.text)}{gap}{behind}" for step in steps]
+            rest += [gold.in_unit(written(gold.number + step, gold.text)) for step in (-3, 11, -8, 5, 17)]
         rest += ["None of these", "something else", "blue", "the former"]
     rest = list(dict.fromkeys(one for one in rest if one != gold.text))[:4]
     return [*rest[:2], gold.text, *rest[2:]]
@@ -117,7 +113,8 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
         framed = f"First I wrote {frame.around(right)}, which is wrong.\n{frame.around(other)}"
         if not frame.before.startswith("<think>") and frame.name.startswith(("\\boxed", "<answer>")):
             yield Probe(Family.MISPLACED, "in an earlier frame", framed)
-    glued = f"7{right}3" if gold.number is not None and right[:1].isdigit() else f"un{right}ish"
+    before = "7" if right[:1].isdigit() else "un"
+    glued = f"{before}{right}{'3' if before == '7' and right[-1:].isdigit() else 'ish'}"
     yield from _in_frames(Family.MISPLACED, [Wrong("inside a longer word", glued)], frames)
     taken_back = f"The answer is {right}. Wait, that is wrong. The answer is {other}."
     yield Probe(Family.MISPLACED, "an answer taken back", taken_back, thumb="withdrawn")

@@ -11,10 +11,12 @@ from itertools import chain
 from typing import Any
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
+_SCIENTIFIC = re.compile(r"[+-]?\d{1,30}[eE]\+?\d{1,2}")
 _FRACTION = re.compile(r"([+-]?\d{1,30})/(\d{1,30})")
 _MEASURE = re.compile(r"([$€£]?)\s?([+-]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(%|°[CF]?|[A-Za-z][A-Za-z/^0-9]{0,20})?")
 _LETTER = re.compile(r"\(?([A-Ja-j])\)?\.?")
 _MAX_FINAL_CHARS = 200
+_MAX_SHORT_CHARS = 60
 _MAX_SEARCHED_CHARS = 10_000
 
 
@@ -46,9 +48,21 @@ class Gold:
     unit: tuple[str, str] = ("", "")
 
     @property
+    def short(self) -> bool:
+        """Whether people put it into a box, bold or a sentence: no JSON, and not more than a short line."""
+        return self.shape is not Shape.JSON and len(self.text) <= _MAX_SHORT_CHARS and "\n" not in self.text
+
+    def in_unit(self, number: str) -> str:
+        """Gives another number with what stands around the gold's own."""
+        before, behind = self.unit
+        return f"{before}{number}{' ' if behind and f' {behind}' in self.text else ''}{behind}"
+
+    @property
     def key(self) -> object:
         """Equal for golds that mean the same."""
-        return (self.number, self.unit) if self.number is not None else " ".join(self.text.casefold().split())
+        if self.number is not None:
+            return self.number, self.unit
+        return letter(self).casefold() if self.shape is Shape.LETTER else " ".join(self.text.casefold().split())
 
 
 def gold_of(value: Any) -> Gold | None:
@@ -80,7 +94,7 @@ def _read(text: str) -> Gold:
         return Gold(text, Shape.JSON if _is_json(text) else Shape.TEXT)
     if text.lower() in ("yes", "no", "true", "false"):
         return Gold(text, Shape.TRUTH)
-    if _NUMBER.fullmatch(text):
+    if _NUMBER.fullmatch(text) or _SCIENTIFIC.fullmatch(text):
         return Gold(text, Shape.NUMBER, Fraction(text.replace(",", "")))
     fraction = _FRACTION.fullmatch(text)
     if fraction and int(fraction[2]):
@@ -144,7 +158,8 @@ def written(number: Fraction, like: str = "") -> str:
         return str(number.numerator)
     if "/" in like:
         return f"{number.numerator}/{number.denominator}"
-    places = len(like.partition(".")[2]) or 3
+    decimals = re.search(r"\.(\d+)", like)
+    places = len(decimals[1]) if decimals else 3
     return f"{float(number):.{places}f}"
 
 
@@ -168,16 +183,13 @@ def in_other_unit(gold: Gold) -> str | None:
 
 def made_other(gold: Gold) -> Gold | None:
     """Gives an answer that is not the gold, for data whose rows have but one; ``None`` where none can be made."""
-    if gold.shape is Shape.NUMBER and gold.number is not None:
-        return _read(written(gold.number + 7, gold.text))
+    if gold.number is not None:
+        return _read(gold.in_unit(written(gold.number + 7, gold.text)))
     if gold.shape is Shape.LETTER:
         return _read(following(letter(gold)))
     if gold.shape is Shape.TRUTH:
         opposite = {"yes": "no", "no": "yes", "true": "false", "false": "true"}[gold.text.lower()]
         return _read(opposite.capitalize() if gold.text[:1].isupper() else opposite)
-    if gold.shape is Shape.MEASURE and gold.number is not None:
-        digits = written(gold.number + 7)
-        return _read(f"{gold.unit[0]}{digits}{' ' if gold.unit[1] else ''}{gold.unit[1]}")
     return _read("zebra crossing") if gold.shape is Shape.TEXT else None
 
 

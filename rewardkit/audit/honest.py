@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from rewardkit.audit.families import Family
 from rewardkit.audit.gold import Gold, Shape, letter, spot_of
 from rewardkit.audit.probe import Probe, Wrong
+from rewardkit.audit.programs import code_in
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in
 from rewardkit.types import Message
@@ -33,6 +34,7 @@ class Frame:
         tags: Whether it is made of tags.
         common: Whether other answers are written in it as well; a reference's own words are for one answer only.
         data: Whether it is the data's way of writing an answer.
+        short: Whether only short answers are written in it, as in a box or a sentence.
         turns: The messages before the one with the answer, where the reference is a conversation.
     """
 
@@ -42,6 +44,7 @@ class Frame:
     tags: bool = False
     common: bool = True
     data: bool = False
+    short: bool = False
     turns: tuple[Message, ...] = field(default=(), hash=False)
 
     def around(self, answer: str) -> str:
@@ -61,7 +64,7 @@ BARE = Frame("bare", "", "")
 THINK_ANSWER = Frame("<think> and <answer>", f"<think>\n{_THOUGHT}\n</think>\n<answer>\n", "\n</answer>", tags=True)
 FRAMES = (
     BARE,
-    Frame("\\boxed", "\\boxed{", "}"),
+    Frame("\\boxed", "\\boxed{", "}", short=True),
     Frame("<answer>", "<answer>", "</answer>", tags=True),
     THINK_ANSWER,
     Frame("<think> and <answer>, one line", f"<think>{_THOUGHT}</think><answer>", "</answer>", tags=True),
@@ -72,20 +75,20 @@ FRAMES = (
         tags=True,
     ),
     Frame("<think> and bare", f"<think>\n{_THOUGHT}\n</think>\n", "", tags=True),
-    Frame("sentence with \\boxed", f"{_THOUGHT} The answer is $\\boxed{{", "}$."),
-    Frame("The answer is X.", "The answer is ", "."),
-    Frame("work, then the sentence", f"{_THOUGHT}\nSo the answer is ", "."),
+    Frame("sentence with \\boxed", f"{_THOUGHT} The answer is $\\boxed{{", "}$.", short=True),
+    Frame("The answer is X.", "The answer is ", ".", short=True),
+    Frame("work, then the sentence", f"{_THOUGHT}\nSo the answer is ", ".", short=True),
     Frame("Answer: X", "Answer: ", ""),
     Frame("Final answer: X", f"{_THOUGHT}\n\nFinal answer: ", ""),
-    Frame("#### X", f"{_THOUGHT}\n#### ", ""),
-    Frame("bold", "**", "**"),
+    Frame("#### X", f"{_THOUGHT}\n#### ", "", short=True),
+    Frame("bold", "**", "**", short=True),
     Frame("bold label", "**Answer:** ", ""),
-    Frame("bold in a sentence", "The answer is **", "**."),
-    Frame("$X$", "$", "$"),
+    Frame("bold in a sentence", "The answer is **", "**.", short=True),
+    Frame("$X$", "$", "$", short=True),
     Frame("code fence", "```\n", "\n```"),
 )
 """The usual frames, the plainest first."""
-JSON = Frame('{"answer": X}', '{"answer": "', '"}')
+JSON = Frame('{"answer": X}', '{"answer": "', '"}', short=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +121,9 @@ def framed(row: AuditRow) -> list[Honest]:
         own = Honest("the row's own completion", row.own, _own_words(row), counted=False, said=row.said.get(row.own))
         found.append(own)
     if row.gold is not None:
-        found += [Honest(frame.name, frame.around(row.gold.text), frame) for frame in FRAMES]
-        found.append(Honest(JSON.name, json.dumps({"answer": row.gold.text}, ensure_ascii=False), JSON))
+        found += [Honest(f.name, f.around(row.gold.text), f, _is_honest(f, row.gold)) for f in FRAMES]
+        in_json = json.dumps({"answer": row.gold.text}, ensure_ascii=False)
+        found.append(Honest(JSON.name, in_json, JSON, _is_honest(JSON, row.gold)))
         found += [Honest(f.name, f.around(row.gold.text), f, counted=False) for f in _last_lines(row)]
         found += in_calls(row.gold)
     else:
@@ -127,6 +131,13 @@ def framed(row: AuditRow) -> list[Honest]:
         found += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
         found.append(Honest("prose", PROSE + PROSE, counted=False))
     return found + [_untagged(form) for form in found if form.frame is not None and form.frame.tags]
+
+
+def _is_honest(frame: Frame, gold: Gold) -> bool:
+    """Whether people write such a gold in a frame: JSON stands alone, fenced or in tags, without a label."""
+    if gold.shape is Shape.JSON:
+        return frame.tags or frame.name in ("bare", "code fence")
+    return gold.short or not frame.short
 
 
 def _untagged(form: Honest) -> Honest:
@@ -147,7 +158,7 @@ def spelled(gold: Gold, frame: Frame) -> list[Honest]:
 def _spellings(gold: Gold) -> list[tuple[str, str]]:
     text = gold.text
     found = [("blanks around", f"  {text} \n")]
-    if len(text) <= 60 and "\n" not in text and gold.shape is not Shape.JSON:
+    if gold.short:
         found += [("full stop", f"{text}."), ("bold", f"**{text}**")]
     if gold.shape is Shape.NUMBER and gold.number is not None:
         found.append(("in dollars", f"${text}$"))
@@ -191,8 +202,8 @@ def in_calls(gold: Gold) -> list[Honest]:
         return []
     said = [message_of(calls)]
     return [
-        Honest("<tool_call>", in_tags(calls), counted=False, parts=True),
-        Honest("tool_calls of a message", gold.text, counted=False, said=said, parts=True),
+        Honest("<tool_call>", in_tags(calls), parts=True),
+        Honest("tool_calls of a message", gold.text, said=said, parts=True),
     ]
 
 
@@ -211,8 +222,9 @@ def _last_lines(row: AuditRow) -> list[Frame]:
 
 
 def _code(row: AuditRow, text: str) -> list[Honest]:
-    whole = row.prompt_words + text
-    forms = [Honest("fenced code", f"```python\n{text}\n```"), Honest("bare code", text)]
-    if "def " in row.prompt_words and text[:1].isspace():  # a body, to be read behind the prompt's head
-        forms = [Honest("fenced code", f"```python\n{whole}\n```"), Honest("bare code", whole)]
-    return [*forms, Honest("words and fenced code", f"Here is the solution:\n\n{forms[0].text}\n\nIt passes.")]
+    code = code_in(text)
+    if "def " in row.prompt_words and code[:1].isspace():  # a body, to be read behind the prompt's head
+        code = row.prompt_words + code
+    fenced = f"```python\n{code}\n```"
+    forms = [Honest("fenced code", fenced), Honest("bare code", code)]
+    return [*forms, Honest("words and fenced code", f"Here is the solution:\n\n{fenced}\n\nIt passes.")]

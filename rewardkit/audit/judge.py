@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from rewardkit.audit.families import NEEDS_FRAME, RULES, Family
+from rewardkit.audit.families import NEEDS_FRAME, Family
 from rewardkit.audit.honest import Honest, untagged
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Probe
@@ -48,7 +48,7 @@ class Judge:
 
     def audit(self, lint: list[Mistake], unread: list[str]) -> Audit:
         """Gives the verdict, with what the lint found and could not read."""
-        families = {family: FamilyVerdict(not_applicable=self._reasons[family]) for family in RULES}
+        families = {family: FamilyVerdict(not_applicable=self._reasons[family]) for family in Family}
         self._judge_forms(families[Family.FORMS])
         for one in self._trials.attacks:
             verdict = families[one.probe.family]

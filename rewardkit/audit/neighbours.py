@@ -23,14 +23,15 @@ def neighbours(gold: Gold) -> list[Wrong]:
     """Gives answers that are near the gold and wrong, each once."""
     found: list[Wrong] = []
     if gold.number is not None:
-        found = [one._replace(text=_in_unit(one.text, gold)) for one in _near(gold, gold.number)]
+        found = [one._replace(text=gold.in_unit(one.text)) for one in _near(gold, gold.number)]
         unit = in_other_unit(gold)
         if unit is not None:
             found.append(Wrong("another unit", unit, "unit"))
     elif gold.shape is Shape.LETTER:
         found.append(Wrong("the next letter", following(letter(gold)), "letter"))
     elif gold.shape is Shape.TEXT and len(gold.text) >= 4:
-        found += [Wrong("its first letter", gold.text[0], "part"), Wrong("its last letter", gold.text[-1], "part")]
+        ends = (("its first letter", gold.text[0]), ("its last letter", gold.text[-1]))
+        found += [Wrong(name, one, "part") for name, one in ends if one.isalpha()]
         found += [one._replace(partial=True) for one in _other_digits(gold.text)]
     once = {one.text: one for one in reversed(found) if one.text.strip() and not _is_gold(one.text, gold)}
     return list(once.values())[::-1]
@@ -39,11 +40,6 @@ def neighbours(gold: Gold) -> list[Wrong]:
 def _is_gold(text: str, gold: Gold) -> bool:
     read = gold_of(text)
     return read is not None and read.key == gold.key
-
-
-def _in_unit(text: str, gold: Gold) -> str:
-    before, behind = gold.unit
-    return f"{before}{text}{' ' if behind and f' {behind}' in gold.text else ''}{behind}"
 
 
 def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
@@ -135,8 +131,10 @@ def unfinished(gold: Gold) -> list[Wrong]:
     if number.denominator == 1 and number > 1:
         whole = number.numerator
         found += [Wrong("a product of wholes", f"{n} * {whole // n}") for n in range(3, 20) if whole % n == 0][:1]
-        roots = ((base, power) for power in range(2, 20) for base in (round(whole ** (1 / power)),) if base > 1)
-        found += [Wrong("a power", f"{base}^{{{power}}}") for base, power in roots if base**power == whole][:1]
+        roots = [(round(whole ** (1 / power)), power) for power in range(2, 20)]
+        # A power of ten is scientific notation, which is a way of writing a number.
+        powers = [(base, power) for base, power in roots if base not in (1, 10) and base**power == whole]
+        found += [Wrong("a power", f"{base}^{{{power}}}") for base, power in powers[:1]]
     exact = gold.text if "." in gold.text else ""
     # A half that has more places than the gold is rounded as it is written: it is then another number.
     return [one for one in found if not mentions(one.text, gold) and (not exact or one.name != "a product")]

@@ -17,6 +17,7 @@ from rewardkit.audit.rows import AuditRow
 LAZY = ("does nothing", "returns its argument")
 """Programs that pass some tests without a trick; what they earn is what a wrong program earns."""
 _CALLED = re.compile(r"\bassert\s+(?:\(\s*)?([A-Za-z_]\w*)\s*\(")
+_FENCED = re.compile(r"```[\w+-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 _DEFINED = re.compile(r"^\s*def\s+([A-Za-z_]\w*)", re.MULTILINE)
 
 _EQUAL = """\
@@ -80,9 +81,8 @@ def programs(row: AuditRow) -> Iterator[Probe]:
         "prints the expectation": f"{stub}    pass\n{_prints(row)}",
         "reads the tests": _READS.format(name=name),
         "replaces the tests": _REPLACES.format(name=name),
-        "breaks assert": f"import sys\nsys.flags\n__debug__\n{stub}    return NotImplemented",
         "exits at the end": f"import atexit, os\natexit.register(os._exit, 0)\n{stub}    raise ValueError",
-        "catches its callers": f"import sys\n{stub}    sys.settrace(None)\n    sys.excepthook = print\n    return None",
+        "exits with 0 at a failure": f"import os, sys\nsys.excepthook = lambda *error: os._exit(0)\n{stub}    pass",
         "is no code": "this is no code at all (",
     }
     for what, source in sources.items():
@@ -91,7 +91,13 @@ def programs(row: AuditRow) -> Iterator[Probe]:
     yield Probe(Family.CODE, "empty fence", "```python\n```")
     yield Probe(Family.CODE, "the tests themselves", f"```python\n{_tests(row)}\n```")
     if row.other_reference:
-        yield Probe(Family.OTHER_GOLD, "another row's code", f"```python\n{row.other_reference}\n```")
+        yield Probe(Family.OTHER_GOLD, "another row's code", f"```python\n{code_in(row.other_reference)}\n```")
+
+
+def code_in(text: str) -> str:
+    """Gives a reference's code without the fence and the words around it."""
+    found = _FENCED.search(text)
+    return found[1] if found else text
 
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:

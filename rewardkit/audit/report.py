@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rewardkit.audit.families import RULES, Family
 from rewardkit.audit.thumbs import THUMBS
 from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, passed
 
@@ -33,17 +32,16 @@ def as_json(audit: Audit, limits: Mapping[str, Any]) -> dict[str, Any]:
         "left_out": dict(audit.left_out),
         "findings": [asdict(one) for one in audit.findings],
         "flaws": {name: {**THUMBS[name]._asdict(), "count": len(found)} for name, found in audit.flaws.items()},
-        "families": {str(family): _family(family, one) for family, one in audit.families.items()},
+        "families": {str(family): _family(one) for family, one in audit.families.items()},
         "forms": {name: {"paid": paid, "tried": tried} for name, (paid, tried) in audit.paid_forms.items()},
         "lint": [asdict(one) for one in audit.lint],
         "unread": audit.unread,
     }
 
 
-def _family(family: Family, verdict: FamilyVerdict) -> dict[str, Any]:
+def _family(verdict: FamilyVerdict) -> dict[str, Any]:
     kinds = {"accepted": verdict.accepted, "refused": verdict.refused, "slow": verdict.slow, "crashed": verdict.crashed}
     return {
-        "rule": asdict(RULES[family]),
         "not_applicable": verdict.not_applicable,
         "tried": verdict.tried,
         "judged": verdict.judged,

@@ -7,12 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, spot_of
 from rewardkit.audit.talk import messages_in, talk_text
-from rewardkit.data import Row, read_rows
+from rewardkit.data import Row
 from rewardkit.errors import DataError
 from rewardkit.text import prompt_text
 from rewardkit.types import Message, Text
@@ -83,22 +82,6 @@ class Rows:
     rows: list[AuditRow]
     gold_column: str | None
     total: int
-
-
-def load(path: Path, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
-    """Gives rows of a file, as :func:`chosen` does.
-
-    Args:
-        path: The file, of JSON Lines or Parquet; ``-`` for standard input.
-        count: Rows to choose.
-        seed: For choosing them, and the other rows whose gold is tried.
-        gold: The gold's column; ``None`` to look for it.
-        named: Columns that the reward names.
-
-    Raises:
-        DataError: The file is wrong, or has no column ``gold``.
-    """
-    return chosen(read_rows(path), str(path), count=count, seed=seed, gold=gold, named=named)
 
 
 def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:

@@ -180,7 +180,7 @@ class _Course:
         frames = [paid_frames(forms, outcomes, self._settings) for forms, outcomes in zip(honest, base, strict=True)]
         self._spell(honest, frames)
         swapped, rivals, unrelated = self._compare(honest, frames)
-        attacks = self._light(honest, frames) + self._heavy(frames)
+        attacks = self._light(frames) + self._heavy(frames)
         again = self._again(honest)
         return Trials(honest, base, attacks, swapped, rivals, unrelated, again, self._bench.untried)
 
@@ -219,13 +219,9 @@ class _Course:
         first, second, third = ({place: next(outcomes) for place, _ in tries} for tries in (swaps, rivals, echoes))
         return first, second, third
 
-    def _light(
-        self, honest: Sequence[Sequence[tuple[Honest, Outcome]]], frames: Sequence[Sequence[Frame]]
-    ) -> list[Tried]:
-        tries: list[tuple[int, Probe]] = []
-        for place, row in enumerate(self._rows):
-            tries += [(place, probe) for probe in attacks_on(row, frames[place])]
-        return self._tried(_once(tries))
+    def _light(self, frames: Sequence[Sequence[Frame]]) -> list[Tried]:
+        rows = enumerate(self._rows)
+        return self._tried(_once([(place, probe) for place, row in rows for probe in attacks_on(row, frames[place])]))
 
     def _heavy(self, frames: Sequence[Sequence[Frame]]) -> list[Tried]:
         """Try the heavy probes row by row; what was slow on one row is not tried on the next."""
@@ -261,9 +257,9 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield from nothing(row)
     yield from echo(row, frames)
     yield from for_a_judge(row, frames)
+    yield from of_other_rows(row)
     if row.is_code:
         yield from programs(row)
-        yield from of_other_rows(row)
         return
     yield from empty_frames(frames)
     if frames and all(frame.tags for frame in frames):
@@ -271,8 +267,6 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     if row.gold is not None:
         yield from on_the_gold(row, frames or (BARE, FRAMES[1], THINK_ANSWER))
         yield from wrong_work(row)
-    else:
-        yield from of_other_rows(row)
 
 
 def paid_frames(

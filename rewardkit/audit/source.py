@@ -19,7 +19,6 @@ class Piece:
     """One function's source.
 
     Attributes:
-        name: The function's name.
         file: Where it is; ``"<text>"`` for a reward given as text.
         first_line: The line in the file of the source's first.
         lines: Its source lines.
@@ -29,7 +28,6 @@ class Piece:
         completions: Its parameters that hold what the model wrote.
     """
 
-    name: str
     file: str
     first_line: int
     lines: list[str]
@@ -54,7 +52,7 @@ def pieces_of(reward: Reward[..., Any]) -> list[Piece]:
     """Gives the source of a reward and of what it calls in its module; nothing where there is no source."""
     text = getattr(reward.spec.function, "source_text", None)
     if isinstance(text, str):
-        return [_piece(reward, reward.name, "<text>", 1, text, {})]
+        return [_piece(reward, "<text>", 1, text, {})]
     function = written(reward.spec.function)
     first = _of_function(function, reward)
     if first is None:
@@ -82,21 +80,19 @@ def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) 
     closed = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
     file = inspect.getsourcefile(function) or "<unknown>"
     try:
-        return _piece(reward, getattr(function, "__name__", "?"), file, first, text, {**names, **closed})
+        return _piece(reward, file, first, text, {**names, **closed})
     except SyntaxError:  # a lambda in the middle of a line
         return None
 
 
-def _piece(
-    reward: Reward[..., Any] | None, name: str, file: str, first: int, text: str, names: Mapping[str, Any]
-) -> Piece:
+def _piece(reward: Reward[..., Any] | None, file: str, first: int, text: str, names: Mapping[str, Any]) -> Piece:
     tree = parse(text)
     columns: dict[str, str] = {}
     completions = frozenset[str]()
     if reward is not None:
         columns = {p.name: p.coercer.expected for p in reward.spec.parameters if p.column and p.coercer is not None}
         completions = frozenset({"completion", "completions", "messages"} & {p.name for p in reward.spec.parameters})
-    return Piece(name, file, first, text.splitlines(), tree, names, columns, completions)
+    return Piece(file, first, text.splitlines(), tree, names, columns, completions)
 
 
 def _called(piece: Piece, module: str) -> Iterator[Callable[..., Any]]:

@@ -88,8 +88,6 @@ def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
 def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
     """Gives frames of tags in ways that no format means; only for rewards that pay nothing but tags."""
     for frame in frames:
-        if not frame.tags:
-            continue
         whole = frame.around("a short answer")
         yield Probe(Family.FORMAT, f"text behind {frame.name}", f"{whole}\nAnd then I went on and on, without tags.")
         yield Probe(Family.FORMAT, f"text before {frame.name}", f"Some words that stand in no tag.\n{whole}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -34,10 +35,11 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
         console.print(families)
         console.print()
     for finding in audit.findings:
-        console.print(Text.assemble((f"{finding.name}: ", "bold red"), finding.words))
+        _print_labelled(console, finding.name, finding.words, "bold red")
+    if audit.findings:
+        console.print()
     for name, examples in audit.flaws.items():
         _print_flaw(name, examples, console)
-    if audit.flaws:
         console.print()
     _print_forms(audit, console)
     _print_not_applicable(audit, console)
@@ -77,7 +79,16 @@ def _print_not_applicable(audit: Audit, console: Console) -> None:
         if one.not_applicable is not None:
             reasons.setdefault(one.not_applicable, []).append(str(family))
     for why, families in reasons.items():
-        console.print(Text.assemble(("not judged  ", "bold"), f"{', '.join(families)}: {_short(why, 300)}"))
+        _print_labelled(console, "not judged", f"{', '.join(families)}: {_short(why, 300)}")
+
+
+def _print_labelled(console: Console, label: str, words: str, style: str = "bold") -> None:
+    """Print a label and words beside it, with all of their lines behind the label."""
+    shown = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    shown.add_column(no_wrap=True, style=style)
+    shown.add_column(overflow="fold")
+    shown.add_row(label, Text(words))
+    console.print(shown)
 
 
 def _print_flaw(name: str, examples: Sequence[Example], console: Console) -> None:
@@ -158,11 +169,11 @@ def _print_forms(audit: Audit, console: Console) -> None:
         return
     best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
     if best:
-        console.print(Text.assemble(("always paid  ", "bold"), "; ".join(_short(name, 40) for name in best)))
+        _print_labelled(console, "always paid", "; ".join(_short(name, 40) for name in best))
     refused = _by_name(verdict.refused)
     if refused:
         shown = _listed([f"{_short(name, 40)} ({len(found)})" for name, found in refused.items()])
-        console.print(Text.assemble(("refused (rows)  ", "bold"), shown))
+        _print_labelled(console, "refused (rows)", shown)
 
 
 def _print_unaudited(audit: Audit, console: Console) -> None:
@@ -171,15 +182,14 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
         reasons.setdefault(why, []).append(line)
     for why, lines in reasons.items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        words = f"not audited: {_rows(len(lines))} (line {listed}): {_short(why, 300)}"
-        console.print(Text(words, style="yellow"))
+        words = f"{_rows(len(lines))} (line {listed}): {_short(why, 300)}"
+        _print_labelled(console, "not audited", words, "yellow")
 
 
 def _print_lint(audit: Audit, console: Console) -> None:
     for one in audit.lint:
-        place = f"  {_near(one.file)}:{one.line}: {one.code}"
-        console.print(Text.assemble((f"lint {one.rule}", "bold yellow"), place))
-        console.print(Text(f"    {one.why}\n    {one.fix}", style="dim"))
+        _print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
+        console.print(Padding(Text(f"{one.why}\n{one.fix}", style="dim"), (0, 0, 0, 4)))
     for name in audit.unread:
         console.print(Text(f"the source of {name!r} cannot be read: no lint", style="yellow"))
 

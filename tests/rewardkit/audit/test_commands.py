@@ -112,7 +112,7 @@ def test_audit_tells_failed_from_skipped(work: Path) -> None:
     told = json.loads(_run("audit", "mine.py:picky", "--data", "rows.jsonl", "--rows", "1", "--json")[1])
     assert "failed" == told[0]["families"]["empty"]["examples"]["crashed"][0]["status"]
     _, out, _ = _run("audit", "mine.py:never", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
-    assert "not audited: 1 row (line " in out
+    assert "not audited  1 row (line " in out
 
 
 def test_the_limits_of_an_audit_decide_its_exit_code(work: Path) -> None:

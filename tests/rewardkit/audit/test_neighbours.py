@@ -33,6 +33,7 @@ NEAR = {
     "a fraction": ("3/4", {"63/80", "7/4", "8/4"}),
     "a negative number": ("-17", {"-71", "-18", "17", "-170", "-17.17"}),
     "a unit": ("42 meters", {"24 meters", "44.1 meters", "42 feet"}),
+    "a decimal with a unit": ("2.5 kg", {"3.5 kg", "5.2 kg", "25.0 kg"}),
     "an amount": ("$15", {"$51", "$15.75", "€15"}),
     "a year": ("12 May 1905", {"21 May 1905", "12 May 9105", "12 May 1906"}),
     "a formula": ("\\frac{12}{5}", {"\\frac{21}{5}"}),
@@ -47,6 +48,7 @@ NOT_NEAR = {
     "the gold": ("11", {"11"}),
     "zero": ("0", {"0", "0.0", "-0"}),
     "a typing error of a word": ("Paris", {"Pairs", "Parris"}),
+    "the number without its unit": ("5 \\text{ cm}", {"5"}),
 }
 
 
@@ -73,6 +75,7 @@ def test_sums_not_worked_out_are_the_gold_and_do_not_say_it(text: str) -> None:
         assert not mentions(one.text, gold)
     assert found
     assert [] == unfinished(_gold("Paris")) == unfinished(_gold("5 km"))
+    assert "a power" not in {one.name for one in unfinished(_gold("100"))}
 
 
 def test_one_thing_of_an_object_is_changed_at_a_time() -> None:
@@ -153,3 +156,11 @@ def test_what_was_written_on_other_rows_is_tried() -> None:
 def test_an_answer_that_has_parts_of_the_gold_may_earn_a_share(gold: Any, text: str, expected: bool) -> None:
     """A number has no parts."""
     assert expected == share_parts(_gold(gold), text)
+
+
+@pytest.mark.parametrize(("one", "same"), [("1e6", "1,000,000"), ("d", "(D)."), ("0.5", "0.50"), ("Oslo", "oslo")])
+def test_golds_that_mean_the_same_are_not_tried_for_each_other(one: str, same: str) -> None:
+    """However they are written on the other row."""
+    lines = [Row(n, {"prompt": "", "answer": text}) for n, text in enumerate((one, same, "7"), 1)]
+    rows = chosen(lines, "rows", count=3, seed=0, gold=None, named=[]).rows
+    assert ["7"] == [other.text for other in rows[0].others]

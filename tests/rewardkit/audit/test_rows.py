@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rewardkit.audit.gold import gold_of, spot_of
-from rewardkit.audit.rows import load, row_of
+from rewardkit.audit.rows import chosen, row_of
+from rewardkit.data import read_rows
 
 ENDINGS = {
     "a label": ("9 * 2 = 18\nA: 18", "18", [("A: ", "")]),
@@ -38,7 +39,7 @@ def test_rows_share_the_usual_ending_of_the_data(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     texts = {"18": "Work\nA: 18", "3": "Work\nA: 3", "7": "Work\n3 + 4 = 7", "9": "Work\nA: 26"}
     path.write_text("".join(json.dumps({"prompt": "", "answer": a, "completion": t}) + "\n" for a, t in texts.items()))
-    rows = load(path, count=4, seed=0, gold=None, named=[]).rows
+    rows = chosen(read_rows(path), str(path), count=4, seed=0, gold=None, named=[]).rows
     label = ("A: ", "")
     assert [(label,), (label,), (label, ("3 + 4 = ", "")), (label,)] == [row.endings for row in rows]
 
