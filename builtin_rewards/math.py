@@ -22,7 +22,6 @@ from builtin_rewards.reading.labels import Label, as_ratio, bare_number, labels_
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
     NUMBER,
-    ONE,
     Quantity,
     Unit,
     clean,
@@ -31,8 +30,8 @@ from builtin_rewards.reading.numbers import (
     has_operation,
     match_quantity,
     read_quantity,
+    readings,
     same_quantity,
-    undivided,
 )
 from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
@@ -119,8 +118,8 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - Labels are kinds of their own and never numbers or arithmetic: numerals in a base (``0x1F``, ``52_8``), times,
       dates, ratios, and codes such as versions and addresses, each compared exactly by the rule of
       :func:`builtin_rewards.reading.labels.same_label`.
-    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``36/2``, ``\\sqrt{16}``) is no answer where the gold is
-      a number. A fraction, a mixed number, a percentage and scientific notation are numbers.
+    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``\\sqrt{16}``) is no answer where the gold is a
+      number. A fraction (``36/2`` too), a mixed number, a percentage and scientific notation are numbers.
     - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
       3/4, ``72/96`` repeats "Simplify 72/96".
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
@@ -147,7 +146,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     if found.answer is None or found.problem:
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
-        return _judge_several(gold, found, prompt)
+        return _judge_several(gold, found, completion, prompt)
     if (
         gold.kind is _Kind.WORDS
         and found.rule in UNMARKED
@@ -183,14 +182,17 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def _judge_several(gold: _Gold, found: Extraction, prompt: str) -> Score:
+def _judge_several(gold: _Gold, found: Extraction, completion: str, prompt: str) -> Score:
     """Several distinct answers are right if all of them are, or if together they are the list that the gold is.
 
     Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
     """
     count = len(found.candidates)
     together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
-    if gold.kind is _Kind.FORMULA and _differs(gold, together, prompt, prose=False) is None:
+    first, last = (re.escape(found.candidates[place]) for place in (0, -1))
+    in_word = rf"[A-Za-z]\\?[({{\[]\s*{first}\s*,|{last}\s*\\?[)}}\]][A-Za-z]"
+    whole = found.rule is not Rule.LAST_NUMBER or not re.search(in_word, completion)
+    if gold.kind is _Kind.FORMULA and whole and _differs(gold, together, prompt, prose=False) is None:
         return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
     faults = [_differs(gold, candidate, prompt, prose=False) for candidate in found.candidates[:5]]
     if count <= 5 and faults[-1] is None and set(faults) <= {None, _NOT_WORKED_OUT}:
@@ -263,10 +265,9 @@ def _slashed(division: re.Match[str]) -> str:
 
 def _quantity_differs(gold: _Gold, wanted: Quantity, given: Quantity) -> str | None:
     if same_quantity(wanted, given):
-        return _NOT_WORKED_OUT if undivided(wanted, given) else None
-    if factor_between(wanted.unit, given.unit) is None or wanted.value == given.value:
-        return f"another unit than the gold {_shown(gold.text)}"
-    return f"not the gold {_shown(gold.text)}"
+        return None
+    unit = not readings(wanted, given) or wanted.value == given.value
+    return f"{'another unit than' if unit else 'not'} the gold {_shown(gold.text)}"
 
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
@@ -299,7 +300,7 @@ _HEDGED = re.compile(
 _LONGEST_PROSE = 2_000
 _PLAIN = re.compile(r"[-+$€£¥₹]*[\d.,]+")
 _WORD_BEHIND = re.compile(r"(?:\s*(?:%|[A-Za-z]+))?")
-_DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|(?<=\w) (?:divided by|over) (?=\w)")
+_DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|\b (?:divided by|over|\\div) +\b")
 _COMMAND, _MARKS = re.compile(r"\\[A-Za-z]+"), re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -381,7 +382,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
         if isinstance(gold, str):
             return Score(None, reason=gold)
-        wanted = _gold_value(answer or "")
+        wanted = _gold_number(gold)
         if wanted is None:
             return Score(None, reason=f"the gold is no number: {_shown(gold.text)}")
         found = extract_answer(_without_prompt(completion, prompt))
@@ -390,62 +391,60 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         if found.stuffed:
             return Score(0.0, reason=f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule})")
         text = clean(found.answer)
-        given = _value(text, gold.unit, gold, prose=_may_be_prose(found))
-        if isinstance(given, str):
-            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {given}")
-        score = _close(given, wanted, rel, abs)
+        given = _number(text, attached=gold.unit is not None, prose=_may_be_prose(found))
+        score = given if isinstance(given, str) else _close(wanted, given, rel, abs)
+        if isinstance(score, str):
+            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {score}")
         repeated = bool(score.value) and prompt and _restates(gold, _right_side(text), prompt)
         return Score(0.0, reason=_REPEATED, metrics=score.metrics) if repeated else score
 
     return numeric_close
 
 
-@functools.lru_cache(maxsize=1024)
-def _gold_value(answer: str) -> float | None:
-    """Gives a gold's value in its own unit; ``None`` for no number."""
-    gold = _read_gold(answer)
-    value = "" if isinstance(gold, str) or gold.label is not None else _value(gold.text, gold.unit)
-    return None if isinstance(value, str) else value
-
-
-def _close(given: float, wanted: float, rel: float, absolute: float) -> Score:
-    error = math.fabs(given - wanted)
-    allowed = max(rel * math.fabs(wanted), absolute)
-    if not math.isfinite(error):
-        return Score(0.0, reason=f"{given:g} is too far from {wanted:g}")
-    verdict = "within" if error <= allowed else "further than"
-    reason = f"{given:g} is {verdict} {allowed:g} of {wanted:g}"
-    return Score(float(error <= allowed), reason=reason, metrics={"error": error})
-
-
 _NO_NUMBER = "no number in the gold's unit"
 
 
-def _value(text: str, unit: Unit | None, gold: _Gold | None = None, *, prose: bool = False) -> float | str:
-    """A cleaned answer's value in a unit, or why it has none; percent signs as the gold has them."""
-    wanted = gold.quantity if gold is not None else None
-    quantity = read_number(text, prose=prose, attached=unit is not None)
-    if quantity is None and (label := _read_label(text, prose)) is not None:
-        number = bare_number(label)
-        quantity = Quantity(Fraction(number)) if number is not None else None
-        if quantity is None:
-            return _NO_NUMBER
+def _gold_number(gold: _Gold) -> Quantity | None:
+    """The number that a gold is or comes to; ``None`` for all that is none, or is too large to measure by."""
+    value = None if gold.quantity or gold.label else number_of(gold.text)
+    wanted = gold.quantity if value is None or value.imag else Quantity(Fraction(value.real), gold.unit)
+    return wanted if wanted is not None and math.isfinite(_as_float(wanted.value)) else None
+
+
+def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Score | str:
+    """The score of a number, in the reading of its percent sign that is nearer to the gold; or why it has none."""
+    gold, values = _as_float(wanted.value), [_as_float(value) for value in readings(wanted, given)]
+    if not values:
+        return _NO_NUMBER
+    value = min(values, key=lambda each: math.fabs(each - gold))
+    error, allowed = math.fabs(value - gold), max(rel * math.fabs(gold), absolute)
+    verdict = "within" if error <= allowed else "further than"
+    metrics = {"error": error} if math.isfinite(error) else {}
+    return Score(float(bool(metrics) and error <= allowed), f"{value:g} is {verdict} {allowed:g} of {gold:g}", metrics)
+
+
+def _as_float(value: Fraction) -> float:
+    return float(value) if abs(value) < _LARGEST else math.inf
+
+
+def _number(text: str, *, attached: bool, prose: bool) -> Quantity | str:
+    """A cleaned answer's number, or why it has none."""
+    quantity = read_number(text, prose=prose, attached=attached)
     if quantity is not None:
-        if wanted is not None and undivided(wanted, quantity):
-            return _NOT_WORKED_OUT
-        factor = factor_between(unit, quantity.unit)
-        return _NO_NUMBER if factor is None else _as_float(quantity, factor, wanted)
-    if not text.isascii() or not text:
+        return quantity
+    if (label := _read_label(text, prose)) is not None:
+        number = bare_number(label)
+        return _NO_NUMBER if number is None else Quantity(Fraction(number))
+    formula, unit = split_unit(text)
+    value = number_of(formula) if text.isascii() else None
+    if value is None or math.fabs(value.imag) > 1e-12:
         return _NO_NUMBER
-    formula, given_unit = split_unit(text)
-    factor, value = factor_between(unit, given_unit), number_of(formula)
-    if factor is None or value is None or math.fabs(value.imag) > 1e-12:
-        return _NO_NUMBER
-    if wanted is not None and has_operation(_right_side(formula)) and _comes_out(formula, value.real):
+    if has_operation(_right_side(formula)) and _comes_out(formula, value.real):
         return _NOT_WORKED_OUT
-    return value.real * float(factor)
+    return Quantity(Fraction(value.real), unit)
 
 
+_LARGEST = 10**300
 _ARITHMETIC = re.compile(r"\\(?:[dt]?frac|times|cdot|div|left|right)")
 
 
@@ -454,16 +453,3 @@ def _comes_out(formula: str, value: float) -> bool:
     fraction = Fraction(value).limit_denominator(10**5)
     only_numbers = not any(sign.isalpha() or sign == "√" for sign in _ARITHMETIC.sub("", formula))
     return only_numbers or math.fabs(fraction - Fraction(value)) <= 1e-12 * max(1, math.fabs(value))
-
-
-def _as_float(quantity: Quantity, factor: Fraction, wanted: Quantity | None) -> float | str:
-    """The number in the gold's unit; where one side has a percent sign, in the reading that is nearer to the gold."""
-    readings = [quantity.value if factor is ONE else quantity.value * factor]
-    if wanted is not None and wanted.percent != quantity.percent:
-        scaled = readings[0] / 100 if quantity.percent else readings[0] * 100
-        readings = [*readings, scaled] if math.fabs(wanted.value) > 1 else [scaled]
-    try:
-        near = float(wanted.value) if wanted is not None else 0.0
-        return min((float(reading) for reading in readings), key=lambda reading: math.fabs(reading - near))
-    except OverflowError:
-        return "too large a number"

@@ -27,7 +27,7 @@ _SIGNS = {
     "\u00d7": "\\times ",
     "\u00b7": "\\cdot ",
     "\u22c5": "\\cdot ",
-    "\u00f7": "/",
+    "\u00f7": "\\div ",
     "\u2044": "/",
     "\u03c0": "\\pi ",
     "\u221e": "\\infty ",
@@ -292,7 +292,7 @@ _SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each fo
 _BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
 _BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
 _IN_WORDS = re.compile(
-    rf"(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
+    rf"(?P<sign>minus |negative )?(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
     r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|million|billion|dozen))?",
     re.IGNORECASE,
 )
@@ -309,7 +309,7 @@ def _in_digits(text: str) -> str:
             total, part = 1_000 * part, 0
         else:
             part = part * 100 if word == "hundred" else part + _SPELLED.get(word, 0)
-    return f"{total + part}{written['unit'] or ''}"
+    return f"{'-' if written['sign'] else ''}{total + part}{written['unit'] or ''}"
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
@@ -504,30 +504,36 @@ def has_operation(text: str) -> bool:
     return _OPERATION.search(text) is not None
 
 
-def undivided(gold: Quantity, given: Quantity) -> bool:
-    """Whether an answer is a division that comes out whole, such as ``36/2``, and so is to be worked out yet."""
-    return given.places is None and given.value.denominator == 1 and gold.places is not None
-
-
 MIN_PLACES = 6
 """A decimal of fewer places does not stand for a fraction that has no finite decimal."""
+
+
+def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
+    """Gives what a number may say in the gold's unit; nothing where the units do not agree.
+
+    ``x%`` is ``x / 100``, and no number with another unit. Where one side has the sign and the gold is above 1, it is x
+    itself as well, for questions for a percentage have golds of either kind: the gold 60 pays ``60%``, and the gold 1
+    ``100%`` alone.
+    """
+    factor = factor_between(gold.unit, given.unit)
+    if factor is None or (gold.percent != given.percent and (given if gold.percent else gold).unit is not None):
+        return ()
+    value = given.value if factor is ONE else given.value * factor
+    if gold.percent == given.percent:
+        return (value,)
+    scaled = value / 100 if given.percent else value * 100
+    return (value, scaled) if abs(gold.value) > 1 else (scaled,)
 
 
 def same_quantity(gold: Quantity, given: Quantity) -> bool:
     """Whether two numbers with their units are the same.
 
     Exactly so, save that a decimal of six places and six digits or more stands for the fraction it approximates.
-    ``x%`` is ``x / 100``. Where one side has the sign and the gold is above 1, it is x itself as well, for questions
-    for a percentage have golds of either kind: the gold 60 pays ``60%``, and the gold 1 ``100%`` alone.
     """
-    factor = factor_between(gold.unit, given.unit)
-    if factor is None:
-        return False
-    value = given.value if factor is ONE else given.value * factor
-    if gold.percent != given.percent:
-        part, other = (gold.value, value) if gold.percent else (value, gold.value)
-        return part / 100 == other or (part == other and abs(gold.value) > 1)
-    return gold.value == value or _rounded(gold, given, value) or _rounded(given, gold, value)
+    values = readings(gold, given)
+    if gold.value in values:
+        return True
+    return len(values) == 1 and (_rounded(gold, given, values[0]) or _rounded(given, gold, values[0]))
 
 
 def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
