@@ -11,7 +11,6 @@ import functools
 import math
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
 from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
@@ -41,23 +40,27 @@ DEADLINE_S = 30.0
 """Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath."""
 
 
-class _Kind(Enum):
-    QUANTITY = auto()
-    LABEL = auto()
-    WORDS = auto()
-    FORMULA = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once: its text, what it is, its number and unit or its label, and why it is text only."""
+    """A gold answer, read once.
+
+    Attributes:
+        text: What is compared where it is a word or a formula.
+        value: The number or label that it is, if it is one.
+        unit: The unit of a number or a formula.
+        words: Whether it is compared as words.
+        fault: Why it can be compared as text only; empty if it can be otherwise.
+    """
 
     text: str
-    kind: _Kind
-    quantity: Quantity | None = None
+    value: Quantity | Label | None = None
     unit: Unit | None = None
-    label: Label | None = None
+    words: bool = False
     fault: str | None = None
+
+    @property
+    def number(self) -> Quantity | None:
+        return self.value if isinstance(self.value, Quantity) else None
 
 
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?")
@@ -83,22 +86,22 @@ def _read_gold(answer: str) -> _Gold | str:
     text = clean(marked)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
-    if (label := read_label(text)) is not None:
-        return _Gold(text, _Kind.LABEL, label=label)
-    quantity = read_quantity(text)
-    if quantity is not None:
-        return _Gold(text, _Kind.QUANTITY, quantity, quantity.unit)
+    if (value := _value_of(text)) is not None:
+        return _Gold(text, value, value.unit if isinstance(value, Quantity) else None)
     if "\\" not in text and (_WORDS.fullmatch(text) or _is_name(text)) and not _OPERATOR.search(text):
-        return _Gold(text, _Kind.WORDS)
+        return _Gold(text, words=True)
     formula, unit = split_unit(marked)
-    return _Gold(formula, _Kind.FORMULA, unit=unit, fault=unread(formula))
+    return _Gold(formula, unit=unit, fault=unread(formula))
+
+
+def _value_of(text: str, *, attached: bool = False) -> Quantity | Label | None:
+    return read_label(text) or read_quantity(text, attached=attached)
 
 
 def _is_name(text: str) -> bool:
     """Whether a text with digits is a name, such as ``Route 66`` or a time with its zone, and no formula."""
-    if len(text) > _MOST_NAME_CHARS:
-        return False
-    return (":" in text and any(map(str.isalpha, text))) or _NAME.fullmatch(text) is not None
+    name = (":" in text and any(map(str.isalpha, text))) or _NAME.fullmatch(text) is not None
+    return len(text) <= _MOST_NAME_CHARS and name
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -136,29 +139,30 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     Compared with math-verify (Hugging Face, https://github.com/huggingface/Math-Verify) on MATH-500: what that accepts
     is accepted. ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
-    gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
+    gold = _gold_of(answer)
     if isinstance(gold, str):
         return Score(None, reason=gold)
     completion = _without_prompt(completion, prompt)
     found = extract_answer(completion)
-    if gold.kind is _Kind.WORDS and found.rule in UNMARKED and opening_verdict(completion) == gold.text.casefold():
-        return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
+    if gold.words and found.rule in UNMARKED:
+        if opening_verdict(completion) == gold.text.casefold():
+            return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
+        if not found.problem and _same_words(gold.text, clean(after_thinking(completion))):
+            return Score(1.0, reason=f"it is {_shown(gold.text)}")
     if found.answer is None or found.problem:
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
         return _judge_several(gold, found, completion, prompt)
-    if (
-        gold.kind is _Kind.WORDS
-        and found.rule in UNMARKED
-        and _same_words(gold.text, clean(after_thinking(completion)))
-    ):
-        return Score(1.0, reason=f"it is {_shown(gold.text)}")
     fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
     if gold.fault is not None:
         return Score(None, reason=f"the gold cannot be read but as text: {gold.fault}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
+
+
+def _gold_of(answer: str | None) -> _Gold | str:
+    return _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
 
 
 def _may_be_prose(found: Extraction) -> bool:
@@ -192,7 +196,7 @@ def _judge_several(gold: _Gold, found: Extraction, completion: str, prompt: str)
     first, last = (re.escape(found.candidates[place]) for place in (0, -1))
     in_word = rf"[A-Za-z]\\?[({{\[]\s*{first}\s*,|{last}\s*\\?[)}}\]][A-Za-z]"
     whole = found.rule is not Rule.LAST_NUMBER or not re.search(in_word, completion)
-    if gold.kind is _Kind.FORMULA and whole and _differs(gold, together, prompt, prose=False) is None:
+    if gold.value is None and not gold.words and whole and _differs(gold, together, prompt, prose=False) is None:
         return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
     faults = [_differs(gold, candidate, prompt, prose=False) for candidate in found.candidates[:5]]
     if count <= 5 and faults[-1] is None and set(faults) <= {None, _NOT_WORKED_OUT}:
@@ -208,7 +212,7 @@ def _right_side(text: str) -> str:
 def _differs(gold: _Gold, answer: str, prompt: str = "", *, prose: bool) -> str | None:
     """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
-    if gold.kind is _Kind.WORDS:
+    if gold.words:
         return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
     fault = _unequal(gold, answer, text, prose)
     if fault is None and prompt and _restates(gold, _right_side(text), prompt):
@@ -218,11 +222,11 @@ def _differs(gold: _Gold, answer: str, prompt: str = "", *, prose: bool) -> str 
 
 def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
     """Says how an answer that is no word differs from the gold, or ``None`` if it does not."""
-    given = read_number(text, prose=prose, attached=gold.unit is not None) if gold.quantity is not None else None
-    if gold.quantity is not None and given is not None:
-        return _quantity_differs(gold, gold.quantity, given)
-    label = _read_label(text, prose)
-    if label is not None or gold.label is not None:
+    given = _read(text, prose=prose, attached=gold.unit is not None)
+    if gold.number is not None and isinstance(given, Quantity):
+        return _quantity_differs(gold, gold.number, given)
+    label = given if isinstance(given, Label) else None
+    if label is not None or isinstance(gold.value, Label):
         return None if _same_label(gold, label, _right_side(text)) else f"not the gold {_shown(gold.text)}"
     if not text.isascii():
         return "it has characters that cannot be read"
@@ -233,22 +237,22 @@ def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
 
 def _same_label(gold: _Gold, label: Label | None, text: str) -> bool:
     """Whether a gold and an answer, of which one at least is a label, are the same."""
-    if gold.label is not None:
-        return says_bare(gold.label, text) or (label is not None and same_label(gold.label, label))
-    if gold.quantity is None or label is None:
+    if isinstance(gold.value, Label):
+        return says_bare(gold.value, text) or (label is not None and same_label(gold.value, label))
+    if gold.number is None or label is None:
         return False
-    return gold.quantity.value == bare_number(label) or as_ratio(gold.text) == label
+    return gold.number.value == bare_number(label) or as_ratio(gold.text) == label
 
 
 def _restates(gold: _Gold, text: str, prompt: str) -> bool:
     """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
-    if gold.quantity is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
+    if gold.number is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
         found = match_quantity(text := text[number.start() :])
-        given, end = found or (gold.quantity, number.end())
+        given, end = found or (gold.number, number.end())
         if _PLAIN.fullmatch(text, 0, end):
-            if given.value == gold.quantity.value and gold.quantity.places is not None:
+            if given.value == gold.number.value and gold.number.places is not None:
                 return False
-            behind = None if gold.quantity.places is None else _WORD_BEHIND.match(text, end)
+            behind = None if gold.number.places is None else _WORD_BEHIND.match(text, end)
             end = behind.end() if behind else end
         text = text[:end]
     written, wanted = (_MARKS.sub("", _COMMAND.sub("", each)).lower() for each in (text, gold.text))
@@ -274,21 +278,13 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
     formula, unit = split_unit(answer)
     if factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
-    if gold.quantity is not None and has_operation(_right_side(formula)):
+    if gold.number is not None and has_operation(_right_side(formula)):
         return _NOT_WORKED_OUT
-    wanted = gold.text if gold.quantity is None else _number_text(gold.text)
+    wanted = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
     if same_formula(wanted, formula):
         return None
     fault = unread(formula)
     return f"not the gold {_shown(gold.text)}" if fault is None else f"not read: {fault}"
-
-
-def _number_text(text: str) -> str:
-    """A gold number without its unit, as a formula."""
-    found = match_quantity(text)
-    end = found[1] if found else len(text)
-    percent = "\\%" if text[end:].lstrip().startswith("%") else ""
-    return text[:end].replace(",", "").replace("$", "") + percent
 
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
@@ -310,37 +306,26 @@ def _stands(text: str, start: int) -> bool:
     return not (_HEDGED.search(before) or denies(before) or clause_denies(text, start))
 
 
-def read_number(text: str, *, prose: bool = False, attached: bool = False) -> Quantity | None:
-    """Reads a cleaned answer as one number: alone, as the last side of an equation, or the only one in a sentence.
+def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
+    """Reads a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
 
     Args:
         text: The answer, as ``clean`` gives it.
-        prose: Whether it may be a sentence with exactly one number, without denial and comparison.
+        prose: Whether it may be a sentence with exactly one of them, without denial and comparison.
         attached: Whether one letter right after the number is a unit.
     """
-    if len(text) > _LONGEST_PROSE:
+    value = _value_of(_right_side(text), attached=attached)
+    if value is not None or not prose or len(text) > _LONGEST_PROSE:
+        return value
+    labels = labels_in(text)
+    spans = labels or [number.span() for number in _NUMBER_IN_PROSE.finditer(text)]
+    start, end = spans[0] if len(spans) == 1 else (0, 0)
+    before, after = text[:start], text[end:]
+    if not end or not _stands(text, start) or denied_after(text, end):
         return None
-    quantity = read_quantity(_right_side(text), attached=attached)
-    if quantity is None and prose:
-        numbers = list(_NUMBER_IN_PROSE.finditer(text))
-        if len(numbers) == 1 and numbers[0].start() and _stands(text, start := numbers[0].start()):
-            before = text[:start]
-            if " " in before.strip() or before.strip().endswith(":") or before[-1:].isspace():
-                quantity = read_quantity(text[start:], attached=attached)
-    return quantity
-
-
-def _read_label(text: str, prose: bool) -> Label | None:
-    """Reads a cleaned answer as one label, as :func:`read_number` does a number."""
-    label = read_label(_right_side(text))
-    if label is not None or not prose or len(text) > _LONGEST_PROSE:
-        return label
-    spans = labels_in(text)
-    if len(spans) != 1:
-        return None
-    (start, end) = spans[0]
-    alone = not any(map(str.isdigit, text[:start] + text[end:])) and harmless(text[end:])
-    return read_label(text[start:end]) if alone and _stands(text, start) and not denied_after(text, end) else None
+    if not labels:
+        return read_quantity(text[start:], attached=attached) if re.search(r"[\s:]", before) else None
+    return read_label(text[start:end]) if harmless(after) and not re.search(r"\d", before + after) else None
 
 
 def _same_words(gold: str, text: str) -> bool:
@@ -379,7 +364,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         from the gold, where the completion has a number.
         """
         # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
-        gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
+        gold = _gold_of(answer)
         if isinstance(gold, str):
             return Score(None, reason=gold)
         wanted = _gold_number(gold)
@@ -406,8 +391,8 @@ _NO_NUMBER = "no number in the gold's unit"
 
 def _gold_number(gold: _Gold) -> Quantity | None:
     """The number that a gold is or comes to; ``None`` for all that is none, or is too large to measure by."""
-    value = None if gold.quantity or gold.label else number_of(gold.text)
-    wanted = gold.quantity if value is None or value.imag else Quantity(Fraction(value.real), gold.unit)
+    value = None if gold.value else number_of(gold.text)
+    wanted = gold.number if value is None or value.imag else Quantity(Fraction(value.real), gold.unit)
     return wanted if wanted is not None and math.isfinite(_as_float(wanted.value)) else None
 
 
@@ -429,12 +414,12 @@ def _as_float(value: Fraction) -> float:
 
 def _number(text: str, *, attached: bool, prose: bool) -> Quantity | str:
     """A cleaned answer's number, or why it has none."""
-    quantity = read_number(text, prose=prose, attached=attached)
-    if quantity is not None:
-        return quantity
-    if (label := _read_label(text, prose)) is not None:
-        number = bare_number(label)
+    given = _read(text, prose=prose, attached=attached)
+    if isinstance(given, Label):
+        number = bare_number(given)
         return _NO_NUMBER if number is None else Quantity(Fraction(number))
+    if given is not None:
+        return given
     formula, unit = split_unit(text)
     value = number_of(formula) if text.isascii() else None
     if value is None or math.fabs(value.imag) > 1e-12:
