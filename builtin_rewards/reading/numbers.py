@@ -23,33 +23,19 @@ Dimensions = tuple[tuple[str, int], ...]
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅛": "1/8"}
-_SIGNS = {
-    "\u00d7": "\\times ",
-    "\u00b7": "\\cdot ",
-    "\u22c5": "\\cdot ",
-    "\u00f7": "\\div ",
-    "\u2044": "/",
-    "\u03c0": "\\pi ",
-    "\u221e": "\\infty ",
-    "\u2264": "\\le ",
-    "\u2265": "\\ge ",
-    "\u2260": "\\ne ",
-    "\u222a": "\\cup ",
-    "\u2229": "\\cap ",
-    "\u2208": "\\in ",
-    "\u2205": "\\emptyset ",
-    "\u00b1": "\\pm ",
-    "\u00b0": "^\\circ ",
-    "\u2019": "'",
-    "\u3002": ".",
-}
+_SIGNS_TEXT = """
+\u00d7 \\times \u00b7 \\cdot \u22c5 \\cdot \u00f7 \\div \u03c0 \\pi \u221e \\infty \u2264 \\le \u2265 \\ge \u2260 \\ne \u222a \\cup
+\u2229 \\cap \u2208 \\in \u2205 \\emptyset \u00b1 \\pm \u00b0 ^\\circ
+"""
+_SIGNS = _SIGNS_TEXT.split()
 _FOLDED: dict[int, str] = {
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
-    **{ord(space): " " for space in "\u00a0\u2007\u2009\u200a\u202f\u3000"},
-    **{ord(dash): "-" for dash in "\u2212\u2010\u2011\u2012\u2013\ufe63"},
+    **dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u200a\u202f\u3000"), " "),
+    **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\ufe63"), "-"),
     **{ord(sign): f" {written}" for sign, written in _VULGAR.items()},
     **{ord(sign): f"^{{{power}}}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-    **{ord(sign): written for sign, written in _SIGNS.items()},
+    **{ord(sign): f"{command} " for sign, command in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)},
+    **dict(zip(map(ord, "\u2044\u2019\u3002"), "/'.", strict=True)),
 }
 _ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
 _TEXT_GROUP = re.compile(
@@ -115,7 +101,7 @@ class Unit:
     Attributes:
         scale: How many base units it is; 1 for a noun.
         dimensions: Powers of the base units, sorted; empty for a noun, such as apples.
-        words: The noun's words, singular and in lower case; empty for a unit of the table.
+        words: The noun's words without their endings; empty for a unit of the table.
         money: The scale of the currency in a rate (``dollars per day``); ``None`` for all else.
     """
 
@@ -173,15 +159,8 @@ sterling 1 1 gbp
 yen 1 1 yen jpy
 rupee 1 1 rupee inr
 angle 1 1 degree deg
-radian 1 1 radian rad
 celsius 1 1 celsius
 fahrenheit 1 1 fahrenheit
-kelvin 1 1 kelvin
-joule 1 1 joule
-newton 1 1 newton
-watt 1 1 watt
-watt 1 1000 kilowatt kw
-volt 1 1 volt
 gallon 1 1 gallon gal
 gallon 1 1/4 quart
 gallon 1 1/8 pint
@@ -223,11 +202,13 @@ per remaining since so such tall taller than that the then there thus to togethe
 we were when where which while who wide will with would not
 """
 _NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
-# Followed by these, a number is part of a formula.
-_MATHEMATICS_TEXT = """
-pi sqrt sin cos tan cot sec csc log ln exp infty times cdot cup cap pm i e mod choose
+# With these behind it, a number is part of a formula, or in doubt.
+_NO_UNIT_TEXT = """
+pi sqrt sin cos tan cot sec csc log ln exp infty times cdot cup cap pm i e mod choose plus minus factorial
+doubled tripled halved squared cubed or not isn't wasn't nor either maybe perhaps but except incorrect wrong false
+never rejected discarded dismissed ruled
 """
-_MATHEMATICS = frozenset(_MATHEMATICS_TEXT.split())
+_NO_UNIT = frozenset(_NO_UNIT_TEXT.split())
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,/])|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)"
 NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
@@ -276,10 +257,7 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
         return Quantity(Fraction(int(text)))
     text = _in_digits(text) if text[:1].isalpha() else text
     found = match_quantity(text)
-    if found is None:
-        return None
-    quantity, end = found
-    return _with_unit(quantity, text[end:], attached)
+    return _with_unit(found[0], text[found[1] :], attached) if found else None
 
 
 _ONES_TEXT = """
@@ -314,20 +292,13 @@ def _in_digits(text: str) -> str:
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
     """Gives the number that a text begins with, its currency sign included, and where it ends."""
-    text_start = 0
     approximately = _APPROXIMATELY.match(text)
-    if approximately is not None:
-        text_start = approximately.end()
-    match = _QUANTITY.match(text, text_start)
-    if match is None or match.end() - match.start() > MAX_DIGITS:
+    match = _QUANTITY.match(text, approximately.end() if approximately else 0)
+    if match is None or match.end() - match.start() > MAX_DIGITS or (value := _value(match)) is None:
         return None
-    value = _value(match)
-    if value is None:
-        return None
-    if (match["sign"] == "-") != (match["inner"] == "-"):
-        value = -value
+    negative = (match["sign"] == "-") != (match["inner"] == "-")
     unit = _UNITS[_MONEY[match["money"]]] if match["money"] else None
-    return Quantity(value, unit, places=_places(match)), match.end()
+    return Quantity(-value if negative else value, unit, places=_places(match)), match.end()
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
@@ -336,13 +307,10 @@ def _value(match: re.Match[str]) -> Fraction | None:
     if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN:
         return None
     number = top or match["number"] or match["mantissa"] or "1"
-    value = _decimal(number)
-    if bottom:
-        under = _decimal(bottom)
-        if not under:
-            return None
-        value /= under
-    return value * Fraction(10) ** int(power) + int(match["mixed"] or match["whole"] or 0)
+    under = _decimal(bottom or "1")
+    if not under:
+        return None
+    return _decimal(number) / under * Fraction(10) ** int(power) + int(match["mixed"] or match["whole"] or 0)
 
 
 def _decimal(text: str) -> Fraction:
@@ -359,26 +327,21 @@ def _places(match: re.Match[str]) -> int | None:
 def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None:
     """The quantity with what the rest says of it; ``None`` where the rest is not a unit but more of a formula."""
     value, unit, percent = quantity.value, quantity.unit, False
-    if rest:
-        if match := _PERCENT.match(rest):
-            percent = True
-        elif match := _ORDINAL.match(rest):
-            pass
-        elif match := _MAGNITUDE.match(rest):
-            value *= _MAGNITUDES[match[1].lower()]
-        elif rest == "$":
-            return replace(quantity, unit=_UNITS["dollar"])
-        if match:
-            rest = rest[match.end() :]
-        if rest[0:1] == "/" and unit is not None and unit.dimensions[0][0] in _CURRENCIES:
-            rest = f" per {rest[1:]}"
-        named, rest = read_unit(rest, attached=attached)
-        if named is None and rest[:1].isalpha():
-            return None
-        unit = unit or named
-        if not harmless(rest):
-            return None
-    return Quantity(value, unit, percent, quantity.places)
+    if rest == "$":
+        return replace(quantity, unit=_UNITS["dollar"])
+    if match := _PERCENT.match(rest):
+        percent = True
+    elif match := _MAGNITUDE.match(rest):
+        value *= _MAGNITUDES[match[1].lower()]
+    else:
+        match = _ORDINAL.match(rest)
+    rest = rest[match.end() :] if match else rest
+    if rest[:1] == "/" and unit is not None:
+        rest = f" per {rest[1:]}"
+    named, rest = read_unit(rest, attached=attached)
+    if (named is None and rest[:1].isalpha()) or not harmless(rest):
+        return None
+    return Quantity(value, unit or named, percent, quantity.places)
 
 
 _ODD = re.compile(r"^!|[^A-Za-z .,;:'\"!()-]")
@@ -387,19 +350,9 @@ _LONE_LETTER = re.compile(r"(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])")
 
 def harmless(rest: str) -> bool:
     """Whether what stands after number and unit is words only, and no words of mathematics or denial."""
-    if not rest:
-        return True
     if _ODD.search(rest) or _LONE_LETTER.search(rest):
         return False
-    words = re.findall(r"[a-z']+", rest.lower())
-    return not _MATHEMATICS.intersection(words) and not _UNSURE.intersection(words)
-
-
-_UNSURE_TEXT = """
-or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps but except
-factorial doubled tripled halved squared cubed rejected discarded dismissed ruled
-"""
-_UNSURE = frozenset(_UNSURE_TEXT.split())
+    return _NO_UNIT.isdisjoint(re.findall(r"[a-z']+", rest.lower()))
 
 
 def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
@@ -452,22 +405,14 @@ def _noun(text: str) -> tuple[Unit | None, str]:
     rest = text
     while len(words) < 4 and (word := _WORD.match(rest)) is not None and (words or not text[:1].isalpha()):
         name = word[1].lower()
-        if name in _NO_NOUN or name in _MATHEMATICS or name in _UNSURE or len(name) == 1:
+        if name in _NO_NOUN or name in _NO_UNIT or len(name) == 1:
             break
         unit, after = _single(rest, False)
         if unit is not None and len(name) > 1:
             return unit, after
-        words.append(_singular(name))
+        words.append(name.rstrip("seiy") or name)
         rest = rest[word.end() :]
     return (Unit(Fraction(1), (), frozenset(words)), rest) if words else (None, text)
-
-
-def _singular(word: str) -> str:
-    if len(word) > 3 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("shes", "ches", "xes", "sses")):
-        return word[:-2]
-    return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
