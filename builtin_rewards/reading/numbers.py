@@ -24,8 +24,8 @@ Dimensions = tuple[tuple[str, int], ...]
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅛": "1/8"}
 _SIGNS_TEXT = """
-\u00d7 \\times \u00b7 \\cdot \u22c5 \\cdot \u00f7 \\div \u03c0 \\pi \u221e \\infty \u2264 \\le \u2265 \\ge \u2260 \\ne \u222a \\cup
-\u2229 \\cap \u2208 \\in \u2205 \\emptyset \u00b1 \\pm \u00b0 ^\\circ
+\u00d7 \\times \u00b7 \\cdot \u22c5 \\cdot \u00f7 \\div \u03c0 \\pi \u221e \\infty \u2264 \\le \u2265 \\ge \u2260 \\ne
+\u222a \\cup \u2229 \\cap \u2208 \\in \u2205 \\emptyset \u00b1 \\pm \u00b0 ^\\circ
 """
 _SIGNS = _SIGNS_TEXT.split()
 _FOLDED: dict[int, str] = {
