@@ -134,7 +134,7 @@ length 1 1 m meter metre
 length 1 1/100 cm centimeter centimetre
 length 1 1/1000 mm millimeter millimetre
 length 1 1000 km kilometer kilometre
-length 1 127/5000 inch inches
+length 1 127/5000 inch inches in
 length 1 381/1250 ft foot feet
 length 1 1143/1250 yd yard
 length 1 201168/125 mi mile
@@ -159,8 +159,8 @@ sterling 1 1 gbp
 yen 1 1 yen jpy
 rupee 1 1 rupee inr
 angle 1 1 degree deg
-celsius 1 1 celsius
-fahrenheit 1 1 fahrenheit
+celsius 1 1 celsius degc
+fahrenheit 1 1 fahrenheit degf
 gallon 1 1 gallon gal
 gallon 1 1/4 quart
 gallon 1 1/8 pint
@@ -237,9 +237,13 @@ _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
 _MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
-_POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
+_SINGLE = re.compile(
+    r"[ \t\r\n-]*(?:(?P<before>square|sq|cubic|cu)\b\.?[ -]*)?(?P<degrees>degrees?\s*(?=(?:celsius|fahrenheit|C|F)\b))?"
+    r"(?P<name>[A-Za-z]+)(?:\.(?=[ ,/]|$))?"
+    r"(?:\s*(?:(?:\^|\*\*)\s*\{?\s*(?P<power>-?\d)\s*\}?|(?P<behind>squared|cubed)\b))?",
+    re.ASCII | re.IGNORECASE,
+)
 _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
-_TEMPERATURE = re.compile(r"\s*(celsius|fahrenheit|C|F)\b", re.IGNORECASE)
 _APPROXIMATELY = re.compile(
     r"(?:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*", re.IGNORECASE
 )
@@ -361,42 +365,31 @@ def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
     Compound units (``miles per hour``, ``m/s^2``, ``square feet``) are read; a noun that is not in the table is a
     unit of its own, by its words.
     """
-    unit, rest = _single(text, attached)
-    if unit is None:
+    over, rest = _single(text, attached)
+    if over is None:
         return _noun(text)
-    over = unit
+    unit = over
     while (per := _PER.match(rest)) is not None:
         under, after = _single(" " + rest[per.end() :], True)
         if under is None:
             break
         unit, rest = _times(unit, under, -1), after
-    if unit is not over and over.dimensions[0][0] in _CURRENCIES:
-        unit = replace(unit, money=over.scale)
-    return unit, rest
+    money = over.scale if unit is not over and over.dimensions[0][0] in _CURRENCIES else None
+    return replace(unit, money=money), rest
 
 
 def _single(text: str, attached: bool) -> tuple[Unit | None, str]:
-    word = _WORD.match(text)
-    if word is None:
+    found = _SINGLE.match(text)
+    if found is None:
         return None, text
-    name, power, end = word[1].lower(), 1, word.end()
-    if name in ("square", "sq", "cubic", "cu"):
-        power = 2 if name.startswith("s") else 3
-        word = _WORD.match(text, end)
-        if word is None:
-            return None, text
-        name, end = word[1].lower(), word.end()
-    elif name in ("degree", "degrees") and (scale := _TEMPERATURE.match(text, end)) is not None:
-        name, end = "celsius" if scale[1][0] in "cC" else "fahrenheit", scale.end()
-    unit = _UNITS.get(name)
-    if name == "in" and not text[end:].lstrip(" .").rstrip().isalpha() and not _WORD.match(text, end):
-        unit = _UNITS["inch"]
+    rest = text[found.end() :]
+    name = f"deg{found['name'][0].lower()}" if found["degrees"] else found["name"].lower()
+    unit = None if name == "in" and _WORD.match(rest.lstrip(".")) else _UNITS.get(name)
     if unit is None or (len(name) == 1 and not attached and not text[:1].isspace()):
         return None, text
-    if (raised := _POWER.match(text, end)) is not None:
-        power = int(raised[1]) if raised[1] else 2 if raised[2] else 3
-        end = raised.end()
-    return _times(Unit(Fraction(1), ()), unit, power), text[end:]
+    raised = (found["before"] or found["behind"] or "").lower()
+    power = int(found["power"] or (2 if raised.startswith("s") else 3 if raised else 1))
+    return _times(Unit(Fraction(1), ()), unit, power), rest
 
 
 def _noun(text: str) -> tuple[Unit | None, str]:
