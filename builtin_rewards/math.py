@@ -63,14 +63,14 @@ class _Gold:
         return self.value if isinstance(self.value, Quantity) else None
 
 
-_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?")
-_NAME = re.compile(
-    r"(?=.* )(?=.*\d)(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
-    r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*",
+_WORDS = re.compile(
+    r"(?!.*(?:^|\s)[-+*/](?:\s|$))(?:[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?"
+    r"|(?=.{,40}$)(?:(?=.*[A-Za-z]).*:.*|(?=.* )(?=.*\d)"
+    r"(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
+    r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
     re.ASCII,
 )
-_MOST_NAME_CHARS = 40
-_OPERATOR = re.compile(r"(?:^|\s)[-+*/](?:\s|$)")
+"""Words, a choice letter, or a name with digits, such as ``Route 66`` or a time with its zone; no formula."""
 _NOT_WORKED_OUT = "arithmetic that is not worked out"
 _REPEATED = "it repeats an expression of the prompt"
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
@@ -80,6 +80,8 @@ _LETTERS = re.compile(r"[^a-z0-9]+")
 @functools.lru_cache(maxsize=1024)
 def _read_gold(answer: str) -> _Gold | str:
     """Reads a gold, or says why it cannot be read."""
+    if not answer.strip():
+        return "the row has no gold: 'answer' is empty"
     marked = answer.rpartition("####")[2] if "####" in answer else answer
     if "\\boxed" in marked or "\\fbox" in marked:
         marked = extract_answer(marked).answer or ""
@@ -88,7 +90,7 @@ def _read_gold(answer: str) -> _Gold | str:
         return "the gold is empty"
     if (value := _value_of(text)) is not None:
         return _Gold(text, value, value.unit if isinstance(value, Quantity) else None)
-    if "\\" not in text and (_WORDS.fullmatch(text) or _is_name(text)) and not _OPERATOR.search(text):
+    if "\\" not in text and _WORDS.fullmatch(text):
         return _Gold(text, words=True)
     formula, unit = split_unit(marked)
     return _Gold(formula, unit=unit, fault=unread(formula))
@@ -96,12 +98,6 @@ def _read_gold(answer: str) -> _Gold | str:
 
 def _value_of(text: str, *, attached: bool = False) -> Quantity | Label | None:
     return read_label(text) or read_quantity(text, attached=attached)
-
-
-def _is_name(text: str) -> bool:
-    """Whether a text with digits is a name, such as ``Route 66`` or a time with its zone, and no formula."""
-    name = (":" in text and any(map(str.isalpha, text))) or _NAME.fullmatch(text) is not None
-    return len(text) <= _MOST_NAME_CHARS and name
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -136,10 +132,9 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of
       other scripts and letters that only look alike.
 
-    Compared with math-verify (Hugging Face, https://github.com/huggingface/Math-Verify) on MATH-500: what that accepts
-    is accepted. ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
+    ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
-    gold = _gold_of(answer)
+    gold = _read_gold(answer or "")
     if isinstance(gold, str):
         return Score(None, reason=gold)
     completion = _without_prompt(completion, prompt)
@@ -159,10 +154,6 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     if gold.fault is not None:
         return Score(None, reason=f"the gold cannot be read but as text: {gold.fault}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
-
-
-def _gold_of(answer: str | None) -> _Gold | str:
-    return _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
 
 
 def _may_be_prose(found: Extraction) -> bool:
@@ -364,7 +355,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         from the gold, where the completion has a number.
         """
         # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
-        gold = _gold_of(answer)
+        gold = _read_gold(answer or "")
         if isinstance(gold, str):
             return Score(None, reason=gold)
         wanted = _gold_number(gold)

@@ -21,7 +21,6 @@ from builtin_rewards.reading.expressions import (
     MARKED,
     OPENERS,
     POINTS,
-    TooLargeError,
     UnreadError,
     closing,
     depth_change,
@@ -70,11 +69,10 @@ _MATRIX = "\\matrixbegin\\matrixend"
 
 def _split(tokens: Sequence[str], marks: Collection[str]) -> tuple[list[_Tokens], _Tokens]:
     """The parts of tokens between marks that stand in no brackets, and the marks."""
-    depths, depth = [], 0
-    for token in tokens:
-        depth += depth_change(token)
-        depths.append(depth)
-    places = [place for place, token in enumerate(tokens) if token in marks and not depths[place]]
+    depths = accumulate(map(depth_change, tokens))
+    places = [
+        place for place, (token, depth) in enumerate(zip(tokens, depths, strict=True)) if token in marks and not depth
+    ]
     starts, ends = [0, *(place + 1 for place in places)], [*places, len(tokens)]
     parts = [tuple(tokens[start:end]) for start, end in zip(starts, ends, strict=True)]
     return parts, tuple(tokens[place] for place in places)
@@ -112,7 +110,7 @@ def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
         signs = [("+", "-"), ("-", "+")][: 2 if "\\pm" in part or "\\mp" in part else 1]
         spread += [tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part) for one, other in signs]
     if len(spread) > MAX_ITEMS:
-        raise TooLargeError(f"longer than {MAX_ITEMS} items")
+        raise UnreadError(f"longer than {MAX_ITEMS} items")
     return tuple(map(_shape, spread))
 
 
@@ -413,16 +411,14 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
     """Gives an answer's formula, cleaned, and the unit that stands after it."""
     if len(text) > 2 * MAX_CHARS:
         return clean(text), None
-    if (named := _TEXT_UNIT.search(text)) is not None and named.start():
-        unit, rest = read_unit(f" {named[1].strip()}{named[2] or ''}")
-        if unit is not None and not unit.words and not rest.strip():
-            return clean(text[: named.start()]), unit
-    text = clean(text)
-    for word in _UNIT_WORD.finditer(text):
-        unit, rest = read_unit(" " + text[word.start() :])
-        if word.start() and unit is not None and not unit.words and not rest.strip():
-            return text[: word.start()].rstrip(), unit
-    return text, None
+    cleaned, named = clean(text), _TEXT_UNIT.search(text)
+    parts = [(clean(text[: named.start()]), f"{named[1].strip()}{named[2] or ''}")] if named else []
+    parts += [(cleaned[: word.start()].rstrip(), cleaned[word.start() :]) for word in _UNIT_WORD.finditer(cleaned)]
+    for formula, behind in parts:
+        unit, rest = read_unit(f" {behind}")
+        if formula and unit is not None and not unit.words and not rest.strip():
+            return formula, unit
+    return cleaned, None
 
 
 def number_of(text: str) -> complex | None:

@@ -16,9 +16,6 @@ MAX_DIGITS = 1_000
 MAX_POWER_OF_TEN = 400
 """A number with a larger power of ten is not read."""
 
-ONE = Fraction(1)
-"""The factor between units that are the same; to multiply by it would take longer than all else."""
-
 Dimensions = tuple[tuple[str, int], ...]
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -257,8 +254,6 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
         text: The answer, as :func:`clean` gives it.
         attached: Whether one letter right after the number is a unit (``5m``) and not algebra.
     """
-    if text.isdecimal() and text.isascii() and len(text) <= MAX_DIGITS:
-        return Quantity(Fraction(int(text)))
     text = _in_digits(text) if text[:1].isalpha() else text
     found = match_quantity(text)
     return _with_unit(found[0], text[found[1] :], attached) if found else None
@@ -414,15 +409,15 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
     A unit that only one side has changes nothing.
     """
     if gold is None or given is None or gold == given:
-        return ONE
+        return Fraction(1)
     if gold.words or given.words:
-        return ONE if gold.words & given.words else None
+        return Fraction(1) if gold.words & given.words else None
     wanted, had = gold.dimensions, given.dimensions
     if given.money is not None and gold.money is None and wanted[0] in had:
         # "$18 per day" answers "$18": the question says per what.
         return given.money / gold.scale
     if wanted == _STERLING and given == _UNITS["pound"]:
-        return ONE
+        return Fraction(1)
     return given.scale / gold.scale if wanted == had else None
 
 
@@ -456,7 +451,7 @@ def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
     factor = factor_between(gold.unit, given.unit)
     if factor is None or (gold.percent != given.percent and (given if gold.percent else gold).unit is not None):
         return ()
-    value = given.value if factor is ONE else given.value * factor
+    value = given.value * factor
     if gold.percent == given.percent:
         return (value,)
     scaled = value / 100 if given.percent else value * 100
