@@ -367,7 +367,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         if found.stuffed:
             return Score(0.0, reason=f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule})")
         text = clean(found.answer)
-        given = _number(text, attached=gold.unit is not None, prose=_may_be_prose(found))
+        given = _number(gold, text, prose=_may_be_prose(found))
         score = given if isinstance(given, str) else _close(wanted, given, rel, abs)
         if isinstance(score, str):
             return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {score}")
@@ -403,9 +403,9 @@ def _as_float(value: Fraction) -> float:
     return float(value) if abs(value) < _LARGEST else math.inf
 
 
-def _number(text: str, *, attached: bool, prose: bool) -> Quantity | str:
+def _number(gold: _Gold, text: str, *, prose: bool) -> Quantity | str:
     """A cleaned answer's number, or why it has none."""
-    given = _read(text, prose=prose, attached=attached)
+    given = _read(text, prose=prose, attached=gold.unit is not None)
     if isinstance(given, Label):
         number = bare_number(given)
         return _NO_NUMBER if number is None else Quantity(Fraction(number))
@@ -415,7 +415,7 @@ def _number(text: str, *, attached: bool, prose: bool) -> Quantity | str:
     value = number_of(formula) if text.isascii() else None
     if value is None or math.fabs(value.imag) > 1e-12:
         return _NO_NUMBER
-    if has_operation(_right_side(formula)) and _comes_out(formula, value.real):
+    if gold.number and has_operation(_right_side(formula)) and _comes_out(formula, value.real):
         return _NOT_WORKED_OUT
     return Quantity(Fraction(value.real), unit)
 

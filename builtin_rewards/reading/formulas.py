@@ -422,11 +422,11 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
 
 
 def number_of(text: str) -> complex | None:
-    """The value of a cleaned formula without names; of an equation, its right side's."""
+    """The value of a cleaned formula without names; of an equation that says what something is, its right side's."""
     shape = _read(text)
     if isinstance(shape, str):
         return None
-    shape = shape.parts[-1] if shape.kind == "relation" and {*shape.signs} == {"="} else shape
+    shape = shape.parts[-1] if _assigns(shape, _is_plain) else shape
     if shape.kind != "value" or names_in(shape.tokens) or "\\infty" in shape.tokens:
         return None
     try:
