@@ -184,16 +184,24 @@ def _judge_several(gold: _Gold, found: Extraction, completion: str, prompt: str)
     """
     count = len(found.candidates)
     together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
-    first, last = (re.escape(found.candidates[place]) for place in (0, -1))
-    in_word = rf"[A-Za-z]\\?[({{\[]\s*{first}\s*,|{last}\s*\\?[)}}\]][A-Za-z]"
-    whole = found.rule is not Rule.LAST_NUMBER or not re.search(in_word, completion)
-    if gold.value is None and not gold.words and whole and _differs(gold, together, prompt, prose=False) is None:
+    stands = found.rule is not Rule.LAST_NUMBER or _list_stands(found.candidates, completion)
+    if gold.value is None and not gold.words and stands and _differs(gold, together, prompt, prose=False) is None:
         return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
     faults = [_differs(gold, candidate, prompt, prose=False) for candidate in found.candidates[:5]]
     if count <= 5 and faults[-1] is None and set(faults) <= {None, _NOT_WORKED_OUT}:
         return Score(1.0, reason=f"all {count} answers equal {_shown(gold.text)}")
     shown = ", ".join(_shown(candidate) for candidate in found.candidates[-4:])
     return Score(0.0, reason=f"answer stuffing: {count} distinct final answers ({found.rule}), the last are {shown}")
+
+
+def _list_stands(listed: tuple[str, ...], completion: str) -> bool:
+    """Whether the last numbers of a completion are a list that is no part of a word and is not denied."""
+    first, last = re.escape(listed[0]), re.escape(listed[-1])
+    around = re.match(rf"(.*){first}.*{last}(.*)", completion[-_LONGEST_LIST:], re.DOTALL)
+    if around is None:
+        return True
+    before, after = around[1].rstrip("\\({["), around[2].lstrip("\\)}]")
+    return not (before[-1:].isalpha() or after[:1].isalpha() or clause_denies(before, len(before)))
 
 
 def _right_side(text: str) -> str:
@@ -285,6 +293,7 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_PROSE = 2_000
+_LONGEST_LIST = 600
 _PLAIN = re.compile(r"[-+$€£¥₹]*[\d.,]+")
 _WORD_BEHIND = re.compile(r"(?:\s*(?:%|[A-Za-z]+))?")
 _DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|\b (?:divided by|over|\\div) +\b")

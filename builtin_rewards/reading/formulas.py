@@ -304,6 +304,9 @@ _END = 10**650
 
 
 def _same_set(one: _Shape, other: _Shape) -> bool:
+    names = [{name.lower() for name in names_in(shape.tokens)} - {"r"} for shape in (one, other)]
+    if all(names) and names[0] != names[1]:
+        return False
     if (ends := _ends_of(one)) is None or (others := _ends_of(other)) is None:
         return False
     places = sorted({*ends, *others, -_END, _END})
