@@ -257,13 +257,9 @@ def _restates(gold: _Gold, text: str, prompt: str) -> bool:
     written, wanted = (_MARKS.sub("", _COMMAND.sub("", each)).lower() for each in (text, gold.text))
     if written in wanted:
         return False
-    text, asked = (_DIVIDED.sub(_slashed, each) for each in (text, clean(prompt)))
+    text, asked = (_DIVIDED.sub(r"\g<top>/\g<under>", each) for each in (text, clean(prompt)))
     sought = r"\s*".join(map(re.escape, "".join(text.split())))
     return re.search(rf"(?<![\w.]){sought}(?!\w|\.\d)", asked) is not None
-
-
-def _slashed(division: re.Match[str]) -> str:
-    return f"{division['top'] or ''}/{division['under'] or ''}"
 
 
 def _quantity_differs(gold: _Gold, wanted: Quantity, given: Quantity) -> str | None:

@@ -123,7 +123,7 @@ def closing(tokens: Sequence[str], start: int) -> int:
 _GROUPS = {"(": ")", "[": "]", "{": "}", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil"}
 _BEGINS = frozenset((*_GROUPS, "\\frac", "\\sqrt", "\\binom", "\\pi", *LETTERS, *MARKED, *_FUNCTIONS))
 _CALLED = frozenset(("f", "g", "F", "G", "\\Gamma", "\\zeta"))
-_NUMBERS = re.compile(r"\{(\d+)\}\{(\d+)\}|(\d)(\d)")
+_NUMBERS = re.compile(r"\\frac(?:\{(\d+)\}\{(\d+)\}|(\d)(\d))")
 
 
 class _Expression:
@@ -247,13 +247,9 @@ class _Expression:
         if self._next == "_":
             return self._name(sign)
         value = _mp().mpf(sign)
-        if sign.isdigit() and self._next == "\\frac":
-            fraction = _NUMBERS.match("".join(self._tokens[self._at + 1 : self._at + 7]))
-            above, below = (int(each) for each in fraction.groups() if each) if fraction else (0, 0)
-            if fraction and 0 < above < below:
-                self._at += 7 if fraction[1] else 2
-                return value + _mp().mpf(above) / below
-        return value
+        fraction = _NUMBERS.match("".join(self._tokens[self._at : self._at + 7])) if sign.isdigit() else None
+        above, below = (int(each) for each in fraction.groups() if each) if fraction else (0, 0)
+        return value + self._atom() if 0 < above < below else value
 
     def _function(self, name: str) -> Any:
         base = power = None
