@@ -113,7 +113,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     What equals what:
 
     - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
-    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1.
+    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1; 25 feet is not 25%.
     - Labels are kinds of their own and never numbers or arithmetic: numerals in a base (``0x1F``, ``52_8``), times,
       dates, ratios, and codes such as versions and addresses, each compared exactly by the rule of
       :func:`builtin_rewards.reading.labels.same_label`.
