@@ -183,12 +183,13 @@ def _judge_several(gold: _Gold, found: Extraction, completion: str, prompt: str)
     Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
     """
     count = len(found.candidates)
-    together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
     stands = found.rule is not Rule.LAST_NUMBER or _list_stands(found.candidates, completion)
-    if gold.value is None and not gold.words and stands and _differs(gold, together, prompt, prose=False) is None:
-        return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
-    faults = [_differs(gold, candidate, prompt, prose=False) for candidate in found.candidates[:5]]
-    if count <= 5 and faults[-1] is None and set(faults) <= {None, _NOT_WORKED_OUT}:
+    if gold.value is None and not gold.words and stands:
+        together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
+        if _differs(gold, together, prompt, prose=False) is None:
+            return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
+    faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(found.candidates))
+    if count <= 5 and next(faults) is None and all(fault in (None, _NOT_WORKED_OUT) for fault in faults):
         return Score(1.0, reason=f"all {count} answers equal {_shown(gold.text)}")
     shown = ", ".join(_shown(candidate) for candidate in found.candidates[-4:])
     return Score(0.0, reason=f"answer stuffing: {count} distinct final answers ({found.rule}), the last are {shown}")
