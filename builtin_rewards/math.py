@@ -11,7 +11,6 @@ import functools
 import math
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
 from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
@@ -22,7 +21,6 @@ from builtin_rewards.reading.labels import Label, as_ratio, bare_number, labels_
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
     NUMBER,
-    ONE,
     Quantity,
     Unit,
     clean,
@@ -31,8 +29,8 @@ from builtin_rewards.reading.numbers import (
     has_operation,
     match_quantity,
     read_quantity,
+    readings,
     same_quantity,
-    undivided,
 )
 from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
@@ -42,33 +40,37 @@ DEADLINE_S = 30.0
 """Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath."""
 
 
-class _Kind(Enum):
-    QUANTITY = auto()
-    LABEL = auto()
-    WORDS = auto()
-    FORMULA = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once: its text, what it is, its number and unit or its label, and why it is text only."""
+    """A gold answer, read once.
+
+    Attributes:
+        text: What is compared where it is a word or a formula.
+        value: The number or label that it is, if it is one.
+        unit: The unit of a number or a formula.
+        words: Whether it is compared as words.
+        fault: Why it can be compared as text only; empty if it can be otherwise.
+    """
 
     text: str
-    kind: _Kind
-    quantity: Quantity | None = None
+    value: Quantity | Label | None = None
     unit: Unit | None = None
-    label: Label | None = None
+    words: bool = False
     fault: str | None = None
 
+    @property
+    def number(self) -> Quantity | None:
+        return self.value if isinstance(self.value, Quantity) else None
 
-_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?")
-_NAME = re.compile(
-    r"(?=.* )(?=.*\d)(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
-    r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*",
+
+_WORDS = re.compile(
+    r"(?!.*(?:^|\s)[-+*/](?:\s|$))(?:[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?"
+    r"|(?=.{,40}$)(?:(?=.*[A-Za-z]).*:.*|(?=.* )(?=.*\d)"
+    r"(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
+    r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
     re.ASCII,
 )
-_MOST_NAME_CHARS = 40
-_OPERATOR = re.compile(r"(?:^|\s)[-+*/](?:\s|$)")
+"""Words, a choice letter, or a name with digits, such as ``Route 66`` or a time with its zone; no formula."""
 _NOT_WORKED_OUT = "arithmetic that is not worked out"
 _REPEATED = "it repeats an expression of the prompt"
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
@@ -78,28 +80,24 @@ _LETTERS = re.compile(r"[^a-z0-9]+")
 @functools.lru_cache(maxsize=1024)
 def _read_gold(answer: str) -> _Gold | str:
     """Reads a gold, or says why it cannot be read."""
+    if not answer.strip():
+        return "the row has no gold: 'answer' is empty"
     marked = answer.rpartition("####")[2] if "####" in answer else answer
     if "\\boxed" in marked or "\\fbox" in marked:
         marked = extract_answer(marked).answer or ""
     text = clean(marked)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
-    if (label := read_label(text)) is not None:
-        return _Gold(text, _Kind.LABEL, label=label)
-    quantity = read_quantity(text)
-    if quantity is not None:
-        return _Gold(text, _Kind.QUANTITY, quantity, quantity.unit)
-    if "\\" not in text and (_WORDS.fullmatch(text) or _is_name(text)) and not _OPERATOR.search(text):
-        return _Gold(text, _Kind.WORDS)
+    if (value := _value_of(text)) is not None:
+        return _Gold(text, value, value.unit if isinstance(value, Quantity) else None)
+    if "\\" not in text and _WORDS.fullmatch(text):
+        return _Gold(text, words=True)
     formula, unit = split_unit(marked)
-    return _Gold(formula, _Kind.FORMULA, unit=unit, fault=unread(formula))
+    return _Gold(formula, unit=unit, fault=unread(formula))
 
 
-def _is_name(text: str) -> bool:
-    """Whether a text with digits is a name, such as ``Route 66`` or a time with its zone, and no formula."""
-    if len(text) > _MOST_NAME_CHARS:
-        return False
-    return (":" in text and any(map(str.isalpha, text))) or _NAME.fullmatch(text) is not None
+def _value_of(text: str, *, attached: bool = False) -> Quantity | Label | None:
+    return read_label(text) or read_quantity(text, attached=attached)
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -115,12 +113,12 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     What equals what:
 
     - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
-    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1.
+    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1; 25 feet is not 25%.
     - Labels are kinds of their own and never numbers or arithmetic: numerals in a base (``0x1F``, ``52_8``), times,
       dates, ratios, and codes such as versions and addresses, each compared exactly by the rule of
       :func:`builtin_rewards.reading.labels.same_label`.
-    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``36/2``, ``\\sqrt{16}``) is no answer where the gold is
-      a number. A fraction, a mixed number, a percentage and scientific notation are numbers.
+    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``\\sqrt{16}``) is no answer where the gold is a
+      number. A fraction (``36/2`` too), a mixed number, a percentage and scientific notation are numbers.
     - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
       3/4, ``72/96`` repeats "Simplify 72/96".
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
@@ -134,26 +132,22 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of
       other scripts and letters that only look alike.
 
-    Compared with math-verify (Hugging Face, https://github.com/huggingface/Math-Verify) on MATH-500: what that accepts
-    is accepted. ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
+    ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
-    gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
+    gold = _read_gold(answer or "")
     if isinstance(gold, str):
         return Score(None, reason=gold)
     completion = _without_prompt(completion, prompt)
     found = extract_answer(completion)
-    if gold.kind is _Kind.WORDS and found.rule in UNMARKED and opening_verdict(completion) == gold.text.casefold():
-        return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
+    if gold.words and found.rule in UNMARKED:
+        if opening_verdict(completion) == gold.text.casefold():
+            return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
+        if not found.problem and _same_words(gold.text, clean(after_thinking(completion))):
+            return Score(1.0, reason=f"it is {_shown(gold.text)}")
     if found.answer is None or found.problem:
         return Score(0.0, reason=_no_answer(found))
     if found.stuffed:
-        return _judge_several(gold, found, prompt)
-    if (
-        gold.kind is _Kind.WORDS
-        and found.rule in UNMARKED
-        and _same_words(gold.text, clean(after_thinking(completion)))
-    ):
-        return Score(1.0, reason=f"it is {_shown(gold.text)}")
+        return _judge_several(gold, found, completion, prompt)
     fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
@@ -183,20 +177,32 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def _judge_several(gold: _Gold, found: Extraction, prompt: str) -> Score:
+def _judge_several(gold: _Gold, found: Extraction, completion: str, prompt: str) -> Score:
     """Several distinct answers are right if all of them are, or if together they are the list that the gold is.
 
     Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
     """
     count = len(found.candidates)
-    together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
-    if gold.kind is _Kind.FORMULA and _differs(gold, together, prompt, prose=False) is None:
-        return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
-    faults = [_differs(gold, candidate, prompt, prose=False) for candidate in found.candidates[:5]]
-    if count <= 5 and faults[-1] is None and set(faults) <= {None, _NOT_WORKED_OUT}:
+    stands = found.rule is not Rule.LAST_NUMBER or _list_stands(found.candidates, completion)
+    if gold.value is None and not gold.words and stands:
+        together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
+        if _differs(gold, together, prompt, prose=False) is None:
+            return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
+    faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(found.candidates))
+    if count <= 5 and next(faults) is None and all(fault in (None, _NOT_WORKED_OUT) for fault in faults):
         return Score(1.0, reason=f"all {count} answers equal {_shown(gold.text)}")
     shown = ", ".join(_shown(candidate) for candidate in found.candidates[-4:])
     return Score(0.0, reason=f"answer stuffing: {count} distinct final answers ({found.rule}), the last are {shown}")
+
+
+def _list_stands(listed: tuple[str, ...], completion: str) -> bool:
+    """Whether the last numbers of a completion are a list that is no part of a word and is not denied."""
+    first, last = re.escape(listed[0]), re.escape(listed[-1])
+    around = re.match(rf"(.*){first}.*{last}(.*)", completion[-_LONGEST_LIST:], re.DOTALL)
+    if around is None:
+        return True
+    before, after = around[1].rstrip("\\({["), around[2].lstrip("\\)}]")
+    return not (before[-1:].isalpha() or after[:1].isalpha() or clause_denies(before, len(before)))
 
 
 def _right_side(text: str) -> str:
@@ -206,7 +212,7 @@ def _right_side(text: str) -> str:
 def _differs(gold: _Gold, answer: str, prompt: str = "", *, prose: bool) -> str | None:
     """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
-    if gold.kind is _Kind.WORDS:
+    if gold.words:
         return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
     fault = _unequal(gold, answer, text, prose)
     if fault is None and prompt and _restates(gold, _right_side(text), prompt):
@@ -216,11 +222,11 @@ def _differs(gold: _Gold, answer: str, prompt: str = "", *, prose: bool) -> str 
 
 def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
     """Says how an answer that is no word differs from the gold, or ``None`` if it does not."""
-    given = read_number(text, prose=prose, attached=gold.unit is not None) if gold.quantity is not None else None
-    if gold.quantity is not None and given is not None:
-        return _quantity_differs(gold, gold.quantity, given)
-    label = _read_label(text, prose)
-    if label is not None or gold.label is not None:
+    given = _read(text, prose=prose, attached=gold.unit is not None)
+    if gold.number is not None and isinstance(given, Quantity):
+        return _quantity_differs(gold, gold.number, given)
+    label = given if isinstance(given, Label) else None
+    if label is not None or isinstance(gold.value, Label):
         return None if _same_label(gold, label, _right_side(text)) else f"not the gold {_shown(gold.text)}"
     if not text.isascii():
         return "it has characters that cannot be read"
@@ -231,63 +237,50 @@ def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
 
 def _same_label(gold: _Gold, label: Label | None, text: str) -> bool:
     """Whether a gold and an answer, of which one at least is a label, are the same."""
-    if gold.label is not None:
-        return says_bare(gold.label, text) or (label is not None and same_label(gold.label, label))
-    if gold.quantity is None or label is None:
+    if isinstance(gold.value, Label):
+        return says_bare(gold.value, text) or (label is not None and same_label(gold.value, label))
+    if gold.number is None or label is None:
         return False
-    return gold.quantity.value == bare_number(label) or as_ratio(gold.text) == label
+    return gold.number.value == bare_number(label) or as_ratio(gold.text) == label
 
 
 def _restates(gold: _Gold, text: str, prompt: str) -> bool:
     """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
-    if gold.quantity is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
+    if gold.number is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
         found = match_quantity(text := text[number.start() :])
-        given, end = found or (gold.quantity, number.end())
+        given, end = found or (gold.number, number.end())
         if _PLAIN.fullmatch(text, 0, end):
-            if given.value == gold.quantity.value and gold.quantity.places is not None:
+            if given.value == gold.number.value and gold.number.places is not None:
                 return False
-            behind = None if gold.quantity.places is None else _WORD_BEHIND.match(text, end)
+            behind = None if gold.number.places is None else _WORD_BEHIND.match(text, end)
             end = behind.end() if behind else end
         text = text[:end]
     written, wanted = (_MARKS.sub("", _COMMAND.sub("", each)).lower() for each in (text, gold.text))
     if written in wanted:
         return False
-    text, asked = (_DIVIDED.sub(_slashed, each) for each in (text, clean(prompt)))
+    text, asked = (_DIVIDED.sub(r"\g<top>/\g<under>", each) for each in (text, clean(prompt)))
     sought = r"\s*".join(map(re.escape, "".join(text.split())))
     return re.search(rf"(?<![\w.]){sought}(?!\w|\.\d)", asked) is not None
 
 
-def _slashed(division: re.Match[str]) -> str:
-    return f"{division['top'] or ''}/{division['under'] or ''}"
-
-
 def _quantity_differs(gold: _Gold, wanted: Quantity, given: Quantity) -> str | None:
     if same_quantity(wanted, given):
-        return _NOT_WORKED_OUT if undivided(wanted, given) else None
-    if factor_between(wanted.unit, given.unit) is None or wanted.value == given.value:
-        return f"another unit than the gold {_shown(gold.text)}"
-    return f"not the gold {_shown(gold.text)}"
+        return None
+    unit = not readings(wanted, given) or wanted.value == given.value
+    return f"{'another unit than' if unit else 'not'} the gold {_shown(gold.text)}"
 
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
     formula, unit = split_unit(answer)
     if factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
-    if gold.quantity is not None and has_operation(_right_side(formula)):
+    if gold.number is not None and has_operation(_right_side(formula)):
         return _NOT_WORKED_OUT
-    wanted = gold.text if gold.quantity is None else _number_text(gold.text)
+    wanted = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
     if same_formula(wanted, formula):
         return None
     fault = unread(formula)
     return f"not the gold {_shown(gold.text)}" if fault is None else f"not read: {fault}"
-
-
-def _number_text(text: str) -> str:
-    """A gold number without its unit, as a formula."""
-    found = match_quantity(text)
-    end = found[1] if found else len(text)
-    percent = "\\%" if text[end:].lstrip().startswith("%") else ""
-    return text[:end].replace(",", "").replace("$", "") + percent
 
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
@@ -297,9 +290,10 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_PROSE = 2_000
+_LONGEST_LIST = 600
 _PLAIN = re.compile(r"[-+$€£¥₹]*[\d.,]+")
 _WORD_BEHIND = re.compile(r"(?:\s*(?:%|[A-Za-z]+))?")
-_DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|(?<=\w) (?:divided by|over) (?=\w)")
+_DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|\b (?:divided by|over|\\div) +\b")
 _COMMAND, _MARKS = re.compile(r"\\[A-Za-z]+"), re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -309,37 +303,26 @@ def _stands(text: str, start: int) -> bool:
     return not (_HEDGED.search(before) or denies(before) or clause_denies(text, start))
 
 
-def read_number(text: str, *, prose: bool = False, attached: bool = False) -> Quantity | None:
-    """Reads a cleaned answer as one number: alone, as the last side of an equation, or the only one in a sentence.
+def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
+    """Reads a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
 
     Args:
         text: The answer, as ``clean`` gives it.
-        prose: Whether it may be a sentence with exactly one number, without denial and comparison.
+        prose: Whether it may be a sentence with exactly one of them, without denial and comparison.
         attached: Whether one letter right after the number is a unit.
     """
-    if len(text) > _LONGEST_PROSE:
+    value = _value_of(_right_side(text), attached=attached)
+    if value is not None or not prose or len(text) > _LONGEST_PROSE:
+        return value
+    labels = labels_in(text)
+    spans = labels or [number.span() for number in _NUMBER_IN_PROSE.finditer(text)]
+    start, end = spans[0] if len(spans) == 1 else (0, 0)
+    before, after = text[:start], text[end:]
+    if not end or not _stands(text, start) or denied_after(text, end):
         return None
-    quantity = read_quantity(_right_side(text), attached=attached)
-    if quantity is None and prose:
-        numbers = list(_NUMBER_IN_PROSE.finditer(text))
-        if len(numbers) == 1 and numbers[0].start() and _stands(text, start := numbers[0].start()):
-            before = text[:start]
-            if " " in before.strip() or before.strip().endswith(":") or before[-1:].isspace():
-                quantity = read_quantity(text[start:], attached=attached)
-    return quantity
-
-
-def _read_label(text: str, prose: bool) -> Label | None:
-    """Reads a cleaned answer as one label, as :func:`read_number` does a number."""
-    label = read_label(_right_side(text))
-    if label is not None or not prose or len(text) > _LONGEST_PROSE:
-        return label
-    spans = labels_in(text)
-    if len(spans) != 1:
-        return None
-    (start, end) = spans[0]
-    alone = not any(map(str.isdigit, text[:start] + text[end:])) and harmless(text[end:])
-    return read_label(text[start:end]) if alone and _stands(text, start) and not denied_after(text, end) else None
+    if not labels:
+        return read_quantity(text[start:], attached=attached) if re.search(r"[\s:]", before) else None
+    return read_label(text[start:end]) if harmless(after) and not re.search(r"\d", before + after) else None
 
 
 def _same_words(gold: str, text: str) -> bool:
@@ -378,10 +361,10 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         from the gold, where the completion has a number.
         """
         # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
-        gold = _read_gold(answer) if answer and answer.strip() else "the row has no gold: 'answer' is empty"
+        gold = _read_gold(answer or "")
         if isinstance(gold, str):
             return Score(None, reason=gold)
-        wanted = _gold_value(answer or "")
+        wanted = _gold_number(gold)
         if wanted is None:
             return Score(None, reason=f"the gold is no number: {_shown(gold.text)}")
         found = extract_answer(_without_prompt(completion, prompt))
@@ -390,62 +373,60 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         if found.stuffed:
             return Score(0.0, reason=f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule})")
         text = clean(found.answer)
-        given = _value(text, gold.unit, gold, prose=_may_be_prose(found))
-        if isinstance(given, str):
-            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {given}")
-        score = _close(given, wanted, rel, abs)
+        given = _number(gold, text, prose=_may_be_prose(found))
+        score = given if isinstance(given, str) else _close(wanted, given, rel, abs)
+        if isinstance(score, str):
+            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {score}")
         repeated = bool(score.value) and prompt and _restates(gold, _right_side(text), prompt)
         return Score(0.0, reason=_REPEATED, metrics=score.metrics) if repeated else score
 
     return numeric_close
 
 
-@functools.lru_cache(maxsize=1024)
-def _gold_value(answer: str) -> float | None:
-    """Gives a gold's value in its own unit; ``None`` for no number."""
-    gold = _read_gold(answer)
-    value = "" if isinstance(gold, str) or gold.label is not None else _value(gold.text, gold.unit)
-    return None if isinstance(value, str) else value
-
-
-def _close(given: float, wanted: float, rel: float, absolute: float) -> Score:
-    error = math.fabs(given - wanted)
-    allowed = max(rel * math.fabs(wanted), absolute)
-    if not math.isfinite(error):
-        return Score(0.0, reason=f"{given:g} is too far from {wanted:g}")
-    verdict = "within" if error <= allowed else "further than"
-    reason = f"{given:g} is {verdict} {allowed:g} of {wanted:g}"
-    return Score(float(error <= allowed), reason=reason, metrics={"error": error})
-
-
 _NO_NUMBER = "no number in the gold's unit"
 
 
-def _value(text: str, unit: Unit | None, gold: _Gold | None = None, *, prose: bool = False) -> float | str:
-    """A cleaned answer's value in a unit, or why it has none; percent signs as the gold has them."""
-    wanted = gold.quantity if gold is not None else None
-    quantity = read_number(text, prose=prose, attached=unit is not None)
-    if quantity is None and (label := _read_label(text, prose)) is not None:
-        number = bare_number(label)
-        quantity = Quantity(Fraction(number)) if number is not None else None
-        if quantity is None:
-            return _NO_NUMBER
-    if quantity is not None:
-        if wanted is not None and undivided(wanted, quantity):
-            return _NOT_WORKED_OUT
-        factor = factor_between(unit, quantity.unit)
-        return _NO_NUMBER if factor is None else _as_float(quantity, factor, wanted)
-    if not text.isascii() or not text:
+def _gold_number(gold: _Gold) -> Quantity | None:
+    """The number that a gold is or comes to; ``None`` for all that is none, or is too large to measure by."""
+    value = None if gold.value else number_of(gold.text)
+    wanted = gold.number if value is None or value.imag else Quantity(Fraction(value.real), gold.unit)
+    return wanted if wanted is not None and math.isfinite(_as_float(wanted.value)) else None
+
+
+def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Score | str:
+    """The score of a number, in the reading of its percent sign that is nearer to the gold; or why it has none."""
+    gold, values = _as_float(wanted.value), [_as_float(value) for value in readings(wanted, given)]
+    if not values:
         return _NO_NUMBER
-    formula, given_unit = split_unit(text)
-    factor, value = factor_between(unit, given_unit), number_of(formula)
-    if factor is None or value is None or math.fabs(value.imag) > 1e-12:
+    value = min(values, key=lambda each: math.fabs(each - gold))
+    error, allowed = math.fabs(value - gold), max(rel * math.fabs(gold), absolute)
+    verdict = "within" if error <= allowed else "further than"
+    metrics = {"error": error} if math.isfinite(error) else {}
+    return Score(float(bool(metrics) and error <= allowed), f"{value:g} is {verdict} {allowed:g} of {gold:g}", metrics)
+
+
+def _as_float(value: Fraction) -> float:
+    return float(value) if abs(value) < _LARGEST else math.inf
+
+
+def _number(gold: _Gold, text: str, *, prose: bool) -> Quantity | str:
+    """A cleaned answer's number, or why it has none."""
+    given = _read(text, prose=prose, attached=gold.unit is not None)
+    if isinstance(given, Label):
+        number = bare_number(given)
+        return _NO_NUMBER if number is None else Quantity(Fraction(number))
+    if given is not None:
+        return given
+    formula, unit = split_unit(text)
+    value = number_of(formula) if text.isascii() else None
+    if value is None or math.fabs(value.imag) > 1e-12:
         return _NO_NUMBER
-    if wanted is not None and has_operation(_right_side(formula)) and _comes_out(formula, value.real):
+    if gold.number and has_operation(_right_side(formula)) and _comes_out(formula, value.real):
         return _NOT_WORKED_OUT
-    return value.real * float(factor)
+    return Quantity(Fraction(value.real), unit)
 
 
+_LARGEST = 10**300
 _ARITHMETIC = re.compile(r"\\(?:[dt]?frac|times|cdot|div|left|right)")
 
 
@@ -454,16 +435,3 @@ def _comes_out(formula: str, value: float) -> bool:
     fraction = Fraction(value).limit_denominator(10**5)
     only_numbers = not any(sign.isalpha() or sign == "√" for sign in _ARITHMETIC.sub("", formula))
     return only_numbers or math.fabs(fraction - Fraction(value)) <= 1e-12 * max(1, math.fabs(value))
-
-
-def _as_float(quantity: Quantity, factor: Fraction, wanted: Quantity | None) -> float | str:
-    """The number in the gold's unit; where one side has a percent sign, in the reading that is nearer to the gold."""
-    readings = [quantity.value if factor is ONE else quantity.value * factor]
-    if wanted is not None and wanted.percent != quantity.percent:
-        scaled = readings[0] / 100 if quantity.percent else readings[0] * 100
-        readings = [*readings, scaled] if math.fabs(wanted.value) > 1 else [scaled]
-    try:
-        near = float(wanted.value) if wanted is not None else 0.0
-        return min((float(reading) for reading in readings), key=lambda reading: math.fabs(reading - near))
-    except OverflowError:
-        return "too large a number"

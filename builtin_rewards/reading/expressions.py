@@ -10,6 +10,7 @@ import functools
 import re
 import zlib
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from builtin_rewards.extras import extra
@@ -25,11 +26,7 @@ POINTS = 4
 
 
 class UnreadError(Exception):
-    """An expression is not understood, or has no value."""
-
-
-class TooLargeError(UnreadError):
-    """A number in an expression is beyond the bounds."""
+    """An expression is not understood, has no value, or has a number beyond the bounds."""
 
 
 @functools.cache
@@ -117,18 +114,16 @@ def depth_change(sign: str) -> int:
 
 def closing(tokens: Sequence[str], start: int) -> int:
     """Where the bracket closes that opens at a place."""
-    depth = 0
-    for place in range(start, len(tokens)):
-        depth += depth_change(tokens[place])
-        if depth == 0:
-            return place
-    raise UnreadError("a bracket that never closes")
+    depths = accumulate(map(depth_change, tokens[start:]))
+    if (length := next((length for length, depth in enumerate(depths) if depth == 0), None)) is None:
+        raise UnreadError("a bracket that never closes")
+    return start + length
 
 
 _GROUPS = {"(": ")", "[": "]", "{": "}", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil"}
 _BEGINS = frozenset((*_GROUPS, "\\frac", "\\sqrt", "\\binom", "\\pi", *LETTERS, *MARKED, *_FUNCTIONS))
 _CALLED = frozenset(("f", "g", "F", "G", "\\Gamma", "\\zeta"))
-_NUMBERS = re.compile(r"\{(\d+)\}\{(\d+)\}|(\d)(\d)")
+_NUMBERS = re.compile(r"\\frac(?:\{(\d+)\}\{(\d+)\}|(\d)(\d))")
 
 
 class _Expression:
@@ -147,7 +142,7 @@ class _Expression:
         if self._at != len(self._tokens):
             raise UnreadError(f"{self._next!r} is not understood")
         if value and not -MAX_DIGITS < _mp().mag(value) / 3.33 < MAX_DIGITS:
-            raise TooLargeError(f"a power of more than {MAX_DIGITS} digits")
+            raise UnreadError(f"a power of more than {MAX_DIGITS} digits")
         return value
 
     @property
@@ -197,7 +192,7 @@ class _Expression:
                 value = _power(value, self._exponent())
             elif sign == "!":
                 if not is_real(value) or value > MAX_FACTORIAL or self._next == "!":
-                    raise TooLargeError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
+                    raise UnreadError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
                 value = self._called("factorial", value)
             else:
                 value = value / 100 if sign == "%" else value * _mp().pi / 180 if self._in_function else value
@@ -252,13 +247,9 @@ class _Expression:
         if self._next == "_":
             return self._name(sign)
         value = _mp().mpf(sign)
-        if sign.isdigit() and self._next == "\\frac":
-            fraction = _NUMBERS.match("".join(self._tokens[self._at + 1 : self._at + 7]))
-            above, below = (int(each) for each in fraction.groups() if each) if fraction else (0, 0)
-            if fraction and 0 < above < below:
-                self._at += 7 if fraction[1] else 2
-                return value + _mp().mpf(above) / below
-        return value
+        fraction = _NUMBERS.match("".join(self._tokens[self._at : self._at + 7])) if sign.isdigit() else None
+        above, below = (int(each) for each in fraction.groups() if each) if fraction else (0, 0)
+        return value + self._atom() if 0 < above < below else value
 
     def _function(self, name: str) -> Any:
         base = power = None
@@ -283,7 +274,7 @@ class _Expression:
     def _called(self, name: str, *arguments: Any) -> Any:
         self._calls += 1
         if self._calls > MAX_CALLS:
-            raise TooLargeError(f"more than {MAX_CALLS} functions")
+            raise UnreadError(f"more than {MAX_CALLS} functions")
         return getattr(_mp(), name)(*arguments)
 
     def _derivative(self) -> Any:
@@ -341,13 +332,13 @@ class _Expression:
 
 def _bounded(value: Any, bound: int = MAX_ARGUMENT) -> Any:
     if not abs(value) <= bound:
-        raise TooLargeError(f"an argument of more than {bound}")
+        raise UnreadError(f"an argument of more than {bound}")
     return value
 
 
 def _power(base: Any, exponent: Any) -> Any:
     if base and not abs(exponent) * (abs(_mp().ln(abs(base))) + 4) <= MAX_ARGUMENT:
-        raise TooLargeError(f"a power of more than {MAX_DIGITS} digits")
+        raise UnreadError(f"a power of more than {MAX_DIGITS} digits")
     return base**exponent
 
 
@@ -367,9 +358,7 @@ def value_at(tokens: tuple[str, ...], point: int, *, folded: bool = False) -> An
     """
     try:
         return _Expression(tokens, point, folded=folded).value()
-    except RecursionError as fault:
-        raise TooLargeError("nested deeper than can be read") from fault
-    except (ArithmeticError, ValueError, _mp().NoConvergence) as fault:
+    except (ArithmeticError, ValueError, RecursionError, _mp().NoConvergence) as fault:
         raise UnreadError("an expression without a value") from fault
 
 

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from operator import gt
 from typing import Any
 
@@ -20,7 +21,6 @@ from builtin_rewards.reading.expressions import (
     MARKED,
     OPENERS,
     POINTS,
-    TooLargeError,
     UnreadError,
     closing,
     depth_change,
@@ -62,17 +62,17 @@ _RELATIONS = frozenset(("=", "<", ">", "\\le", "\\ge", "\\ne", "\\in"))
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
 _SET_OPERATORS: dict[str, Callable[[bool, bool], bool]] = {"\\cup": max, "\\setminus": gt, "\\cap": min}
 _UNORDERED = frozenset(("list", "\\{\\}"))
-_BRACKETS = frozenset(("()", "[]", "(]", "[)", "\\{\\}", "\\langle\\rangle"))
+_INTERVALS = frozenset(("()", "[]", "(]", "[)"))
+_WHOLE_SETS = ("\\emptyset", "\\mathbb{R}", "\\mathbbR")
 _MATRIX = "\\matrixbegin\\matrixend"
 
 
 def _split(tokens: Sequence[str], marks: Collection[str]) -> tuple[list[_Tokens], _Tokens]:
     """The parts of tokens between marks that stand in no brackets, and the marks."""
-    depths, depth = [], 0
-    for token in tokens:
-        depth += depth_change(token)
-        depths.append(depth)
-    places = [place for place, token in enumerate(tokens) if token in marks and not depths[place]]
+    depths = accumulate(map(depth_change, tokens))
+    places = [
+        place for place, (token, depth) in enumerate(zip(tokens, depths, strict=True)) if token in marks and not depth
+    ]
     starts, ends = [0, *(place + 1 for place in places)], [*places, len(tokens)]
     parts = [tuple(tokens[start:end]) for start, end in zip(starts, ends, strict=True)]
     return parts, tuple(tokens[place] for place in places)
@@ -88,8 +88,10 @@ def _shape(tokens: _Tokens) -> _Shape:
     if marks and all(parts):
         return _shape(parts[-1] if _is_name(parts[0]) else parts[0])
     parts, marks = _split(tokens, _RELATIONS)
+    if marks == ("\\in",) and _is_name(parts[0]):
+        return _shape(parts[1])
     if marks and all(parts):
-        return _interval(_Shape("relation", tokens, tuple(map(_shape, parts)), marks))
+        return _Shape("relation", tokens, tuple(map(_shape, parts)), marks)
     for operator in _SET_OPERATORS:
         parts, marks = _split(tokens, (operator,))
         if marks and all(parts):
@@ -108,7 +110,7 @@ def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
         signs = [("+", "-"), ("-", "+")][: 2 if "\\pm" in part or "\\mp" in part else 1]
         spread += [tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part) for one, other in signs]
     if len(spread) > MAX_ITEMS:
-        raise TooLargeError(f"longer than {MAX_ITEMS} items")
+        raise UnreadError(f"longer than {MAX_ITEMS} items")
     return tuple(map(_shape, spread))
 
 
@@ -120,42 +122,9 @@ def _bracketed(tokens: _Tokens) -> _Shape:
     parts = _split(inside, (",", ";"))[0]
     if kind == "\\{\\}" and not {"\\mid", "|", ":", "\\colon"}.intersection(inside):
         return _Shape(kind, tokens, _items(parts)) if inside else _Shape("value", ("\\emptyset",))
-    if kind not in _BRACKETS - {"\\{\\}"} or len(parts) == 1 or not all(parts):
+    if kind not in {*_INTERVALS, "\\langle\\rangle"} or len(parts) == 1 or not all(parts):
         return _Shape("value", tokens)
     return _Shape(kind, tokens, tuple(map(_shape, parts)))
-
-
-_REALS = _Shape("value", ("\\mathbb", "{", "R", "}"))
-_ENDLESS = _Shape("value", ("\\infty",)), _Shape("value", ("-", "\\infty"))
-
-
-def _interval(shape: _Shape) -> _Shape:
-    """The interval that an inequality leaves for the one name in it, if that stands alone; else the shape itself."""
-    names = [place for place, side in enumerate(shape.parts) if names_in(side.tokens)]
-    if len(names) != 1 or not _is_name(shape.parts[names[0]].tokens):
-        return shape
-    if shape.signs == ("\\in",):
-        return shape.parts[1]
-    if shape.signs == ("\\ne",):
-        outside = _Shape("\\{\\}", shape.tokens, (shape.parts[1 - names[0]],))
-        return _Shape("\\setminus", shape.tokens, (_REALS, outside))
-    rising = shape if shape.signs[0] in ("<", "\\le") else _turned(shape)
-    if not {*rising.signs} <= {"<", "\\le"} or (len(rising.parts) == 3 and names != [1]):
-        return shape
-    if len(rising.parts) == 3:
-        low, high = rising.parts[0], rising.parts[2]
-    else:
-        low, high = (
-            (_ENDLESS[1], rising.parts[1]) if _is_name(rising.parts[0].tokens) else (rising.parts[0], _ENDLESS[0])
-        )
-    begins = "[" if low is not _ENDLESS[1] and rising.signs[0] == "\\le" else "("
-    ends = "]" if high is not _ENDLESS[0] and rising.signs[-1] == "\\le" else ")"
-    return _Shape(begins + ends, shape.tokens, (low, high))
-
-
-def _turned(shape: _Shape) -> _Shape:
-    signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
-    return _Shape(shape.kind, shape.tokens, shape.parts[::-1], signs)
 
 
 @functools.lru_cache(maxsize=512)
@@ -163,16 +132,10 @@ def _read(text: str) -> _Shape | str:
     """A cleaned formula's shape, or why it has none."""
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
-    depth = deepest = braces = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        braces += (character == "{") - (character == "}")
-        deepest = max(deepest, depth)
-        if braces < 0:
-            break
-    if braces:
+    braces = [*accumulate((character == "{") - (character == "}") for character in text)]
+    if any(depth < 0 for depth in braces) or 0 not in braces[-1:]:
         return "braces that do not balance"
-    if deepest > MAX_DEPTH:
+    if max(accumulate((character in "([{") - (character in ")]}") for character in text)) > MAX_DEPTH:
         return f"nested deeper than {MAX_DEPTH}"
     try:
         return _shape(tokens_of(text))
@@ -202,11 +165,6 @@ def unread(text: str) -> str | None:
     return None
 
 
-def same_text(gold: str, given: str) -> bool:
-    """Whether two cleaned formulas are written alike, but for blanks and signs with several names."""
-    return "".join(gold.split()) == "".join(given.split()) or tokens_of(gold) == tokens_of(given)
-
-
 def same_formula(gold: str, given: str) -> bool:
     """Whether two cleaned formulas are equal.
 
@@ -222,7 +180,7 @@ def same_formula(gold: str, given: str) -> bool:
     """
     if len(gold) <= MAX_CHARS and len(given) > MAX_CHARS:
         return False
-    if same_text(gold, given):
+    if "".join(gold.split()) == "".join(given.split()) or tokens_of(gold) == tokens_of(given):
         return True
     one, other = _read(gold), _read(given)
     if isinstance(one, str) or isinstance(other, str):
@@ -233,14 +191,13 @@ def same_formula(gold: str, given: str) -> bool:
 
 
 def _same(gold: _Shape, given: _Shape, folded: bool) -> bool:
+    if not {"relation", *_SET_OPERATORS}.isdisjoint((gold.kind, given.kind)) and _same_set(gold, given):
+        return True
     if gold.kind == given.kind == "relation":
         return _same_relation(gold, given, folded)
     gold, given = _unassigned(gold, given)
-    if gold.kind in _SET_OPERATORS or given.kind in _SET_OPERATORS:
-        same = _alike if "\\setminus" in (gold.kind, given.kind) else _paired
-        known = _same_set(_cuts(gold), _cuts(given))
-        return known or (gold.kind == given.kind and same(gold.parts, given.parts, folded))
-    if gold.kind in _UNORDERED and given.kind in _UNORDERED:
+    unordered = gold.kind == given.kind and gold.kind in ("\\cup", "\\cap")
+    if unordered or (gold.kind in _UNORDERED and given.kind in _UNORDERED):
         return _paired(gold.parts, given.parts, folded)
     if gold.kind != given.kind:
         single = {gold.kind, given.kind} & _UNORDERED and len(_parts(gold)) == 1 == len(_parts(given))
@@ -313,6 +270,11 @@ def _same_relation(gold: _Shape, given: _Shape, folded: bool) -> bool:
     return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given, folded)
 
 
+def _turned(shape: _Shape) -> _Shape:
+    signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
+    return _Shape(shape.kind, shape.tokens, shape.parts[::-1], signs)
+
+
 def _ends(shape: _Shape) -> _Shape:
     """A chain of equations from a name: its first and its last side."""
     if {*shape.signs} != {"="} or not _is_name(shape.parts[0].tokens):
@@ -336,27 +298,37 @@ def _proportional(gold: _Shape, given: _Shape, folded: bool) -> bool:
     return same and (pair[0].signs[0] in ("=", "\\ne") or ratios[0].real > 0)
 
 
-# Sets of real numbers, by where they begin and end in turn: each just before a number, or just after it (True)
+# Sets of real numbers: the same if they hold the same ones of all places where they begin and end, and between these
 
-_Cuts = tuple[tuple[Any, bool], ...]
 _END = 10**650
 
 
-def _cuts(shape: _Shape) -> _Cuts | None:
-    """The set of real numbers that a shape says; ``None`` for what is none, or has other names in it."""
+def _same_set(one: _Shape, other: _Shape) -> bool:
+    names = [{name.lower() for name in names_in(shape.tokens)} - {"r"} for shape in (one, other)]
+    if all(names) and names[0] != names[1]:
+        return False
+    if (ends := _ends_of(one)) is None or (others := _ends_of(other)) is None:
+        return False
+    places = sorted({*ends, *others, -_END, _END})
+    between = [(low + high) / 2 for low, high in pairwise(places)]
+    return all(_holds(one, place) == _holds(other, place) for place in (*places[1:-1], *between))
+
+
+def _ends_of(shape: _Shape) -> list[Any] | None:
+    """Where a set of real numbers begins and ends; ``None`` for what is none, or has other names in it."""
     if shape.kind in _SET_OPERATORS:
-        sets = [each for part in shape.parts if (each := _cuts(part)) is not None]
-        kept = functools.partial(_combined, _SET_OPERATORS[shape.kind])
-        return functools.reduce(kept, sets) if len(sets) == len(shape.parts) else None
-    if "".join(shape.tokens) in ("\\emptyset", "\\mathbb{R}", "\\mathbbR"):
-        return () if len(shape.tokens) == 1 else ((-_END, True), (_END, False))
-    ends = [end for part in shape.parts if (end := _end(part)) is not None]
-    if len(ends) != len(shape.parts) or shape.kind not in _BRACKETS:
+        found = [_ends_of(part) for part in shape.parts]
+        return None if None in found else [end for ends in found for end in ends or ()]
+    if "".join(shape.tokens) in _WHOLE_SETS:
+        return []
+    sides = [part for part in shape.parts if shape.kind != "relation" or not _is_name(part.tokens)]
+    ends = [end for side in sides if (end := _end(side)) is not None]
+    if len(ends) != len(sides):
         return None
-    if shape.kind == "\\{\\}":
-        return tuple((end, after) for end in sorted({*ends}) for after in (False, True))
-    rising = len(ends) == 2 and ends[0] < ends[1]
-    return ((ends[0], shape.kind[0] == "("), (ends[1], shape.kind[1] == "]")) if rising else None
+    if shape.kind == "relation":
+        return ends if len(ends) == len(shape.parts) - 1 and {*shape.signs} <= {*_FLIPPED, "\\ne"} else None
+    rising = shape.kind in _INTERVALS and len(ends) == 2 and ends[0] < ends[1]
+    return ends if rising or shape.kind in _UNORDERED else None
 
 
 def _end(shape: _Shape) -> Any:
@@ -370,19 +342,24 @@ def _end(shape: _Shape) -> Any:
     return value if value is not None and is_real(value) else None
 
 
-def _combined(kept: Callable[[bool, bool], bool], one: _Cuts, other: _Cuts) -> _Cuts:
-    found: list[tuple[Any, bool]] = []
-    for cut in sorted({*one, *other}):
-        inside = kept(*(sum(each <= cut for each in cuts) % 2 == 1 for cuts in (one, other)))
-        if inside != (len(found) % 2 == 1):
-            found.append(cut)
-    return tuple(found)
+def _holds(shape: _Shape, place: Any) -> bool:
+    if shape.kind in _SET_OPERATORS:
+        return functools.reduce(_SET_OPERATORS[shape.kind], (_holds(part, place) for part in shape.parts))
+    if not shape.parts:
+        return shape.tokens != ("\\emptyset",)
+    sides = [place if _is_name(part.tokens) else _end(part) for part in shape.parts]
+    if shape.kind in _UNORDERED:
+        return any(near(place, side) for side in sides)
+    if shape.kind != "relation":
+        begins, ends = ("\\le" if bracket in "[]" else "<" for bracket in shape.kind)
+        return _compares(begins, sides[0], place) and _compares(ends, place, sides[1])
+    return all(map(_compares, shape.signs, sides, sides[1:]))
 
 
-def _same_set(one: _Cuts | None, other: _Cuts | None) -> bool:
-    if one is None or other is None or len(one) != len(other):
-        return False
-    return all(near(a, b) and x == y for (a, x), (b, y) in zip(one, other, strict=True))
+def _compares(sign: str, one: Any, other: Any) -> bool:
+    if near(one, other):
+        return sign in ("\\le", "\\ge")
+    return sign == "\\ne" or (one < other) == (sign in ("<", "\\le"))
 
 
 # Left sides
@@ -437,24 +414,22 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
     """Gives an answer's formula, cleaned, and the unit that stands after it."""
     if len(text) > 2 * MAX_CHARS:
         return clean(text), None
-    if (named := _TEXT_UNIT.search(text)) is not None and named.start():
-        unit, rest = read_unit(f" {named[1].strip()}{named[2] or ''}")
-        if unit is not None and not unit.words and not rest.strip():
-            return clean(text[: named.start()]), unit
-    text = clean(text)
-    for word in _UNIT_WORD.finditer(text):
-        unit, rest = read_unit(" " + text[word.start() :])
-        if word.start() and unit is not None and not unit.words and not rest.strip():
-            return text[: word.start()].rstrip(), unit
-    return text, None
+    cleaned, named = clean(text), _TEXT_UNIT.search(text)
+    parts = [(clean(text[: named.start()]), f"{named[1].strip()}{named[2] or ''}")] if named else []
+    parts += [(cleaned[: word.start()].rstrip(), cleaned[word.start() :]) for word in _UNIT_WORD.finditer(cleaned)]
+    for formula, behind in parts:
+        unit, rest = read_unit(f" {behind}")
+        if formula and unit is not None and not unit.words and not rest.strip():
+            return formula, unit
+    return cleaned, None
 
 
 def number_of(text: str) -> complex | None:
-    """The value of a cleaned formula without names; of an equation, its right side's."""
+    """The value of a cleaned formula without names; of an equation that says what something is, its right side's."""
     shape = _read(text)
     if isinstance(shape, str):
         return None
-    shape = shape.parts[-1] if shape.kind == "relation" and {*shape.signs} == {"="} else shape
+    shape = shape.parts[-1] if _assigns(shape, _is_plain) else shape
     if shape.kind != "value" or names_in(shape.tokens) or "\\infty" in shape.tokens:
         return None
     try:

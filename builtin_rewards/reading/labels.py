@@ -96,11 +96,9 @@ def label_at(text: str, place: int) -> tuple[int, int] | None:
 
 def _label(found: re.Match[str]) -> Label | None:
     if found["prefixed"]:
-        base = _BASES[found["prefixed"][1].lower()]
-        return Label(Kind.NUMERAL, (base, int(found["prefixed"], base)))
+        return _numeral(found["prefixed"][2:], _BASES[found["prefixed"][1].lower()])
     if found["digits"]:
-        value = in_base(found["digits"], base := int(found["b1"] or found["b2"] or found["b3"]))
-        return None if value is None else Label(Kind.NUMERAL, (base, value))
+        return _numeral(found["digits"], int(found["b1"] or found["b2"] or found["b3"]))
     if found["time"]:
         return Label(Kind.TIME, _terms(found["time"]), (found["half"] or "").lower())
     if found["iso"] or found["date"]:
@@ -110,6 +108,14 @@ def _label(found: re.Match[str]) -> Label | None:
     code = found["code"].lower().removeprefix("v")
     digits = re.sub(r"[-+() ]", "", code)
     return Label(Kind.CODE, (digits if "." not in code and len(digits) >= _MANY_DIGITS else code,))
+
+
+def _numeral(digits: str, base: int) -> Label | None:
+    """What digits in a base write; ``None`` where they are no such digits."""
+    try:
+        return Label(Kind.NUMERAL, (base, int(digits, base))) if digits.isalnum() else None
+    except ValueError:
+        return None
 
 
 def _terms(text: str) -> tuple[int | str, ...]:
@@ -126,14 +132,6 @@ def _date(text: str) -> tuple[int | str, ...]:
         return (first, second, year)
     day = next((number for number in numbers if number <= _LAST_DAY), "")
     return (_MONTHS.index(month[0].lower()) + 1, day, next((number for number in numbers if number > _LAST_DAY), ""))
-
-
-def in_base(digits: str, base: int) -> int | None:
-    """Gives the number that digits in a base write; ``None`` where they are no such digits."""
-    try:
-        return int(digits, base) if digits.isalnum() else None
-    except ValueError:
-        return None
 
 
 def same_label(gold: Label, given: Label) -> bool:
@@ -163,7 +161,7 @@ def says_bare(gold: Label, text: str) -> bool:
     ``52`` answers ``52_8``, for the question names the base; ``5`` answers ``5 o'clock``; ``3/4`` answers ``3:4``.
     """
     if gold.kind is Kind.NUMERAL:
-        return in_base(text, int(gold.parts[0])) == gold.parts[1]
+        return _numeral(text, int(gold.parts[0])) == gold
     if gold.kind is Kind.TIME:
         return not gold.half and text == str(gold.parts[0]) and len(gold.parts) == 1
     return gold.kind is Kind.RATIO and as_ratio(text) == gold

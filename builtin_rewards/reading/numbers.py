@@ -16,40 +16,23 @@ MAX_DIGITS = 1_000
 MAX_POWER_OF_TEN = 400
 """A number with a larger power of ten is not read."""
 
-ONE = Fraction(1)
-"""The factor between units that are the same; to multiply by it would take longer than all else."""
-
 Dimensions = tuple[tuple[str, int], ...]
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅛": "1/8"}
-_SIGNS = {
-    "\u00d7": "\\times ",
-    "\u00b7": "\\cdot ",
-    "\u22c5": "\\cdot ",
-    "\u00f7": "/",
-    "\u2044": "/",
-    "\u03c0": "\\pi ",
-    "\u221e": "\\infty ",
-    "\u2264": "\\le ",
-    "\u2265": "\\ge ",
-    "\u2260": "\\ne ",
-    "\u222a": "\\cup ",
-    "\u2229": "\\cap ",
-    "\u2208": "\\in ",
-    "\u2205": "\\emptyset ",
-    "\u00b1": "\\pm ",
-    "\u00b0": "^\\circ ",
-    "\u2019": "'",
-    "\u3002": ".",
-}
+_SIGNS_TEXT = """
+\u00d7 \\times \u00b7 \\cdot \u22c5 \\cdot \u00f7 \\div \u03c0 \\pi \u221e \\infty \u2264 \\le \u2265 \\ge \u2260 \\ne
+\u222a \\cup \u2229 \\cap \u2208 \\in \u2205 \\emptyset \u00b1 \\pm \u00b0 ^\\circ
+"""
+_SIGNS = _SIGNS_TEXT.split()
 _FOLDED: dict[int, str] = {
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
-    **{ord(space): " " for space in "\u00a0\u2007\u2009\u200a\u202f\u3000"},
-    **{ord(dash): "-" for dash in "\u2212\u2010\u2011\u2012\u2013\ufe63"},
+    **dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u200a\u202f\u3000"), " "),
+    **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\ufe63"), "-"),
     **{ord(sign): f" {written}" for sign, written in _VULGAR.items()},
     **{ord(sign): f"^{{{power}}}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-    **{ord(sign): written for sign, written in _SIGNS.items()},
+    **{ord(sign): f"{command} " for sign, command in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)},
+    **dict(zip(map(ord, "\u2044\u2019\u3002"), "/'.", strict=True)),
 }
 _ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
 _TEXT_GROUP = re.compile(
@@ -115,7 +98,7 @@ class Unit:
     Attributes:
         scale: How many base units it is; 1 for a noun.
         dimensions: Powers of the base units, sorted; empty for a noun, such as apples.
-        words: The noun's words, singular and in lower case; empty for a unit of the table.
+        words: The noun's words without their endings; empty for a unit of the table.
         money: The scale of the currency in a rate (``dollars per day``); ``None`` for all else.
     """
 
@@ -148,7 +131,7 @@ length 1 1 m meter metre
 length 1 1/100 cm centimeter centimetre
 length 1 1/1000 mm millimeter millimetre
 length 1 1000 km kilometer kilometre
-length 1 127/5000 inch inches
+length 1 127/5000 inch inches in
 length 1 381/1250 ft foot feet
 length 1 1143/1250 yd yard
 length 1 201168/125 mi mile
@@ -173,15 +156,8 @@ sterling 1 1 gbp
 yen 1 1 yen jpy
 rupee 1 1 rupee inr
 angle 1 1 degree deg
-radian 1 1 radian rad
-celsius 1 1 celsius
-fahrenheit 1 1 fahrenheit
-kelvin 1 1 kelvin
-joule 1 1 joule
-newton 1 1 newton
-watt 1 1 watt
-watt 1 1000 kilowatt kw
-volt 1 1 volt
+celsius 1 1 celsius degc
+fahrenheit 1 1 fahrenheit degf
 gallon 1 1 gallon gal
 gallon 1 1/4 quart
 gallon 1 1/8 pint
@@ -223,11 +199,13 @@ per remaining since so such tall taller than that the then there thus to togethe
 we were when where which while who wide will with would not
 """
 _NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
-# Followed by these, a number is part of a formula.
-_MATHEMATICS_TEXT = """
-pi sqrt sin cos tan cot sec csc log ln exp infty times cdot cup cap pm i e mod choose
+# With these behind it, a number is part of a formula, or in doubt.
+_NO_UNIT_TEXT = """
+pi sqrt sin cos tan cot sec csc log ln exp infty times cdot cup cap pm i e mod choose plus minus factorial
+doubled tripled halved squared cubed or not isn't wasn't nor either maybe perhaps but except incorrect wrong false
+never rejected discarded dismissed ruled
 """
-_MATHEMATICS = frozenset(_MATHEMATICS_TEXT.split())
+_NO_UNIT = frozenset(_NO_UNIT_TEXT.split())
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,/])|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)"
 NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
@@ -256,9 +234,13 @@ _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
 _MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
-_POWER = re.compile(r"\s*(?:(?:\^|\*\*)\s*\{?\s*(-?\d)\s*\}?|(squared)\b|(cubed)\b)", re.ASCII)
+_SINGLE = re.compile(
+    r"[ \t\r\n-]*(?:(?P<before>square|sq|cubic|cu)\b\.?[ -]*)?(?P<degrees>degrees?\s*(?=(?:celsius|fahrenheit|C|F)\b))?"
+    r"(?P<name>[A-Za-z]+)(?:\.(?=[ ,/]|$))?"
+    r"(?:\s*(?:(?:\^|\*\*)\s*\{?\s*(?P<power>-?\d)\s*\}?|(?P<behind>squared|cubed)\b))?",
+    re.ASCII | re.IGNORECASE,
+)
 _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
-_TEMPERATURE = re.compile(r"\s*(celsius|fahrenheit|C|F)\b", re.IGNORECASE)
 _APPROXIMATELY = re.compile(
     r"(?:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*", re.IGNORECASE
 )
@@ -272,14 +254,9 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
         text: The answer, as :func:`clean` gives it.
         attached: Whether one letter right after the number is a unit (``5m``) and not algebra.
     """
-    if text.isdecimal() and text.isascii() and len(text) <= MAX_DIGITS:
-        return Quantity(Fraction(int(text)))
     text = _in_digits(text) if text[:1].isalpha() else text
     found = match_quantity(text)
-    if found is None:
-        return None
-    quantity, end = found
-    return _with_unit(quantity, text[end:], attached)
+    return _with_unit(found[0], text[found[1] :], attached) if found else None
 
 
 _ONES_TEXT = """
@@ -292,7 +269,7 @@ _SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each fo
 _BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
 _BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
 _IN_WORDS = re.compile(
-    rf"(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
+    rf"(?P<sign>minus |negative )?(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
     r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|million|billion|dozen))?",
     re.IGNORECASE,
 )
@@ -309,25 +286,18 @@ def _in_digits(text: str) -> str:
             total, part = 1_000 * part, 0
         else:
             part = part * 100 if word == "hundred" else part + _SPELLED.get(word, 0)
-    return f"{total + part}{written['unit'] or ''}"
+    return f"{'-' if written['sign'] else ''}{total + part}{written['unit'] or ''}"
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
     """Gives the number that a text begins with, its currency sign included, and where it ends."""
-    text_start = 0
     approximately = _APPROXIMATELY.match(text)
-    if approximately is not None:
-        text_start = approximately.end()
-    match = _QUANTITY.match(text, text_start)
-    if match is None or match.end() - match.start() > MAX_DIGITS:
+    match = _QUANTITY.match(text, approximately.end() if approximately else 0)
+    if match is None or match.end() - match.start() > MAX_DIGITS or (value := _value(match)) is None:
         return None
-    value = _value(match)
-    if value is None:
-        return None
-    if (match["sign"] == "-") != (match["inner"] == "-"):
-        value = -value
+    negative = (match["sign"] == "-") != (match["inner"] == "-")
     unit = _UNITS[_MONEY[match["money"]]] if match["money"] else None
-    return Quantity(value, unit, places=_places(match)), match.end()
+    return Quantity(-value if negative else value, unit, places=_places(match)), match.end()
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
@@ -336,13 +306,10 @@ def _value(match: re.Match[str]) -> Fraction | None:
     if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN:
         return None
     number = top or match["number"] or match["mantissa"] or "1"
-    value = _decimal(number)
-    if bottom:
-        under = _decimal(bottom)
-        if not under:
-            return None
-        value /= under
-    return value * Fraction(10) ** int(power) + int(match["mixed"] or match["whole"] or 0)
+    under = _decimal(bottom or "1")
+    if not under:
+        return None
+    return _decimal(number) / under * Fraction(10) ** int(power) + int(match["mixed"] or match["whole"] or 0)
 
 
 def _decimal(text: str) -> Fraction:
@@ -359,26 +326,21 @@ def _places(match: re.Match[str]) -> int | None:
 def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None:
     """The quantity with what the rest says of it; ``None`` where the rest is not a unit but more of a formula."""
     value, unit, percent = quantity.value, quantity.unit, False
-    if rest:
-        if match := _PERCENT.match(rest):
-            percent = True
-        elif match := _ORDINAL.match(rest):
-            pass
-        elif match := _MAGNITUDE.match(rest):
-            value *= _MAGNITUDES[match[1].lower()]
-        elif rest == "$":
-            return replace(quantity, unit=_UNITS["dollar"])
-        if match:
-            rest = rest[match.end() :]
-        if rest[0:1] == "/" and unit is not None and unit.dimensions[0][0] in _CURRENCIES:
-            rest = f" per {rest[1:]}"
-        named, rest = read_unit(rest, attached=attached)
-        if named is None and rest[:1].isalpha():
-            return None
-        unit = unit or named
-        if not harmless(rest):
-            return None
-    return Quantity(value, unit, percent, quantity.places)
+    if rest == "$":
+        return replace(quantity, unit=_UNITS["dollar"])
+    if match := _PERCENT.match(rest):
+        percent = True
+    elif match := _MAGNITUDE.match(rest):
+        value *= _MAGNITUDES[match[1].lower()]
+    else:
+        match = _ORDINAL.match(rest)
+    rest = rest[match.end() :] if match else rest
+    if rest[:1] == "/" and unit is not None:
+        rest = f" per {rest[1:]}"
+    named, rest = read_unit(rest, attached=attached)
+    if (named is None and rest[:1].isalpha()) or not harmless(rest):
+        return None
+    return Quantity(value, unit or named, percent, quantity.places)
 
 
 _ODD = re.compile(r"^!|[^A-Za-z .,;:'\"!()-]")
@@ -387,19 +349,9 @@ _LONE_LETTER = re.compile(r"(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])")
 
 def harmless(rest: str) -> bool:
     """Whether what stands after number and unit is words only, and no words of mathematics or denial."""
-    if not rest:
-        return True
     if _ODD.search(rest) or _LONE_LETTER.search(rest):
         return False
-    words = re.findall(r"[a-z']+", rest.lower())
-    return not _MATHEMATICS.intersection(words) and not _UNSURE.intersection(words)
-
-
-_UNSURE_TEXT = """
-or not isn't wasn't incorrect wrong false never plus minus nor either maybe perhaps but except
-factorial doubled tripled halved squared cubed rejected discarded dismissed ruled
-"""
-_UNSURE = frozenset(_UNSURE_TEXT.split())
+    return _NO_UNIT.isdisjoint(re.findall(r"[a-z']+", rest.lower()))
 
 
 def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
@@ -408,42 +360,31 @@ def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
     Compound units (``miles per hour``, ``m/s^2``, ``square feet``) are read; a noun that is not in the table is a
     unit of its own, by its words.
     """
-    unit, rest = _single(text, attached)
-    if unit is None:
+    over, rest = _single(text, attached)
+    if over is None:
         return _noun(text)
-    over = unit
+    unit = over
     while (per := _PER.match(rest)) is not None:
         under, after = _single(" " + rest[per.end() :], True)
         if under is None:
             break
         unit, rest = _times(unit, under, -1), after
-    if unit is not over and over.dimensions[0][0] in _CURRENCIES:
-        unit = replace(unit, money=over.scale)
-    return unit, rest
+    money = over.scale if unit is not over and over.dimensions[0][0] in _CURRENCIES else None
+    return replace(unit, money=money), rest
 
 
 def _single(text: str, attached: bool) -> tuple[Unit | None, str]:
-    word = _WORD.match(text)
-    if word is None:
+    found = _SINGLE.match(text)
+    if found is None:
         return None, text
-    name, power, end = word[1].lower(), 1, word.end()
-    if name in ("square", "sq", "cubic", "cu"):
-        power = 2 if name.startswith("s") else 3
-        word = _WORD.match(text, end)
-        if word is None:
-            return None, text
-        name, end = word[1].lower(), word.end()
-    elif name in ("degree", "degrees") and (scale := _TEMPERATURE.match(text, end)) is not None:
-        name, end = "celsius" if scale[1][0] in "cC" else "fahrenheit", scale.end()
-    unit = _UNITS.get(name)
-    if name == "in" and not text[end:].lstrip(" .").rstrip().isalpha() and not _WORD.match(text, end):
-        unit = _UNITS["inch"]
+    rest = text[found.end() :]
+    name = f"deg{found['name'][0].lower()}" if found["degrees"] else found["name"].lower()
+    unit = None if name == "in" and _WORD.match(rest.lstrip(".")) else _UNITS.get(name)
     if unit is None or (len(name) == 1 and not attached and not text[:1].isspace()):
         return None, text
-    if (raised := _POWER.match(text, end)) is not None:
-        power = int(raised[1]) if raised[1] else 2 if raised[2] else 3
-        end = raised.end()
-    return _times(Unit(Fraction(1), ()), unit, power), text[end:]
+    raised = (found["before"] or found["behind"] or "").lower()
+    power = int(found["power"] or (2 if raised.startswith("s") else 3 if raised else 1))
+    return _times(Unit(Fraction(1), ()), unit, power), rest
 
 
 def _noun(text: str) -> tuple[Unit | None, str]:
@@ -452,22 +393,14 @@ def _noun(text: str) -> tuple[Unit | None, str]:
     rest = text
     while len(words) < 4 and (word := _WORD.match(rest)) is not None and (words or not text[:1].isalpha()):
         name = word[1].lower()
-        if name in _NO_NOUN or name in _MATHEMATICS or name in _UNSURE or len(name) == 1:
+        if name in _NO_NOUN or name in _NO_UNIT or len(name) == 1:
             break
         unit, after = _single(rest, False)
         if unit is not None and len(name) > 1:
             return unit, after
-        words.append(_singular(name))
+        words.append(name.rstrip("seiy") or name)
         rest = rest[word.end() :]
     return (Unit(Fraction(1), (), frozenset(words)), rest) if words else (None, text)
-
-
-def _singular(word: str) -> str:
-    if len(word) > 3 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("shes", "ches", "xes", "sses")):
-        return word[:-2]
-    return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
 
 
 def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
@@ -476,15 +409,15 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
     A unit that only one side has changes nothing.
     """
     if gold is None or given is None or gold == given:
-        return ONE
+        return Fraction(1)
     if gold.words or given.words:
-        return ONE if gold.words & given.words else None
+        return Fraction(1) if gold.words & given.words else None
     wanted, had = gold.dimensions, given.dimensions
     if given.money is not None and gold.money is None and wanted[0] in had:
         # "$18 per day" answers "$18": the question says per what.
         return given.money / gold.scale
     if wanted == _STERLING and given == _UNITS["pound"]:
-        return ONE
+        return Fraction(1)
     return given.scale / gold.scale if wanted == had else None
 
 
@@ -504,30 +437,36 @@ def has_operation(text: str) -> bool:
     return _OPERATION.search(text) is not None
 
 
-def undivided(gold: Quantity, given: Quantity) -> bool:
-    """Whether an answer is a division that comes out whole, such as ``36/2``, and so is to be worked out yet."""
-    return given.places is None and given.value.denominator == 1 and gold.places is not None
-
-
 MIN_PLACES = 6
 """A decimal of fewer places does not stand for a fraction that has no finite decimal."""
+
+
+def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
+    """Gives what a number may say in the gold's unit; nothing where the units do not agree.
+
+    ``x%`` is ``x / 100``, and no number with another unit. Where one side has the sign and the gold is above 1, it is x
+    itself as well, for questions for a percentage have golds of either kind: the gold 60 pays ``60%``, and the gold 1
+    ``100%`` alone.
+    """
+    factor = factor_between(gold.unit, given.unit)
+    if factor is None or (gold.percent != given.percent and (given if gold.percent else gold).unit is not None):
+        return ()
+    value = given.value * factor
+    if gold.percent == given.percent:
+        return (value,)
+    scaled = value / 100 if given.percent else value * 100
+    return (value, scaled) if abs(gold.value) > 1 else (scaled,)
 
 
 def same_quantity(gold: Quantity, given: Quantity) -> bool:
     """Whether two numbers with their units are the same.
 
     Exactly so, save that a decimal of six places and six digits or more stands for the fraction it approximates.
-    ``x%`` is ``x / 100``. Where one side has the sign and the gold is above 1, it is x itself as well, for questions
-    for a percentage have golds of either kind: the gold 60 pays ``60%``, and the gold 1 ``100%`` alone.
     """
-    factor = factor_between(gold.unit, given.unit)
-    if factor is None:
-        return False
-    value = given.value if factor is ONE else given.value * factor
-    if gold.percent != given.percent:
-        part, other = (gold.value, value) if gold.percent else (value, gold.value)
-        return part / 100 == other or (part == other and abs(gold.value) > 1)
-    return gold.value == value or _rounded(gold, given, value) or _rounded(given, gold, value)
+    values = readings(gold, given)
+    if gold.value in values:
+        return True
+    return len(values) == 1 and (_rounded(gold, given, values[0]) or _rounded(given, gold, values[0]))
 
 
 def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:

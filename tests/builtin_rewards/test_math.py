@@ -218,6 +218,16 @@ HONEST = [
     ("25", "The answer is twenty-five."),
     ("-5", "\\boxed{\\text{minus five}}"),
     ("2000", "two thousand"),
+    ("-25", "minus twenty-five"),
+    ("-25", "The answer is negative twenty five apples."),
+    # one fraction of two integers is no operation
+    ("18", "36/2"),
+    ("18", "\\boxed{\\frac{36}{2}}"),
+    # percentages, and lists in a sentence
+    ("60", "a 60% increase"),
+    ("25%", "25 percent of the students"),
+    ("\\{1,3,9\\}", "The divisors are \\{1,3,9\\}."),
+    ("\\{1,3,9\\}", "There are 3 divisors, not 2: 1, 3, and 9."),
     ("five", "5"),
 ]
 
@@ -461,9 +471,8 @@ HOSTILE = [
     ("8", "2\u00b3"),
     ("5/6", "\\frac12+\\frac13"),
     ("1.5", "1+1/2"),
-    ("18", "\\boxed{36/2}"),
-    ("18", "\\boxed{\\frac{36}{2}}"),
     ("18", "36 \u00f7 2"),
+    ("18", "36/2/1"),
     ("42", "\\frac{\\frac{84}{2}}{1}"),
     ("42", "\\boxed{\\sqrt{1764}}"),
     ("9", "\u221a81"),
@@ -484,6 +493,22 @@ HOSTILE = [
     ("42", "\\boxed{42}, \\boxed{40+1}"),
     ("13", "\\boxed{13} = \\boxed{4+9}"),
     ("5 meters", "I considered 5 meters and rejected it."),
+    ("25", "minus twenty-five"),
+    # a percentage is no number of anything
+    ("25%", "25 feet"),
+    ("25%", "The answer is 25 apples."),
+    ("25%", "\\boxed{\\$25}"),
+    ("25 feet", "25%"),
+    ("25 apples", "\\boxed{25\\%}"),
+    # a list that is a part of a word
+    ("\\{1,3,9\\}", "un\\{1,3,9\\}ish"),
+    ("\\{1,3,9\\}", "\\{1,3,9\\}ish"),
+    ("\\{1,3,9\\}", "un{1, 3, 9}"),
+    ("\\{1,3,9\\}", "max\\{1,3,9\\}"),
+    ("\\{1,3,9\\}", "not \\{1,3,9\\}"),
+    ("\\{1,3,9\\}", "It is not 1, 3 and 9."),
+    ("\\{1,3,9\\}", "I doubt that the set is \\{1,3,9\\}."),
+    ("42 meters", "\u00ac42 meters"),
 ]
 
 
@@ -497,6 +522,9 @@ def test_hostile_and_wrong_completions_are_refused(gold: str, completion: str) -
 # What stands in the prompt, the gold, a completion that repeats it, and one that does not.
 RESTATED = [
     ("Simplify 72/96.", "3/4", "72/96", "3/4"),
+    ("What is 36/2?", "18", "\\frac{36}{2}", "72/4"),
+    ("What is 36 \u00f7 2?", "18", "36/2", "72/4"),
+    ("What is 36 divided by 2?", "18", "36 / 2", "18"),
     ("Simplify $\\frac{72}{96}$.", "\\frac{3}{4}", "The answer is 72/96.", "The answer is 3/4."),
     ("What is 72 divided by 96?", "3/4", "<answer>It is 72/96.</answer>", "<answer>It is 6/8.</answer>"),
     ("Write 50% as a decimal.", "0.5", "50%", "0.5"),
@@ -737,7 +765,9 @@ def test_in_the_runtime() -> None:
         ({}, "1", "1%", 0.0),
         ({}, "13", "4+9= Answer:", 0.0),
         ({}, "13", "4+9=13", 1.0),
-        ({}, "18", "36/2", 0.0),
+        ({}, "18", "36/2", 1.0),
+        ({}, "25%", "25 feet", 0.0),
+        ({}, "-25", "minus twenty-five", 1.0),
         ({}, "42", "\\sqrt{1764}", 0.0),
         ({}, "0.6667", "\\frac13+\\frac13", 0.0),
         ({}, "2.732", "1+\\sqrt{3}", 1.0),
@@ -746,6 +776,11 @@ def test_in_the_runtime() -> None:
         ({}, "31", "0x1F", 0.0),
         ({}, "00:30", "00:30", None),
         ({}, "52_8", "52_8", None),
+        ({}, "7\\pi", "\\boxed{7\\pi}", 1.0),
+        ({}, "3\\sqrt{13}", "\\boxed{10.817}", 1.0),
+        ({}, "x = \\sqrt{2}", "1.4142", 1.0),
+        ({}, "5x - 7y + 4 = 0", "0", None),
+        ({}, "x = 1, y = 2", "2", None),
         ({}, "x+1", "\\boxed{42}", None),
         ({}, "east", "\\boxed{42}", None),
         ({}, "1, 2", "\\boxed{42}", None),
