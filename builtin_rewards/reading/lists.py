@@ -45,10 +45,6 @@ _MOST_LISTS = 200
 _BRACKETS = {"[]": re.compile(r"[\[\]]"), "{}": re.compile(r"[{}]")}
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
-_ITEM_DENIES = re.compile(
-    r"\b(?:anything|everything|all|any) (?:but|except)\b|\b(?:is|are|was|were) (?:wrong|incorrect|false)\b",
-    re.IGNORECASE,
-)
 _JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
 """What stands between items, besides commas."""
 _LETTERED = re.compile(r"[ \t]*\(?([A-Za-z])[.)][ \t]+")
@@ -63,6 +59,8 @@ _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!n
 _SET_ASIDE = {mark: chr(0xE000 + place) for place, mark in enumerate((*",;&:/|", " and ", " or "))}
 _NOT_ASIDE = {ord(stand_in): "\ufffd" for stand_in in _SET_ASIDE.values()}
 """Private characters that stand in for what parts items, in items that are kept whole."""
+_UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/]{1,12}\b")
+"""A word behind the last number; what denies it may stand behind that."""
 _STRUCK = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
 
 
@@ -162,6 +160,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
         clause_denies(text, start)
         or supposed_before(text, start)
         or denied_after(text, end)
+        or ((unit := _UNIT.match(text, end)) is not None and denied_after(text, unit.end()))
         or withdrawn_after(text, end)
         or _STRUCK.search(text, start, end)
         or (text[start - 1 : start].isalpha() and text[end : end + 1].isalpha())
@@ -266,7 +265,7 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
         return bracketed
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
     ends = [part for part in (*parts[:1], *parts[-1:]) if _plain(part) not in known]
-    denied = any(denies(part) or _ITEM_DENIES.search(part) for part in ends) or _STRUCK.search(text)
+    denied = any(map(denies, ends)) or _STRUCK.search(text)
     return _items(parts), DENIED if denied else ""
 
 
