@@ -68,7 +68,8 @@ _BEFORE = re.compile(
     rf"|{_PREMISE}\s+(?:(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
     rf"(?:is|was|be|equals|could be|would be|can be)|it['\u2019]s|to be)\b{_OPEN}$"
     rf"|\b(?:{_WRONG}|{_TRAP}|impossible)\s+to\s+\w+(?:\s+(?:that|it|is|{_THE_ANSWER}))*{_OPEN}$"
-    rf"|\b(?:reject|dismiss|discard|exclud|eliminat|rul(?:e|ed|es|ing) out)\w*(?:\s+{_THE_ANSWER})*(?:\s+[a-z]\s*=)?{_OPEN}$",
+    r"|\b(?:reject|dismiss|discard|exclud|eliminat|rul(?:e|ed|es|ing) out)\w*"
+    rf"(?:\s+{_THE_ANSWER})*(?:\s+[a-z]\s*=)?{_OPEN}$",
     re.IGNORECASE,
 )
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b")
@@ -79,6 +80,10 @@ _DENIAL = re.compile(
 )
 _CALLS_WRONG = re.compile(
     rf"\b(?:anything|everything|all|any) (?:but|except)\b|\b(?:is|are|was|were) {_WRONG}\b", re.IGNORECASE
+)
+_IS_WRONG = re.compile(rf"[^A-Za-z]*\d[^A-Za-z]*(?:\\text)?[\s{{]+(?:is|was)\s(?:not\s|{_WRONG}\b)", re.IGNORECASE)
+_NEGATES = re.compile(
+    rf"\b(?:not|no|never|nor|neither|cannot|without|\w{{2,6}}nt|{_WRONG})\b|[\u2260\u00ac\u2262\u2209]"
 )
 _GIVEN_UP = re.compile(
     rf"\b{_WRONG} (?:final )?{_NOUN}\b[^.!?\n]{{0,20}}$"
@@ -193,9 +198,19 @@ def supposed_before(text: str, start: int) -> bool:
 
 
 def denies(text: str) -> bool:
-    """Whether the first characters of a text have a word or sign that denies or doubts, or call anything wrong."""
-    said = _before(text, BEHIND_CHARS, BEHIND_CHARS)
+    """Whether a short text has a word or sign anywhere that denies or doubts, or calls anything wrong."""
+    said = _before(text, len(text), len(text))
     return bool(said) and (_DENIAL.search(said) is not None or _CALLS_WRONG.search(said) is not None)
+
+
+def calls_wrong(text: str) -> bool:
+    """Whether a text is an answer without words and says that it is wrong: ``0 is false``."""
+    return _IS_WRONG.match(text) is not None
+
+
+def negations(text: str) -> int:
+    """How often a normalised text negates or calls something wrong, in words or signs."""
+    return len(_NEGATES.findall(text))
 
 
 def begins_denied(text: str) -> bool:
