@@ -42,8 +42,8 @@ _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 _CUES = {
     "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|result|verdict|final|chosen|"
     "selected|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|gabarito|alternativa|opção|letra|"
-    "risposta|soluzione|opzione|antwoord|svar|svaret|odpowiedź|cevap|jawaban|đáp án|"
-    "ответ|вариант|відповідь|απάντηση|उत्तर|الإجابة|الاجابة|إجابة|الجواب|الخيار|התשובה",
+    "risposta|soluzione|opzione|antwoord|jawaban|"
+    "ответ|вариант|الإجابة|الاجابة|إجابة|الجواب|الخيار",
     "pick": "choose|chose|pick|select|go with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
     "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|that is|i think|i believe|also|"
     "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
@@ -71,10 +71,10 @@ _FOLLOWS = {
     kind: re.compile(follow + _FILLER, re.IGNORECASE)
     for kind, follow in {
         "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
-        r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar|đúng)){0,3}"
+        r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar)){0,3}"
         r"(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
         r"(?:(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|"
-        r"это|является|adalah|là|είναι|है|هي|هو|היא)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
+        r"это|является|adalah|هي|هو)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
         "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
         "pick": r"[\s:*_]{0,4}",
         "concludes": r"[\s,:*_]{0,4}",
@@ -106,8 +106,8 @@ _PICKER = re.compile(
 """Who picks: not ``those who`` or ``to``."""
 _SURVEYS = re.compile(
     r"\b(?:each|every|all|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those|"
-    r"choos\w+|select\w*|pick\w*|find\w*|determin\w+|identify\w*|consider\w*|evaluat\w+|check\w*|compar\w+|examin\w+|"
-    r"analy[sz]\w+|assess\w*|test\w*|eliminat\w+|review\w*|look\w*)\s(?:\w{1,12}\s){0,3}$",
+    r"(?:choos|select|pick|find|determin|identify|consider|evaluat|check|compar|examin|analy[sz]|assess|test|eliminat|review"
+    r"|look)\w*)\s(?:\w{1,12}\s){0,3}$",
     re.IGNORECASE,
 )
 """Words before ``option:`` after which the options are gone through, and none is chosen."""

@@ -132,19 +132,15 @@ def _is_meant(text: str, place: int) -> bool:
 
 def shows(text: str) -> bool:
     """Whether a text has a character that a reader sees: no white space, control, zero-width or blank one."""
-    if _VISIBLE_ASCII.search(text):
-        return True
-    return not text.isascii() and any(
-        unicodedata.category(char)[0] in "LNPS" and char not in _SHOWING_NOTHING for char in text if char > "\x7f"
-    )
+    return _has(text, _VISIBLE_ASCII, "LNPS")
 
 
 def says(text: str) -> bool:
     """Whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` say nothing."""
-    if "&" in text:
-        text = html.unescape(text)
-    if _SAYING_ASCII.search(text):
-        return True
-    return not text.isascii() and any(
-        unicodedata.category(char)[0] in "LNS" and char not in _SHOWING_NOTHING for char in text if char > "\x7f"
+    return _has(html.unescape(text) if "&" in text else text, _SAYING_ASCII, "LNS")
+
+
+def _has(text: str, in_ascii: re.Pattern[str], kinds: str) -> bool:
+    return in_ascii.search(text) is not None or any(
+        unicodedata.category(char)[0] in kinds for char in beyond_ascii(text) - _SHOWING_NOTHING
     )
