@@ -151,8 +151,8 @@ def statement_denied(text: str, start: int) -> bool:
 
     So do ``wrong``, ``if``, ``suppose`` and ``whether`` right before it.
     """
-    before = _before(text, start)
-    return bool(before) and _BEFORE.search(before.rstrip(" \t\"'*_") + " it is ") is not None
+    before = _before(text, start).rstrip(" \t\"'*_")
+    return before[-1:] not in ("", "\n") and _BEFORE.search(before + " it is ") is not None
 
 
 def denied_before(text: str, start: int) -> bool:

@@ -26,6 +26,7 @@ _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that NFKC makes combining marks of."""
 _MOST_MARKS = 30
 """Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
+SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 _SAYING_ASCII = re.compile(r"[A-Za-z0-9$+<=>]")
 _VISIBLE_ASCII = re.compile(r"[!-~]")
 _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -102,11 +103,6 @@ def normal_words(text: str) -> list[str]:
     folded = fold(text).casefold()
     words = _MAYBE_MARK.sub(lambda mark: "" if _is_dropped(folded, mark.start()) else mark[0], folded).split()
     return [word for word in words if word not in _ARTICLES] or words or folded.split()
-
-
-def normalise_lines(text: str) -> list[str]:
-    """Gives each line of a text normalised. Line feeds part lines, nothing else does."""
-    return list(map(normalise, text.split("\n")))
 
 
 def _is_dropped(text: str, place: int) -> bool:
