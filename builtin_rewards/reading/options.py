@@ -114,11 +114,14 @@ _SURVEYS = re.compile(
 )
 """Words before ``option:`` after which the options are gone through, and none is chosen."""
 _SURVEY = re.compile(
-    r"\b(?:options?|choices|each|every|which|possible|one by one|in turn|evaluat\w+|consider\w*|analy[sz]\w+|"
-    r"go through|candidates|choose the|select the|pick the)\b(?![^\n]{0,160}\b(?:is|are)\s{0,3}:?[\s*_]*$)",
+    r"^(?![^\n]*\b(?:compared|considered|checked|evaluated|examined|reviewed|analy[sz]ed|assessed|looked|went)\b)"
+    r"[^\n]*\b(?:options|choices|candidates|one by one|in turn|step by step|go through|(?:choose|select|pick) the|"
+    r"(?:each|every|which|possible|following) (?:\w{1,12} )?(?:option|choice|answer|letter|statement)s?|"
+    r"opciones|optionen|opzioni|op\u00e7\u00f5es|\u0432\u0430\u0440\u0438\u0430\u043d\u0442\u044b)\b"
+    r"(?![^\n]{0,160}\b(?:is|are)\s{0,3}:?[\s*_]*$)",
     re.IGNORECASE,
 )
-"""What the line before a list of the options says, and the line before the answer alone does not."""
+"""A line that speaks of the options before it lists them, and not of what was done with them before an answer."""
 _INTRODUCES = re.compile(rf":[\s*_]*$|{_SURVEY.pattern}", re.IGNORECASE)
 _LETTER = re.compile(r"[\s*_`\"'(\[<]{0,16}(?P<letter>[A-Za-z])(?P<close>[*_`\"')\]>]{0,6})")
 _JOINED = re.compile(
@@ -182,11 +185,20 @@ _TICKS = "\u2705\u2713\u2714\u2611"
 _TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
 _NO_TICKS = dict.fromkeys(map(ord, _TICKS))
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf)\b|\\[()\[\],;! ]|[{}$]")
+_CONTRAST = re.compile(
+    r"(?<!if )\b(?i:not|rather than|instead of|over)\s"
+    r"(?:[(*]{0,3}[A-Z][)*]{0,3}(?![\w'])(?:,?\s(?:or|and|nor)\s|,\s)?){1,6}"
+)
+"""Letters that are named to be set aside: ``B, not A or C``."""
+_ARTICLE = re.compile(r"\b(?:is|the|it's|that's|so|hence|thus|therefore|then)\W*$", re.IGNORECASE)
+_LABEL = re.compile(r"\||.*[A-Za-z]\W*:\W*$|#+\s*(?:[Oo]ption|[Cc]hoice)\b")
+"""A line that begins something about a letter: a table's row, ``A:``, ``### Option A``."""
+_FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
 _LINE, _PART = re.compile(r"\n"), re.compile(r"\n|[.!]\s")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
 _BECAUSE = re.compile(r"\b(?:because|since|as|for)\b", re.IGNORECASE)
 _BEFORE_CHARS, _SUBJECT_CHARS = 60, 40
-_AROUND = "*_`\"'()[]<>.:~!\u3002"
+_AROUND = "*_`\"'()[]<>.:!\u3002"
 _PREFIX = re.compile(
     rf"(?:(?:{_CUES['noun']}|{_CUES['concludes']}|definitely|i'd say|i would say|that's|the|my|correct|right|best|"
     r"la|le|el|die|der|das|es ist|es|est|è|é|это|richtige|so)\b[\s:,*_]{1,4}|l'){0,6}",
@@ -302,8 +314,13 @@ def _without_latex(text: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
     """Gives the letter of each choice's text; a group's completions ask for the same ones."""
-    texts = [normalise(choice) for choice in choices]
+    texts = [_comparable(choice) for choice in choices]
     return {text: letter for text, letter in zip(texts, letters, strict=False) if text and texts.count(text) == 1}
+
+
+def _comparable(text: str) -> str:
+    """Gives a text as choices are compared; their LaTeX is read as the completion's is."""
+    return normalise(_without_latex(text.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")))
 
 
 def _cues(text: str) -> list[tuple[str, int, int]]:
@@ -424,14 +441,15 @@ class _Reader:
         counted = {letter for one, other in itertools.pairwise(order) for letter in (one, other) if _next(one) == other}
         for number, (place, line) in enumerate(lines):
             found = self.bare(line)
-            if found and not found & counted and not (number and _SURVEY.search(lines[number - 1][1])):
+            begins = _LABEL.match(line) or (line[0] == "#" and number + 1 < len(lines))
+            if found and not begins and not found & counted and not (number and _SURVEY.search(lines[number - 1][1])):
                 yield _Said(place, place + len(line), frozenset(found))
 
     def bare(self, line: str) -> set[str]:
         """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
         if len(line) > _BARE_CHARS:
             return set()
-        line = line.strip(" \t*_`\"'.#>~")
+        line = _CONTRAST.sub("", line.strip(" \t*_`\"'.#>")).lstrip("=>\u2192\u21d2\u2234 ")
         prefix = _PREFIX.match(line)
         found: set[str] = set()
         for part in re.split(r"[,;/&|\s]+", line[prefix.end() if prefix else 0 :]):
@@ -440,16 +458,21 @@ class _Reader:
                 continue
             if len(inside) != 1 or inside.upper() not in self.letters or part.endswith("?"):
                 return set()
+            if part.islower() and part == inside and prefix and _ARTICLE.search(prefix[0]):
+                return set()  # "It is the c", cut off
             found.add(inside.upper())
         return found
 
     def led_lines(self, text: str) -> Iterator[_Said]:
         """Gives the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
-        if not lines or len(set(filter(None, (self._leader(line) for _, line in lines)))) > 1:
+        leaders = {self._leader(line) or "".join(self.bare(line.lstrip("-* "))) for _, line in lines}
+        if not lines or len(leaders - {""}) > 1:
             return
         place, line = lines[0]
         found = self.led(line) if line[-1:] in ".!*)" else self.led(line, firm=True)
+        if found and len(lines) > 1 and not _FINISHED.search(text):
+            return  # what is said of it is cut off
         if not found and len(lines) > 1 and not _INTRODUCES.search(lines[-2][1]):
             place, line = lines[-1]
             found = self.led(line, firm=True)
@@ -534,7 +557,7 @@ class _Reader:
         for phrase in {said, said[: longest + 2].partition(". ")[0]}:
             if len(phrase) > longest:
                 continue
-            letter = self.by_text.get(normalise(phrase))
+            letter = self.by_text.get(_comparable(phrase))
             if letter is not None:
                 return {letter}
         return set()
