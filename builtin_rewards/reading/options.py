@@ -45,8 +45,10 @@ _CUES = {
     "selected|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|gabarito|alternativa|opção|letra|"
     "risposta|soluzione|opzione|antwoord|svar|svaret|odpowiedź|cevap|jawaban|đáp án|"
     "ответ|вариант|відповідь|απάντηση|उत्तर|الإجابة|الاجابة|إجابة|الجواب|الخيار|התשובה",
-    "pick": "choose|chose|pick|select|go with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
-    "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|that is|i think|i believe|also|"
+    "pick": "choose|chose|pick|select|go with|going with|go for|say|"
+    "choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
+    "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|it has to be|"
+    "that is|i think|i believe|also|"
     "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
     "leaves|leaving|leaves only|leaves us with|leaves us with only|إذن|لذلك",
     "guesses": "or|probably|likely|maybe|perhaps|possibly|alternatively",
@@ -62,7 +64,8 @@ _SOLID_CUES = {
 }
 """The same in languages that do not part their words."""
 _FILLER = (
-    r"(?:(?:therefore|thus|definitely|clearly|simply|indeed|most likely|probably|likely|correct|right|best|final|the|"
+    r"(?:(?:therefore|thus|definitely|clearly|simply|indeed|most likely|probably|likely|maybe|perhaps|"
+    r"possibly|correct|right|best|final|the|"
     r"answer|option|choice|letter|first|second|third|fourth|fifth|last|it is|it's|no|wait|it must be|is|was|should be|"
     r"must be|la|le|el|lo|il|die|der|das|opción|alternativa|opção|letra|lettre|réponse|opzione|lettera|buchstabe|"
     r"вариант|ответ|под буквой|буква|الخيار|الحرف|الإجابة)\b[\s:,*_]{1,4}|l'"
@@ -75,7 +78,7 @@ _FOLLOWS = {
         r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar|đúng)){0,3}"
         r"(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
         r"(?:(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|"
-        r"это|является|adalah|là|είναι|है|هي|هو|היא)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
+        r"это|является|adalah|là|είναι|है|هي|هو|היא|'s)(?![a-zà-ÿ])|[=-]>|[=:→⇒-])[\s:*_]{0,8}",
         "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
         "pick": r"[\s:*_]{0,4}",
         "concludes": r"[\s,:*_]{0,4}",
@@ -100,7 +103,8 @@ _KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|
 _CUE = re.compile(rf"(?<!\w)(?:{_either(_KINDS)})(?!\w)")
 _SOLID_CUE = re.compile("|".join(f"(?P<{kind}>{words})" for kind, words in _SOLID_CUES.items()))
 _PICKER = re.compile(
-    r"(?:^|\b(?:i|we|me|us|would|will|must|should|i'd|i'll|we'll|so|thus|therefore|je|ich|eu|also|now|then|have to)\b,?"
+    r"(?:^|\b(?:i|we|me|us|let's|would|will|must|should|i'd|i'll|we'll|so|thus|"
+    r"therefore|je|ich|eu|also|now|then|have to)\b,?"
     r"|[.:#*])\s{0,3}$",
     re.IGNORECASE,
 )
@@ -109,7 +113,8 @@ _BEGINS = re.compile(r"(?:^|[\n.,!?:;)-])[\s*_]{0,4}$")
 _SURVEYS = re.compile(
     r"\b(?:each|every|all|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those|"
     r"choos\w+|select\w*|pick\w*|find\w*|determin\w+|identify\w*|consider\w*|evaluat\w+|check\w*|compar\w+|examin\w+|"
-    r"analy[sz]\w+|assess\w*|test\w*|eliminat\w+|review\w*|look\w*)\s(?:\w{1,12}\s){0,3}$",
+    r"analy[sz]\w+|assess\w*|test\w*|eliminat\w+|review\w*|look\w*)\s(?:\w{1,12}\s){0,3}$"
+    r"|(?<!my )\b(?:first|second|third|fourth|last)\s$",
     re.IGNORECASE,
 )
 """Words before ``option:`` after which the options are gone through, and none is chosen."""
@@ -136,16 +141,23 @@ _GOES_ON = re.compile(
 )
 """What may follow a letter that no article or pronoun is."""
 _ENDS = re.compile(
-    r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002]|,?\s(?:because|since|as|for|not|and not|which|over|here|given|"
+    r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002]|,?\s(?:because|since|as|for|not|and not|rather than|"
+    r"instead of|which|over|here|given|"
     r"hence|so|thus|therefore|but|porque|weil|denn|parce)\b|\(|です|だ|입니다)"
 )
 _SPOKEN_OF = re.compile(
-    r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does|says|states|means|refers)\b|\s?[ではじ가이]{2,3}\s?(?:ない|なく|아니)|不"
+    r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does|says|states|means|refers)\b|\s?[ではじ가이]{1,3}\s?(?:ない|なく|아니|아닙)|不"
 )
 _ALTERNATIVE = re.compile(
-    r"(?:\b(?:or|oder|ou|или)\b|或|または|또는)\s{0,3}(?:(?:option|choice|maybe|possibly|perhaps|even|also|rather)\s){0,2}"
-    r"[(*\"]{0,3}([A-Z])(?=[)*\".,:;!?\s]|$)"
+    r"(?:\b(?:or|oder|ou|или|as well as|possibly|maybe|perhaps)\b|或|和|または|또는)\s{0,3}"
+    r"(?:(?:option|choice|maybe|possibly|perhaps|even|also|rather)\s){0,2}[(*\"]{0,3}([A-Z])(?=[)*\".,:;!?\s]|$)"
 )
+_BESIDES = re.compile(
+    r"[.,;]\s(?:(?:[Bb]ut|[Aa]nd|[Tt]hough|[Aa]lthough)\s)?[(*]{0,3}([A-Z])[)*]{0,3}"
+    r"(?::?\s(?:too|as well|for others|(?:with |at )?\d{1,3}%)|"
+    r"\sis (?:also )?(?:acceptable|possible|plausible|valid)\b(?! (?:only|if)))"
+)
+"""What leaves another letter open behind one: ``B; A too``, ``B. But A is possible``."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"')]|$)|\n")
 _LED = re.compile(
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?"
@@ -194,6 +206,10 @@ _ARTICLE = re.compile(r"\b(?:is|the|it's|that's|so|hence|thus|therefore|then)\W*
 _LABEL = re.compile(r"\||.*[A-Za-z]\W*:\W*$|#+\s*(?:[Oo]ption|[Cc]hoice)\b")
 """A line that begins something about a letter: a table's row, ``A:``, ``### Option A``."""
 _FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
+_DOUBTED = re.compile(
+    r"[\s.,)*]{0,4}(?:or is it\b|\((?:wrong|incorrect|false)\b|my (?:mistake|bad)\b|actually,? no\b)", re.IGNORECASE
+)
+_NOBODY = re.compile(r"\b(?:nobody|no one)\s(?:\w{1,12}\s){0,4}$", re.IGNORECASE)
 _LINE, _PART = re.compile(r"\n"), re.compile(r"\n|[.!]\s")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
 _BECAUSE = re.compile(r"\b(?:because|since|as|for)\b", re.IGNORECASE)
@@ -285,7 +301,8 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
             continue
         stop = _SENTENCE_END.search(behind)
         named = min(one.letters)
-        if any(withdrawn_after(behind, place, named) for place in {0, stop.start() if stop else 0}):
+        places = {0, stop.start() if stop else 0}
+        if any(_DOUBTED.match(behind, place) or withdrawn_after(behind, place, named) for place in places):
             kept, taken_back = _without(kept, one.letters), True
             continue
         kept.append(one)
@@ -380,7 +397,7 @@ class _Reader:
             letters, stop = self._said(text[place : place + _WINDOW_CHARS], firm=kind not in ("noun", "solid"))
             if not letters or ("\n" in follow[0] and self._goes_through(text, place)):
                 continue
-            if not statement_denied(text, start):
+            if not statement_denied(text, start) and not _NOBODY.search(before):
                 corrects = kind in ("corrects", "denies") and not is_contrast
                 yield _Said(place, place + stop, frozenset(letters), corrects=corrects)
 
@@ -404,8 +421,8 @@ class _Reader:
 
     def _alternatives(self, behind: str) -> set[str]:
         """Gives the letters that the rest of a sentence leaves open besides."""
-        sentence = _SENTENCE_END.split(behind, maxsplit=1)[0]
-        return set(_ALTERNATIVE.findall(sentence)) & set(self.letters)
+        sentence = _CONTRAST.sub("", _SENTENCE_END.split(behind, maxsplit=1)[0])
+        return {*_ALTERNATIVE.findall(sentence), *_BESIDES.findall(behind)} & set(self.letters)
 
     def judged(self, text: str) -> Iterator[_Said]:
         """Gives the letters that are said to be correct, or ticked."""
