@@ -15,7 +15,7 @@ from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.answer import answer_as_text, final_answer
 from builtin_rewards.reading.denials import negations
-from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed
+from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
 from builtin_rewards.reading.turn import after_thinking
@@ -319,6 +319,7 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
         completion = found.answer or ""
         said = _letters_only(completion)
         alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
+        alike = 1.0 if normalise(completion) == normalise(answer) else alike
         if not alike:
             return Score(0.0, reason=f"{len(said)} characters ({found.rule}), less than {threshold:.2f} alike")
         said, gold = normalise(completion), normalise(answer)
@@ -485,5 +486,5 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
 @functools.lru_cache(maxsize=256)
 def _gold_items(answer: tuple[str, ...] | str) -> frozenset[str]:
     """Gives the answer's normalised items; a group's completions ask for the same ones."""
-    items = map(normalise, answer) if isinstance(answer, tuple) else items_listed(answer)[0]
+    items = map(plain_item, answer) if isinstance(answer, tuple) else items_listed(answer)[0]
     return frozenset(items) - {""}

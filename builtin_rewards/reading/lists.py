@@ -46,6 +46,9 @@ _MOST_LISTS = 200
 
 _BRACKETS = {"[]": re.compile(r"[\[\]]"), "{}": re.compile(r"[{}]")}
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
+_BEFORE_FRACTION = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
+_MIXED = re.compile(r"(?<![\w./])(?<!\d[ \t])(\d{1,40})[ \t]{1,2}(\d{1,40})/(\d{1,40})(?![\w/]|\.\d)")
+"""A whole number and a fraction: ``12 3/5``."""
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
 _JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
 """What stands between items, besides commas."""
@@ -173,7 +176,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
 
 
 def _number_lists(text: str) -> tuple[list[float], str]:
-    text = _FRACTION.sub(r"\1/\2", text)
+    text = _MIXED.sub(_improper, _FRACTION.sub(r"\1/\2", _BEFORE_FRACTION.sub(" ", text)))
     for brackets in _BRACKETS:
         bracketed = _last_of(text, brackets, _numbers, _same_numbers)
         if bracketed is not None:
@@ -182,6 +185,12 @@ def _number_lists(text: str) -> tuple[list[float], str]:
     found = list(_NUMBER.finditer(text))
     denied = found and _is_denied(text, found[0].start(), found[-1].end())
     return list(map(_value, found)), DENIED if denied else ""
+
+
+def _improper(mixed: re.Match[str]) -> str:
+    """Gives a mixed number as one fraction; what is no mixed number stays."""
+    whole, above, below = map(int, mixed.groups())
+    return f"{whole * below + above}/{below}" if above < below else mixed[0]
 
 
 def _same_numbers(numbers: list[float]) -> tuple[str, ...]:
@@ -240,7 +249,7 @@ def _kept_whole(written: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _whole_items(text: str, kept: re.Pattern[str] | None) -> str:
-    """Sets aside what would part the items that are kept whole; :func:`_plain` undoes it."""
+    """Sets aside what would part the items that are kept whole; :func:`plain_item` undoes it."""
     text = text.translate(dict.fromkeys(_RESTORED, "\ufffd"))
     return text if kept is None else kept.sub(lambda found: found[0].translate(_SET_ASIDE), text)
 
@@ -250,7 +259,7 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
     if bracketed is not None:
         return bracketed
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
-    ends = [part for part in (*parts[:1], *parts[-1:]) if _plain(part) not in known]
+    ends = [part for part in (*parts[:1], *parts[-1:]) if plain_item(part) not in known]
     denied = any(denies(part[:_DENIAL_CHARS]) for part in ends) or _STRUCK.search(text)
     return _items(parts), DENIED if denied else ""
 
@@ -310,8 +319,9 @@ def _unlabelled(line: str) -> str:
 
 def _items(parts: Iterable[str]) -> list[str]:
     """Gives the parts normalised, each once and none empty."""
-    return [item for item in dict.fromkeys(map(_plain, dict.fromkeys(parts))) if item]
+    return [item for item in dict.fromkeys(map(plain_item, dict.fromkeys(parts))) if item]
 
 
-def _plain(part: str) -> str:
+def plain_item(part: str) -> str:
+    """Gives an item normalised, without LaTeX's commands and braces."""
     return normalise(_LATEX.sub(" ", part.translate(_RESTORED)).strip(" \t\r\"'"))

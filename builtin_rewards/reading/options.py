@@ -17,6 +17,7 @@ from builtin_rewards.reading.denials import (
     clause_denies,
     denied_after,
     denied_before,
+    statement_denied,
     supposed_before,
     withdrawn_after,
 )
@@ -42,10 +43,12 @@ _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 _CUES = {
     "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|result|verdict|final|chosen|"
     "selected|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|gabarito|alternativa|opção|letra|"
-    "risposta|soluzione|opzione|antwoord|jawaban|"
-    "ответ|вариант|الإجابة|الاجابة|إجابة|الجواب|الخيار",
-    "pick": "choose|chose|pick|select|go with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
-    "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|that is|i think|i believe|also|"
+    "risposta|soluzione|opzione|antwoord|svar|svaret|odpowiedź|cevap|jawaban|đáp án|"
+    "ответ|вариант|відповідь|απάντηση|उत्तर|الإجابة|الاجابة|إجابة|الجواب|الخيار|התשובה",
+    "pick": "choose|chose|pick|select|go with|going with|go for|say|"
+    "choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
+    "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|it has to be|"
+    "that is|i think|i believe|also|"
     "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
     "leaves|leaving|leaves only|leaves us with|leaves us with only|إذن|لذلك",
     "guesses": "or|probably|likely|maybe|perhaps|possibly|alternatively",
@@ -61,7 +64,8 @@ _SOLID_CUES = {
 }
 """The same in languages that do not part their words."""
 _FILLER = (
-    r"(?:(?:therefore|thus|definitely|clearly|simply|indeed|most likely|probably|likely|correct|right|best|final|the|"
+    r"(?:(?:therefore|thus|definitely|clearly|simply|indeed|most likely|probably|likely|maybe|perhaps|"
+    r"possibly|correct|right|best|final|the|"
     r"answer|option|choice|letter|first|second|third|fourth|fifth|last|it is|it's|no|wait|it must be|is|was|should be|"
     r"must be|la|le|el|lo|il|die|der|das|opción|alternativa|opção|letra|lettre|réponse|opzione|lettera|buchstabe|"
     r"вариант|ответ|под буквой|буква|الخيار|الحرف|الإجابة)\b[\s:,*_]{1,4}|l'"
@@ -71,10 +75,10 @@ _FOLLOWS = {
     kind: re.compile(follow + _FILLER, re.IGNORECASE)
     for kind, follow in {
         "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
-        r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar)){0,3}"
+        r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar|đúng)){0,3}"
         r"(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
         r"(?:(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|"
-        r"это|является|adalah|هي|هو)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
+        r"это|является|adalah|là|είναι|है|هي|هو|היא|'s)(?![a-zà-ÿ])|[=-]>|[=:→⇒-])[\s:*_]{0,8}",
         "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
         "pick": r"[\s:*_]{0,4}",
         "concludes": r"[\s,:*_]{0,4}",
@@ -99,24 +103,30 @@ _KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|
 _CUE = re.compile(rf"(?<!\w)(?:{_either(_KINDS)})(?!\w)")
 _SOLID_CUE = re.compile("|".join(f"(?P<{kind}>{words})" for kind, words in _SOLID_CUES.items()))
 _PICKER = re.compile(
-    r"(?:^|\b(?:i|we|me|us|would|will|must|should|i'd|i'll|we'll|so|thus|therefore|je|ich|eu|also|now|then|have to)\b,?"
+    r"(?:^|\b(?:i|we|me|us|let's|would|will|must|should|i'd|i'll|we'll|so|thus|"
+    r"therefore|je|ich|eu|also|now|then|have to)\b,?"
     r"|[.:#*])\s{0,3}$",
     re.IGNORECASE,
 )
 """Who picks: not ``those who`` or ``to``."""
+_BEGINS = re.compile(r"(?:^|[\n.,!?:;)-])[\s*_]{0,4}$")
 _SURVEYS = re.compile(
     r"\b(?:each|every|all|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those|"
-    r"(?:choos|select|pick|find|determin|identify|consider|evaluat|check|compar|examin|analy[sz]|assess|test|eliminat|review"
-    r"|look)\w*)\s(?:\w{1,12}\s){0,3}$",
+    r"choos\w+|select\w*|pick\w*|find\w*|determin\w+|identify\w*|consider\w*|evaluat\w+|check\w*|compar\w+|examin\w+|"
+    r"analy[sz]\w+|assess\w*|test\w*|eliminat\w+|review\w*|look\w*)\s(?:\w{1,12}\s){0,3}$"
+    r"|(?<!my )\b(?:first|second|third|fourth|last)\s$",
     re.IGNORECASE,
 )
 """Words before ``option:`` after which the options are gone through, and none is chosen."""
 _SURVEY = re.compile(
-    r"\b(?:options?|choices|each|every|which|possible|one by one|in turn|evaluat\w+|consider\w*|analy[sz]\w+|"
-    r"go through|candidates|choose the|select the|pick the)\b(?![^\n]{0,160}\b(?:is|are)\s{0,3}:?[\s*_]*$)",
+    r"^(?![^\n]*\b(?:compared|considered|checked|evaluated|examined|reviewed|analy[sz]ed|assessed|looked|went)\b)"
+    r"[^\n]*\b(?:options|choices|candidates|one by one|in turn|step by step|go through|(?:choose|select|pick) the|"
+    r"(?:each|every|which|possible|following) (?:\w{1,12} )?(?:option|choice|answer|letter|statement)s?|"
+    r"opciones|optionen|opzioni|op\u00e7\u00f5es|\u0432\u0430\u0440\u0438\u0430\u043d\u0442\u044b)\b"
+    r"(?![^\n]{0,160}\b(?:is|are)\s{0,3}:?[\s*_]*$)",
     re.IGNORECASE,
 )
-"""What the line before a list of the options says, and the line before the answer alone does not."""
+"""A line that speaks of the options before it lists them, and not of what was done with them before an answer."""
 _INTRODUCES = re.compile(rf":[\s*_]*$|{_SURVEY.pattern}", re.IGNORECASE)
 _LETTER = re.compile(r"[\s*_`\"'(\[<]{0,16}(?P<letter>[A-Za-z])(?P<close>[*_`\"')\]>]{0,6})")
 _JOINED = re.compile(
@@ -131,16 +141,23 @@ _GOES_ON = re.compile(
 )
 """What may follow a letter that no article or pronoun is."""
 _ENDS = re.compile(
-    r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002]|,?\s(?:because|since|as|for|not|and not|which|over|here|given|"
+    r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002]|,?\s(?:because|since|as|for|not|and not|rather than|"
+    r"instead of|which|over|here|given|"
     r"hence|so|thus|therefore|but|porque|weil|denn|parce)\b|\(|です|だ|입니다)"
 )
 _SPOKEN_OF = re.compile(
-    r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does|says|states|means|refers)\b|\s?[ではじ가이]{2,3}\s?(?:ない|なく|아니)|不"
+    r"\s{1,3}(?:is|was|are|isn't|would|cannot|can't|does|says|states|means|refers)\b|\s?[ではじ가이]{1,3}\s?(?:ない|なく|아니|아닙)|不"
 )
 _ALTERNATIVE = re.compile(
-    r"(?:\b(?:or|oder|ou|или)\b|或|または|또는)\s{0,3}(?:(?:option|choice|maybe|possibly|perhaps|even|also|rather)\s){0,2}"
-    r"[(*\"]{0,3}([A-Z])(?=[)*\".,:;!?\s]|$)"
+    r"(?:\b(?:or|oder|ou|или|as well as|possibly|maybe|perhaps)\b|或|和|または|또는)\s{0,3}"
+    r"(?:(?:option|choice|maybe|possibly|perhaps|even|also|rather)\s){0,2}[(*\"]{0,3}([A-Z])(?=[)*\".,:;!?\s]|$)"
 )
+_BESIDES = re.compile(
+    r"[.,;]\s(?:(?:[Bb]ut|[Aa]nd|[Tt]hough|[Aa]lthough)\s)?[(*]{0,3}([A-Z])[)*]{0,3}"
+    r"(?::?\s(?:too|as well|for others|(?:with |at )?\d{1,3}%)|"
+    r"\sis (?:also )?(?:acceptable|possible|plausible|valid)\b(?! (?:only|if)))"
+)
+"""What leaves another letter open behind one: ``B; A too``, ``B. But A is possible``."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s*_\"')]|$)|\n")
 _LED = re.compile(
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?"
@@ -152,9 +169,10 @@ _RULED_OUT = re.compile(
     r"not (?:right|correct|the|it|possible))\b|[\u274c\u2717\u2718]|[-:(]\s?(?:wrong|incorrect)\b",
     re.IGNORECASE,
 )
-_TELLS = re.compile(r"\b(?:is|was|are|were|isn't|ha[sd]|have|does|can|cannot|could|would|means?|refers?|lies)\b")
-_BECAUSE = re.compile(r"\b(?:because|since|as)\b", re.IGNORECASE)
-"""What a line says of its letter, and so does not choose it, if it gives no reason for it."""
+_REASONS = re.compile(r"[\s.,*_-]{0,4}(?:$|(?:because|since|as)\b)", re.IGNORECASE)
+_TELLS = re.compile(
+    r"\b(?:is|was|are|were|isn't|has|have|had|does|can|cannot|could|would|means?|refers?|lies|states?)\b", re.IGNORECASE
+)
 _BUT = (
     r"(?!\s(?:only|if|in part|partly|about|that|when|unless|insofar|to)\b|,?\s(?:but|yet|though|although|except)\b"
     r"|[^.!\n]{0,30}\?)"
@@ -179,10 +197,24 @@ _TICKS = "\u2705\u2713\u2714\u2611"
 _TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
 _NO_TICKS = dict.fromkeys(map(ord, _TICKS))
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf)\b|\\[()\[\],;! ]|[{}$]")
+_CONTRAST = re.compile(
+    r"(?<!if )\b(?i:not|rather than|instead of|over)\s"
+    r"(?:[(*]{0,3}[A-Z][)*]{0,3}(?![\w'])(?:,?\s(?:or|and|nor)\s|,\s)?){1,6}"
+)
+"""Letters that are named to be set aside: ``B, not A or C``."""
+_ARTICLE = re.compile(r"\b(?:is|the|it's|that's|so|hence|thus|therefore|then)\W*$", re.IGNORECASE)
+_LABEL = re.compile(r"\||.*[A-Za-z]\W*:\W*$|#+\s*(?:[Oo]ption|[Cc]hoice)\b")
+"""A line that begins something about a letter: a table's row, ``A:``, ``### Option A``."""
+_FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
+_DOUBTED = re.compile(
+    r"[\s.,)*]{0,4}(?:or is it\b|\((?:wrong|incorrect|false)\b|my (?:mistake|bad)\b|actually,? no\b)", re.IGNORECASE
+)
+_NOBODY = re.compile(r"\b(?:nobody|no one)\s(?:\w{1,12}\s){0,4}$", re.IGNORECASE)
 _LINE, _PART = re.compile(r"\n"), re.compile(r"\n|[.!]\s")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
+_BECAUSE = re.compile(r"\b(?:because|since|as|for)\b", re.IGNORECASE)
 _BEFORE_CHARS, _SUBJECT_CHARS = 60, 40
-_AROUND = "*_`\"'()[]<>.:~!\u3002"
+_AROUND = "*_`\"'()[]<>.:!\u3002"
 _PREFIX = re.compile(
     rf"(?:(?:{_CUES['noun']}|{_CUES['concludes']}|definitely|i'd say|i would say|that's|the|my|correct|right|best|"
     r"la|le|el|die|der|das|es ist|es|est|è|é|это|richtige|so)\b[\s:,*_]{1,4}|l'){0,6}",
@@ -264,9 +296,13 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
         denied = clause_denies if one.judged else denied_before
         if denied(text, one.start) or supposed_before(text, one.start):
             continue
-        if denied_after(text, one.end):
+        behind = text[one.end : one.end + _WINDOW_CHARS]
+        if denied_after(_BECAUSE.split(behind, maxsplit=1)[0], 0):
             continue
-        if withdrawn_after(text, one.end, min(one.letters)):
+        stop = _SENTENCE_END.search(behind)
+        named = min(one.letters)
+        places = {0, stop.start() if stop else 0}
+        if any(_DOUBTED.match(behind, place) or withdrawn_after(behind, place, named) for place in places):
             kept, taken_back = _without(kept, one.letters), True
             continue
         kept.append(one)
@@ -295,8 +331,13 @@ def _without_latex(text: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
     """Gives the letter of each choice's text; a group's completions ask for the same ones."""
-    texts = [normalise(choice) for choice in choices]
+    texts = [_comparable(choice) for choice in choices]
     return {text: letter for text, letter in zip(texts, letters, strict=False) if text and texts.count(text) == 1}
+
+
+def _comparable(text: str) -> str:
+    """Gives a text as choices are compared; their LaTeX is read as the completion's is."""
+    return normalise(_without_latex(text.replace("\\dfrac", "\\frac").replace("\\tfrac", "\\frac")))
 
 
 def _cues(text: str) -> list[tuple[str, int, int]]:
@@ -318,7 +359,7 @@ def _misses(kind: str, before: str, behind: str) -> bool:
         return is_order or (before[-1:].isascii() and _PICKER.search(before) is None)
     if kind == "guesses":
         return before.strip(" *_")[-1:] not in ("", ".", "!", "?")
-    return False
+    return kind != "concludes" and _BEGINS.search(before) is None
 
 
 class _Reader:
@@ -356,8 +397,9 @@ class _Reader:
             letters, stop = self._said(text[place : place + _WINDOW_CHARS], firm=kind not in ("noun", "solid"))
             if not letters or ("\n" in follow[0] and self._goes_through(text, place)):
                 continue
-            corrects = kind in ("corrects", "denies") and not is_contrast
-            yield _Said(place, place + stop, frozenset(letters), corrects=corrects)
+            if not statement_denied(text, start) and not _NOBODY.search(before):
+                corrects = kind in ("corrects", "denies") and not is_contrast
+                yield _Said(place, place + stop, frozenset(letters), corrects=corrects)
 
     def _goes_through(self, text: str, place: int) -> bool:
         """Whether the options are listed there: the line after the next one begins with another letter."""
@@ -370,16 +412,17 @@ class _Reader:
     def _said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
         """Gives the letters that a text begins with and where they end; if ``firm``, nothing may be said of them."""
         line = said.partition("\n")[0]
+        led = self.led(line, firm=firm)
         listed, end = self.listed(said, firm=firm)
-        found = self.led(line) | listed
+        found = led | listed
         if found:
             return found | self._alternatives(said[end:]), end
         return (set(), 0) if firm else (self.spelled(line), len(line))
 
     def _alternatives(self, behind: str) -> set[str]:
         """Gives the letters that the rest of a sentence leaves open besides."""
-        sentence = _SENTENCE_END.split(behind, maxsplit=1)[0]
-        return set(_ALTERNATIVE.findall(sentence)) & set(self.letters)
+        sentence = _CONTRAST.sub("", _SENTENCE_END.split(behind, maxsplit=1)[0])
+        return {*_ALTERNATIVE.findall(sentence), *_BESIDES.findall(behind)} & set(self.letters)
 
     def judged(self, text: str) -> Iterator[_Said]:
         """Gives the letters that are said to be correct, or ticked."""
@@ -403,7 +446,7 @@ class _Reader:
         for place, line in _lines(text):
             if _TICKED.search(line):
                 plain = line.translate(_NO_TICKS)
-                found = self.bare(plain) or self.led(plain)
+                found = set() if _RULED_OUT.search(line) else self.bare(plain) or self.led(plain)
                 if found:
                     yield _Said(place, place + len(line), frozenset(found))
 
@@ -415,14 +458,15 @@ class _Reader:
         counted = {letter for one, other in itertools.pairwise(order) for letter in (one, other) if _next(one) == other}
         for number, (place, line) in enumerate(lines):
             found = self.bare(line)
-            if found and not found & counted and not (number and _SURVEY.search(lines[number - 1][1])):
+            begins = _LABEL.match(line) or (line[0] == "#" and number + 1 < len(lines))
+            if found and not begins and not found & counted and not (number and _SURVEY.search(lines[number - 1][1])):
                 yield _Said(place, place + len(line), frozenset(found))
 
     def bare(self, line: str) -> set[str]:
         """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
         if len(line) > _BARE_CHARS:
             return set()
-        line = line.strip(" \t*_`\"'.#>~")
+        line = _CONTRAST.sub("", line.strip(" \t*_`\"'.#>")).lstrip("=>\u2192\u21d2\u2234 ")
         prefix = _PREFIX.match(line)
         found: set[str] = set()
         for part in re.split(r"[,;/&|\s]+", line[prefix.end() if prefix else 0 :]):
@@ -431,19 +475,24 @@ class _Reader:
                 continue
             if len(inside) != 1 or inside.upper() not in self.letters or part.endswith("?"):
                 return set()
+            if part.islower() and part == inside and prefix and _ARTICLE.search(prefix[0]):
+                return set()  # "It is the c", cut off
             found.add(inside.upper())
         return found
 
     def led_lines(self, text: str) -> Iterator[_Said]:
         """Gives the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
-        if not lines or len(set(filter(None, (self._leader(line) for _, line in lines)))) > 1:
+        leaders = {self._leader(line) or "".join(self.bare(line.lstrip("-* "))) for _, line in lines}
+        if not lines or len(leaders - {""}) > 1:
             return
-        (place, line), is_whole = lines[0], lines[0][1][-1:] in ".!*)"
-        if len(lines) > 1 and not self.led(line) and not _INTRODUCES.search(lines[-2][1]):
-            (place, line), is_whole = lines[-1], False
-        tells = not is_whole and _TELLS.search(_BECAUSE.split(line, maxsplit=1)[0])
-        found = set() if tells else self.led(line)
+        place, line = lines[0]
+        found = self.led(line) if line[-1:] in ".!*)" else self.led(line, firm=True)
+        if found and len(lines) > 1 and not _FINISHED.search(text):
+            return  # what is said of it is cut off
+        if not found and len(lines) > 1 and not _INTRODUCES.search(lines[-2][1]):
+            place, line = lines[-1]
+            found = self.led(line, firm=True)
         listed = any(re.search(rf"\b{re.escape(_next(letter))}[).:]\s", line) for letter in found)
         if found and not listed and not _RULED_OUT.search(line):
             yield _Said(place, place + len(line), frozenset(found))
@@ -454,12 +503,23 @@ class _Reader:
         letter = (match["inside"] or match["plain"]).upper() if match else ""
         return letter if letter in self.letters else ""
 
-    def led(self, line: str) -> set[str]:
-        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's."""
-        match = _LED.match(line)
+    def led(self, line: str, *, firm: bool = False) -> set[str]:
+        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's.
+
+        If ``firm``, nothing but the choice's text, or a reason, may follow.
+        """
+        line = line[:_SPELLED_CHARS]
         letter = self._leader(line)
-        said = line[match.end() :] if match else ""
-        return {letter} | self.spelled(said) | self._alternatives(said[:_WINDOW_CHARS]) if letter else set()
+        match = _LED.match(line) if letter else None
+        if match is None:
+            return set()
+        said = line[match.end() :]
+        spelled = self.spelled(said)
+        if _SPOKEN_OF.match(line, match.end() - 1) or (
+            firm and not spelled and not _REASONS.match(said) and (self.by_text or _TELLS.search(said))
+        ):
+            return set()
+        return {letter} | spelled | self._alternatives(said[:_WINDOW_CHARS])
 
     def listed(self, said: str, *, firm: bool = False) -> tuple[set[str], int]:
         """Gives the letter that a text begins with, those joined to it by commas, ``or`` and ``and``, and their end.
@@ -497,10 +557,13 @@ class _Reader:
             return
         parts = _lines(text, _PART)
         named = [(place, part, letter) for place, part in parts for letter in self.spelled(part)]
-        if len({letter for _, _, letter in named}) == 1:
+        whole = self.spelled(text)
+        if whole:
+            yield _Said(0, len(text), frozenset(whole))
+        elif len({letter for _, _, letter in named}) == 1:
             place, part, letter = named[-1]
             before = [said for at, said in parts if at < place][-1:]
-            if (place, part) in (parts[0], parts[-1]) and not any(map(_SURVEY.search, before)):
+            if (place, part) in (parts[0], parts[-1]) and not any(map(_INTRODUCES.search, before)):
                 yield _Said(place, place + len(part), frozenset(letter))
 
     def spelled(self, said: str) -> set[str]:
@@ -511,7 +574,7 @@ class _Reader:
         for phrase in {said, said[: longest + 2].partition(". ")[0]}:
             if len(phrase) > longest:
                 continue
-            letter = self.by_text.get(normalise(phrase))
+            letter = self.by_text.get(_comparable(phrase))
             if letter is not None:
                 return {letter}
         return set()

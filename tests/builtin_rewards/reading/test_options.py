@@ -114,6 +114,28 @@ STATEMENTS = (
     "{L}. {T}",
     "**{L}) {T}**",
     "{L}, because it lies there.",
+    # a last line behind one that lists nothing
+    "Each country has a capital.\n{L}) {T}",
+    "Every city is big.\n**{L}) {T}**",
+    "Each river is long, and which is longest?\n{L}: {T}",
+    "I compared all the options.\n{L}) {T}",
+    "Consider the Thames.\n{L}",
+    # contrasts and arrows
+    "{L}, not {X}.",
+    "{L} and not {X}",
+    "{L} instead of {X}.",
+    "Not {X}, not {Y}: {L}.",
+    "\u2192 {L}",
+    "=> {L}",
+    "\u2234 {L}",
+    "The answer is {L}, not {X} or {Y}.",
+    "It is {L} rather than {X}.",
+    "Answer => {L}",
+    "The answer's {L}.",
+    "It has to be {L}.",
+    "Let's go with {L}.",
+    "Going with {L}.",
+    "My first choice is {L}.",
     # Other languages
     "La respuesta correcta es {L}.",
     "La respuesta es la {L}.",
@@ -364,6 +386,37 @@ def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(heading: 
         "A. Wrong. B. Right.",
         "Option A: incorrect. Option B: correct. Option C: incorrect.",
         "A) Rome is wrong.",
+        # an evaluation that is cut off
+        "Let me think step by step.\nA:",
+        "Let me think step by step.\nB: Paris ",
+        "| Option | Verdict |\n|---|---|\n| B |",
+        "- **A**: Rome\n- **B**",
+        "### Option B",
+        "### Option B\nPa",
+        "### B\nParis is in France.\n###",
+        "B. Paris\nParis is the capital of France, so it's n",
+        "\u0412\u0430\u0440\u0438\u0430\u043d\u0442\u044b:\nB",
+        "It is the c",
+        # another one besides
+        "The answer is A, possibly B.",
+        "The answer is B. Or maybe A.",
+        "The answer is B. But A is possible too.",
+        "The answer is B, but A is also acceptable.",
+        "The answer is B; A too.",
+        "The answer is B as well as A.",
+        "The answer is A for some, B for others.",
+        "The answer is B with 25%, A with 25%.",
+        "B: 50%, A: 50%",
+        # no choice
+        "The first letter is A and the second is B.",
+        "Nobody would say the answer is B.",
+        "The answer is B, or is it?",
+        "The answer is B (wrong).",
+        "The answer is B. My mistake.",
+        "The answer is B. Actually no.",
+        "\uc815\ub2f5\uc740 B\uac00 \uc544\ub2d9\ub2c8\ub2e4.",
+        # struck out
+        "~~B~~",
         # look-alikes
         "\u0412",
         "\u041e\u0442\u0432\u0435\u0442: \u0412",
@@ -427,6 +480,14 @@ def test_letters_that_change_places_are_read_alike(pieces: list[tuple[str, int]]
 
     changed = dict(zip("FKPV", order, strict=True))
     assert {changed[letter] for letter in written(list("FKPV"))} == written(order)
+
+
+@pytest.mark.parametrize("wrap", ["\\boxed{%s}", "<answer>%s</answer>", "The answer is $%s$.", "$%s$", "%s", "%s."])
+@pytest.mark.parametrize("text", ["\\frac{4}{11}", "\\dfrac{4}{11}", "\\sqrt{2}", "1\\frac{1}{4}", "x^{2}"])
+def test_choices_in_latex_are_read_as_the_completion_is(wrap: str, text: str) -> None:
+    """A choice's braces and commands are those of the text that names it."""
+    choices = ["9", text, "\\frac{41}{1}", "10"]
+    assert letters_chosen(wrap % text, LETTERS, choices).letters == {"B"}
 
 
 def test_a_choice_may_hold_a_denial() -> None:
