@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.answer import Extraction, Rule, answer_as_text, final_answer
+from builtin_rewards.reading.answer import answer_as_text, final_answer
+from builtin_rewards.reading.denials import negations
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
@@ -23,9 +24,6 @@ from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_NEGATION = re.compile(r"\b(?:not|no|never|nor|neither|cannot|without|\w{2,6}nt)\b")
-_DENYING = "\u2260\u00ac\u2262\u2209"
-"""Signs that say what ``not`` says."""
 _DIGITS = re.compile(r"[-+]?\d[\d.,/:]*")
 _SHOWN_CHARS = 60
 
@@ -34,11 +32,17 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "...")
 
 
-def _compared(found: Extraction, gold: str, *, same: bool) -> Score:
-    """A score that says what was compared, by which rule it was read, and why no mark counted."""
-    said = _shown((found.answer or "").strip())
+def _compared(completion: str, answer: str | None, form: Callable[[str], str]) -> Score:
+    """A score for the same text in a form, that says what was compared, by which rule, and why no mark counted."""
+    gold = form(_gold_text(answer)) if answer else ""
+    if not gold:
+        return _NO_GOLD
+    found = answer_as_text(completion)
+    said = (found.answer or "").strip()
     problem = f", {found.problem}" if found.problem else ""
-    return Score(float(same), reason=f"{said} ({found.rule}{problem}) is {'' if same else 'not '}{_shown(gold)}")
+    same = form(said) == gold
+    reason = f"{_shown(said)} ({found.rule}{problem}) is {'' if same else 'not '}{_shown(gold)}"
+    return Score(float(same), reason=reason)
 
 
 @functools.lru_cache(maxsize=256)
@@ -57,11 +61,7 @@ def exact_match(completion: str, answer: str | None) -> Score:
     stop tokens at the end (``<|im_end|>``), do not count; case, punctuation and everything else does. The reason names
     the rule. Columns: ``answer``, the text. ``None`` where the row has no answer.
     """
-    gold = _gold_text(answer) if answer else ""
-    if not gold:
-        return _NO_GOLD
-    found = answer_as_text(completion)
-    return _compared(found, gold, same=(found.answer or "").strip() == gold)
+    return _compared(completion, answer, str)
 
 
 @reward(score_range=(0, 1))
@@ -74,11 +74,7 @@ def normalized_match(completion: str, answer: str | None) -> Score:
     answer inside a sentence, a negated one or several do not match. Columns: ``answer``, the text. ``None`` where the
     row has no answer.
     """
-    gold = normalise(_gold_text(answer)) if answer else ""
-    if not gold:
-        return _NO_GOLD
-    found = answer_as_text(completion)
-    return _compared(found, gold, same=normalise(found.answer or "") == gold)
+    return _compared(completion, answer, normalise)
 
 
 def _terms(given: Sequence[str] | str | None) -> list[str]:
@@ -97,16 +93,16 @@ def _set_terms(terms: Sequence[str] | str | None) -> tuple[str, ...] | None:
     return found
 
 
-def _split(
-    text: str, terms: Sequence[str], *, words: bool, ignore_case: bool, negated: bool
+def _looked_up(
+    completion: str, terms: Sequence[str], *, words: bool, ignore_case: bool, negated: bool
 ) -> tuple[list[str], list[str]]:
-    """Gives the terms that a prepared text uses and those that it does not."""
-    used: list[str] = []
-    unused: list[str] = []
+    """Gives the terms that a completion uses after its thoughts, and those that it does not."""
+    text = prepared(after_thinking(completion), ignore_case=ignore_case)
+    found: tuple[list[str], list[str]] = ([], [])
     for term in terms:
         sought = prepared(term, ignore_case=ignore_case) or term
-        (used if uses(text, sought, words=words, negated=negated) else unused).append(term)
-    return used, unused
+        found[not uses(text, sought, words=words, negated=negated)].append(term)
+    return found
 
 
 def _named(terms: Sequence[str]) -> str:
@@ -149,8 +145,7 @@ def contains_all(
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
-        text = prepared(after_thinking(completion), ignore_case=ignore_case)
-        used, unused = _split(text, sought, words=words, ignore_case=ignore_case, negated=negated)
+        used, unused = _looked_up(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
         reason = f"missing: {_named(unused)}" if unused else None
         return Score(len(used) / len(sought), reason=reason, metrics={"found": len(used), "terms": len(sought)})
 
@@ -189,8 +184,7 @@ def contains_any(
         sought = fixed if fixed is not None else _terms(answer)
         if not sought:
             return _NO_TERMS
-        text = prepared(after_thinking(completion), ignore_case=ignore_case)
-        used, _ = _split(text, sought, words=words, ignore_case=ignore_case, negated=negated)
+        used, _ = _looked_up(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
         return Score(1.0, reason=f"found {_named(used)}") if used else Score(0.0, reason=f"none of {_named(sought)}")
 
     return contains_any
@@ -223,10 +217,9 @@ def contains_none(
         sought = fixed if fixed is not None else _terms(forbidden)
         if not sought:
             return _NO_TERMS
-        text = prepared(after_thinking(completion), ignore_case=ignore_case)
-        if not text.strip():
+        if not fold(after_thinking(completion)).strip():
             return Score(0.0, reason="the completion is empty")
-        used, _ = _split(text, sought, words=words, ignore_case=ignore_case, negated=True)
+        used, _ = _looked_up(completion, sought, words=words, ignore_case=ignore_case, negated=True)
         return Score(0.0, reason=f"found {_named(used)}") if used else Score(1.0)
 
     return contains_none
@@ -313,8 +306,8 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
 
         Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
         sum of their lengths, after NFKC, in lower case, all but letters and digits blank. It forgives slips, not facts:
-        0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``, an unequal or
-        not sign) than the other. What is compared of the completion is told at ``exact_match``.
+        0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``, ``wrong``, an
+        unequal or not sign) than the other. What is compared of the completion is told at ``exact_match``.
         Columns: ``answer``, the text. ``None`` where the row has no answer.
         """
         # audit: skip misplaced a word more or less is a slip that it forgives
@@ -328,7 +321,12 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
         alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
         if not alike:
             return Score(0.0, reason=f"{len(said)} characters ({found.rule}), less than {threshold:.2f} alike")
-        return _unless_denied(completion, answer, alike, found.rule)
+        said, gold = normalise(completion), normalise(answer)
+        if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
+            return Score(0.0, reason="its numbers are not the answer's")
+        if negations(said) != negations(gold):
+            return Score(0.0, reason="one of the two is negated")
+        return Score(alike, reason=f"{alike:.2f} alike ({found.rule})")
 
     return fuzzy_match
 
@@ -339,21 +337,6 @@ def _letters_only(text: str) -> str:
     while "  " in plain:
         plain = plain.replace("  ", " ")
     return plain
-
-
-def _unless_denied(completion: str, answer: str, alike: float, rule: Rule) -> Score:
-    said, gold = normalise(completion), normalise(answer)
-    if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
-        return Score(0.0, reason="its numbers are not the answer's")
-    if _negations(completion, said) != _negations(answer, gold):
-        return Score(0.0, reason="one of the two is negated")
-    return Score(alike, reason=f"{alike:.2f} alike ({rule})")
-
-
-def _negations(text: str, plain: str) -> int:
-    """Gives how often a text, ``plain`` when it is normalised, says not, in words or signs."""
-    signs = 0 if text.isascii() else sum(map(fold(text).count, _DENYING))
-    return signs + len(_NEGATION.findall(plain))
 
 
 @reward(score_range=(0, 1))
@@ -373,17 +356,13 @@ def edit_similarity(completion: str, answer: str | None) -> Score:
         return _NO_GOLD
     found = answer_as_text(completion)
     said = fold(found.answer or "").strip()
-    distance = _distance(said, gold)
+    distance = int(extra("rapidfuzz.distance.Levenshtein").distance(said, gold))
     longest = max(len(said), len(gold))
     return Score(
         1 - distance / longest,
         reason=f"{distance} edits in {longest} characters ({found.rule})",
         metrics={"edits": distance},
     )
-
-
-def _distance(said: str, gold: str) -> int:
-    return int(extra("rapidfuzz.distance.Levenshtein").distance(said, gold))
 
 
 @reward(score_range=(0, 1))

@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from builtin_rewards.reading.denials import begins_denied, denied_after, objection, statement_denied
+from builtin_rewards.reading.typography import lowered
 
 MAX_MARKS = 200
 """Of more boxes, tags or phrases the last ones are compared."""
@@ -28,12 +29,12 @@ class Announced(NamedTuple):
     problem: str
 
 
+_OURS, _ASIAN = ("answer", "ans", "result"), ("\u7b54\u6848", "\u7b54\u3048")
 _NOUN = re.compile(
-    r"(?P<answer>answer|\bans\b)|(?P<result>\bresult\b)"
-    r"|(?P<foreign>\b(?:respuesta|r\u00e9ponse|risposta|resposta|antwort|\u043e\u0442\u0432\u0435\u0442)\b"
-    r"|\u7b54\u6848|\u7b54\u3048)",
-    re.IGNORECASE,
+    r"answer|ans\b|result\b|respuesta\b|r\u00e9ponse\b|risposta\b|resposta\b|antwort\b|\u043e\u0442\u0432\u0435\u0442\b|"
+    + "|".join(_ASIAN)
 )
+"""The nouns in lower case; each is a branch that begins with a letter, for the search is quick then."""
 _SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
 _LEAD = re.compile(
     r"(?:\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified|numerical|desired|required)[\s*_]{1,6})+"
@@ -62,7 +63,7 @@ _SAID_BEFORE = re.compile(
 _GOES_ON = re.compile(r"\s*(?:$|[.!,;)\n])")
 _FILLER = re.compile(
     r"[\s*_:]*(?:(?:therefore|thus|hence|then|simply|exactly|just|indeed|clearly|equal to|given by|now|found to be)\b"
-    r"[\s,:]*)*",
+    r"[\s,:]*)*(?:not\s(?!only\b|just\b)[^\s,;.]{1,40}[,;.]?\s(?:but(?: rather)?|rather|it['\u2019]s|it is)\s+)?",
     re.IGNORECASE,
 )
 _WORKED_OUT = re.compile(
@@ -90,12 +91,14 @@ def announced(text: str) -> list[Announced]:
     A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the beginning of a line, "the final result is",
     "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line.
     """
-    phrases = [(mark.start(), mark.end()) for mark in _SHORT_MARK.finditer(text)]
+    phrases = [mark.span() for mark in _SHORT_MARK.finditer(text)] if "####" in text or "A:" in text else []
     found: list[tuple[int, int, Announced]] = []
-    for noun in [*_NOUN.finditer(text)][-5 * MAX_MARKS :]:
+    for noun in [*_NOUN.finditer(lowered(text))][-5 * MAX_MARKS :]:
+        if noun[0] not in ("answer", *_ASIAN) and text[noun.start() - 1 : noun.start()].isalnum():
+            continue
         if (phrase := _phrase(text, noun)) is not None:
             phrases.append(phrase)
-        elif noun["answer"] and (said := _said_before(text, noun)) is not None:
+        elif noun[0] in _OURS[:2] and (said := _said_before(text, noun)) is not None:
             found.append(said)
     for start, end in sorted(phrases)[-MAX_MARKS:]:
         tail, place = _tail(text, end)
@@ -114,7 +117,7 @@ def _against(tail: str) -> str:
 
 def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
     """Where the announcement begins and ends that a noun stands in, if it does."""
-    if noun["foreign"]:
+    if noun[0] not in _OURS:
         after = _FOREIGN.match(text, noun.end())
         return (noun.start(), after.end()) if after else None
     line = text.rfind("\n", 0, noun.start()) + 1
@@ -123,7 +126,7 @@ def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
     if lead is None or (lead["line"] is not None and begin != line):
         return None
     is_final = lead[0].strip(" \t*_#>").lower().endswith("final")
-    if noun["result"] and not is_final:
+    if noun[0] == "result" and not is_final:
         return None
     patterns = [_ANNOUNCES] if lead["line"] is None else [_ANNOUNCES_ON_LINE]
     for pattern in [_ANNOUNCES, _ALONE_ON_LINE] if is_final else patterns:

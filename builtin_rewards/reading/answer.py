@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from builtin_rewards.reading.announcements import MAX_MARKS, announced
-from builtin_rewards.reading.denials import clause_denies, denies, objection, withdrawn_after
+from builtin_rewards.reading.denials import (
+    calls_wrong,
+    clause_denies,
+    denied_before,
+    denies,
+    objection,
+    withdrawn_after,
+)
 from builtin_rewards.reading.labels import label_at, read_label
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.markup import without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
 from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.typography import shown_otherwise
 
 MAX_ANSWER_CHARS = 4_000
 """A marked answer that is longer is no answer."""
@@ -73,6 +81,7 @@ class Extraction:
 
 _NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
 
+_SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 _THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
 _CHANGED = re.compile(rf"(?:{CHANGES_NUMBER})[\s$\u20ac\u00a3(*]*$", re.IGNORECASE)
@@ -114,8 +123,8 @@ def extract_answer(completion: str) -> Extraction:
         completion: The model's text. Full-width letters, digits and signs are read as the ASCII ones.
     """
     text = without_markup(after_thinking(completion))
-    if not text.isascii() and ("\u202e" in text or "\u202d" in text):
-        return Extraction(None, Rule.LAST_NUMBER, (), "marks of direction show the text otherwise than it is read")
+    if shown_otherwise(text):
+        return Extraction(None, Rule.LAST_NUMBER, (), _SHOWN_OTHERWISE)
     if not text.isascii() and _FULL_WIDTH.search(text):
         text = in_latex(text)
     if "\\" in text or "{,}" in text:
@@ -126,6 +135,8 @@ def extract_answer(completion: str) -> Extraction:
     answers, rule, problem = marked
     if answers and len(answers[-1]) > MAX_ANSWER_CHARS:
         return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
+    if answers and calls_wrong(answers[-1]):
+        problem = problem or "the answer is said to be wrong"
     if rule is Rule.TAG:
         answers = [said for answer in answers for said in _spoken(answer)]
     return _extraction(answers, rule, problem) if answers else Extraction(None, rule, (), problem)
@@ -284,17 +295,16 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     """The last number; of ``5, not 4`` the one before, if that may be asked once more."""
     last = max(text.rfind(digit) for digit in "0123456789")
     if (ending := _ending_formula(text, last)) is not None:
-        return _formula_in(text[max(0, ending[0] - 400) : ending[0]], ending[1])
+        return _standing(text, *ending, formula=True)
     if last < 0:
         return _NOTHING
     begin = max(0, last - 400)
-    window = text[begin : last + 200]
+    window = text[begin : last + 400]
     place = last - begin
-    formula = _around(window, place)
-    if formula is not None:
-        return _formula_in(window[: window.find(formula)], formula)
+    if (formula := _around(window, place)) is not None:
+        return _standing(window, *formula, formula=True)
     if (label := label_at(window, place)) is not None and not _FORMULA_BEFORE.search(window[: label[0]][-8:]):
-        return _standing(text, begin, window, *label)
+        return _standing(window, *label)
     start = place
     while start > 0 and window[start - 1] in "0123456789.,/ " and not window.startswith("  ", start - 1):
         start -= 1
@@ -303,21 +313,33 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     token = next((match for match in _TOKEN.finditer(window, start) if match.start() <= place < match.end()), None)
     if token is None or (begin and token.start() == 0):
         return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
-    before, number = window[: token.start()], token[0].strip()
+    before = window[: token.start()]
     if once and before[-4:-1] == "not" and (instead := _INSTEAD_OF.search(before[-60:])) is not None:
         return _last_number(before[: len(before) - len(instead["not"])][-400:], once=False)
     after = _AFTER_NUMBER.match(window, token.end())
-    answer = number + (after[0].rstrip() if after else "")
-    if _FORMULA_BEFORE.search(before[-8:]):
-        answer = _formula_ending(before) + answer
-    return _standing(text, begin, window, token.start(), token.end(), answer)
+    run = _FORMULA_RUN.search(before[-120:]) if _FORMULA_BEFORE.search(before[-8:]) else None
+    return _standing(window, *token.span(), run[0].lstrip() if run else "", after[0].rstrip() if after else "")
 
 
-def _standing(text: str, begin: int, window: str, start: int, end: int, answer: str = "") -> Extraction:
-    """An answer at a place of the window on a text, with what it is listed with and what speaks against it."""
-    before, found = window[:start], window[start:end].strip()
-    problem = _denial_in(before) or objection(text, begin + start, begin + end, found)
-    return _extraction([*_listed(before), answer or found], Rule.LAST_NUMBER, problem)
+def _standing(
+    text: str, start: int, end: int, ahead: str = "", behind: str = "", *, formula: bool = False
+) -> Extraction:
+    """An answer at a place, with those that it is listed with right before it, and with what speaks against it.
+
+    What denies the first of a list denies the last, unless it is set against that: ``it isn't 3, it's 4``. The answer
+    goes with what stands ahead of it and behind it.
+    """
+    before = text[max(0, start - 400) : start]
+    if formula:
+        before = before.rstrip("$\\([")
+    listed, head, contrast = _listed(before, _LISTED_FORMULA if formula else _LISTED_BEFORE)
+    answer = text[start:end] if formula else text[start:end].strip()
+    problem = _denial_in(before.rstrip()) if formula else _denial_in(before)
+    problem = problem or objection(text, start, end, answer)
+    head = before[: len(before) - len(ahead)] if ahead else head
+    if not problem and denied_before(head, len(head)):
+        listed, problem = ([], "") if contrast else (listed, "the answer is denied before it")
+    return _extraction([*listed, ahead + answer + behind], Rule.LAST_NUMBER, problem)
 
 
 _DELIMITED = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
@@ -330,53 +352,41 @@ _LISTED_FORMULA = re.compile(
 )
 
 
-def _ending_formula(text: str, last: int = -1) -> tuple[int, str] | None:
-    """The formula without digits that a text ends with, and where it begins; words may follow where no number is."""
+def _ending_formula(text: str, last: int = -1) -> tuple[int, int] | None:
+    """Where the formula without digits stands that a text ends with; words may follow where no number is."""
     ending = (_FORMULA_NEAR_END if last < 0 else _FORMULA_AT_END).search(text, max(0, len(text) - 400, last))
-    formula = next(filter(None, ending.groups())) if ending else ""
-    return (ending.start(), formula) if ending and not _BARE_NAME.fullmatch(formula) else None
+    if ending is None or ending.lastindex is None or _BARE_NAME.fullmatch(ending[ending.lastindex]):
+        return None
+    return ending.span(ending.lastindex)
 
 
-def _formula_in(before: str, formula: str) -> Extraction:
-    """A formula in delimiters as the answer, with those that it is listed with."""
-    before = before.rstrip("$\\([")
-    problem = _denial_in(before.rstrip())
-    listed: list[str] = []
-    while len(listed) < 20 and (match := _LISTED_FORMULA.search(before[-140:])) is not None:
-        listed.insert(0, next(filter(None, match.groups())))
-        before = before[-140:][: match.start()]
-    return _extraction([*listed, formula], Rule.LAST_NUMBER, problem)
-
-
-def _around(window: str, place: int) -> str | None:
-    """The formula in delimiters that a place stands in, its last side if it is a chain of equations."""
+def _around(window: str, place: int) -> tuple[int, int] | None:
+    """Where the formula in delimiters stands that a place is in."""
     for opening, closing in (("\\[", "\\]"), ("\\(", "\\)"), ("$$", "$$")):
         start = window.rfind(opening, 0, place)
         end = window.find(closing, place)
         if start >= 0 and end >= 0 and (opening == closing or closing not in window[start:place]):
-            return window[start + 2 : end]
+            return start + 2, end
     line = window.rfind("\n", 0, place) + 1
     if window.count("$", line, place) % 2 and (end := window.find("$", place)) > 0 and "\n" not in window[place:end]:
-        return window[window.rfind("$", line, place) + 1 : end]
+        return window.rfind("$", line, place) + 1, end
     return None
 
 
-def _formula_ending(before: str) -> str:
-    run = _FORMULA_RUN.search(before[-120:])
-    return run[0].lstrip() if run else ""
-
-
-def _listed(before: str) -> list[str]:
-    """The numbers that a last number is listed with, right before it."""
+def _listed(before: str, listing: re.Pattern[str]) -> tuple[list[str], str, bool]:
+    """What an answer is listed with right before it, the text before that, and whether ``it's`` parts the two."""
     found: list[str] = []
-    before = _BULLET.sub("", before[-160:])
-    ending = before[-12:].rstrip(" \t\n,;|/&*-")[-8:].lower()
-    if not (ending[-1:].isdigit() or ending.endswith(_LISTING_WORDS)):
-        return found
-    while len(found) < 20 and (match := _LISTED_BEFORE.search(before[-80:])) is not None:
-        found.append(match[1])
-        before = before[-80:][: match.start()]
-    return found[::-1]
+    contrast = False
+    if listing is _LISTED_BEFORE:
+        before = _BULLET.sub("", before[-160:])
+        ending = before[-12:].rstrip(" \t\n,;|/&*-")[-8:].lower()
+        if not (ending[-1:].isdigit() or ending.endswith(_LISTING_WORDS)):
+            return found, before, contrast
+    while len(found) < 20 and (match := listing.search(before[-140:])) is not None:
+        found.insert(0, next(filter(None, match.groups())))
+        contrast = contrast or "it's" in match[0].lower()
+        before = before[-140:][: match.start()]
+    return found, before, contrast
 
 
 def _denial_in(before: str) -> str:
@@ -422,6 +432,8 @@ def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extractio
         rules: Which marks count, of :data:`MARKED`. What may hold boxes of its own, such as JSON, reads tags alone.
     """
     text = after_thinking(completion)
+    if shown_otherwise(text):
+        return Extraction(None, Rule.WHOLE, (), _SHOWN_OTHERWISE)
     answers, rule, problem = _marked(text, rules) or ([], Rule.WHOLE, "")
     if not problem and len(set(map(_key, answers))) > 1:
         problem = f"marked answers that differ ({rule})"

@@ -30,6 +30,34 @@ _NOUN = r"(?:answers?|results?|values?|solutions?|options?|choices?|letters?|num
 _TRAP = r"(?:mistake|error|misconception|trap|distractor|misreading|myth)"
 _ENDS = r"(?=\s*(?:$|[.,;:!?)\n\u2026\u2014]|because\b|since\b|as\b|either\b|at all\b|after all\b|here\b|\*))"
 _OPEN = r"[\s:$(\[\\*_\"'`{<>=]*"
+_PREMISE = (
+    rf"(?:{_DOUBT}|\b(?:{_WRONG}|impossible|whether|if|suppose|assume|assuming)\b)"
+    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*"
+)
+"""What makes a statement behind it a doubt or a case that is only supposed."""
+_THE_ANSWER = rf"(?:the|an?|as|{_NOUN}|root)"
+
+_HINTS = (
+    *("not", "nor", "never", "neither", "nicht", "no es", "no one", "nobody", "n't", "n\u2019t", "isnt", "isn t"),
+    *(
+        "cant",
+        "no longer",
+        "but",
+        "besides",
+        "except",
+        "other than",
+        "instead",
+        "rather",
+        "wrong",
+        "incorrect",
+        "false",
+    ),
+    *("mistak", "bad", "untrue", "error", "trap", "myth", "misconception", "distractor", "misreading", "doubt", "deny"),
+    *("unlikely", "denies", "disagree", "disbelieve", "refuse", "hardly", "far from", "used to", "impossible", "if"),
+    *("whether", "suppos", "assum", "unable", "reject", "dismiss", "discard", "exclud", "eliminat", "rule", "ruling"),
+    *("\u4e0d", "\\ne", "\\lnot", "!=", "=/=", "\u2260", "\u00ac", "\u2262", "\u2209"),
+)
+"""One of these is in all that denies from before; to look for them takes a hundredth of what the patterns take."""
 
 _BEFORE = re.compile(
     rf"{_NOT}(?:\s+(?:be|equal|equals|to|the|a|an|answer|is|just|simply|really|actually|value|result|exactly|correct"
@@ -37,9 +65,11 @@ _BEFORE = re.compile(
     rf"{_OPEN}$"
     rf"|{_BUT}{_OPEN}$|{_SIGN}\s*=?{_OPEN}$"
     rf"|\b{_WRONG}\s+(?:(?:final|possible)\s+)?{_NOUN}\s*(?:(?:is|was|are|would be|here)\b|[:=])*{_OPEN}$"
-    rf"|(?:{_DOUBT}|\b{_WRONG}|\bimpossible|\bwhether|\bif|\bsuppose|\bassum(?:e|ing))"
-    r"(?:\s+(?:to\s+\w+|of|that|we|you|I|say|claim))*\s+(?:(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
-    rf"(?:is|was|be|equals|could be|would be|can be)|it['\u2019]s|to be)\b{_OPEN}$",
+    rf"|{_PREMISE}\s+(?:(?:it|this|(?:the|my)\s+(?:(?:final|correct)\s+)?answer)\s+"
+    rf"(?:is|was|be|equals|could be|would be|can be)|it['\u2019]s|to be)\b{_OPEN}$"
+    rf"|\b(?:{_WRONG}|{_TRAP}|impossible)\s+to\s+\w+(?:\s+(?:that|it|is|{_THE_ANSWER}))*{_OPEN}$"
+    r"|\b(?:reject|dismiss|discard|exclud|eliminat|rul(?:e|ed|es|ing) out)\w*"
+    rf"(?:\s+{_THE_ANSWER})*(?:\s+[a-z]\s*=)?{_OPEN}$",
     re.IGNORECASE,
 )
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\bbut\b|\bso\b|\bhence\b|\btherefore\b")
@@ -48,6 +78,13 @@ _DENIAL = re.compile(
     rf"|(?<!\bnone )(?<!\bno )\bother than\b|{_SIGN}",
     re.IGNORECASE,
 )
+_CALLS_WRONG = re.compile(
+    rf"\b(?:anything|everything|all|any) (?:but|except)\b|\b(?:is|are|was|were) {_WRONG}\b", re.IGNORECASE
+)
+_IS_WRONG = re.compile(rf"[^A-Za-z]*\d[^A-Za-z]*(?:\\text)?[\s{{]+(?:is|was)\s(?:not\s|{_WRONG}\b)", re.IGNORECASE)
+_NEGATES = re.compile(
+    rf"\b(?:not|no|never|nor|neither|cannot|without|\w{{2,6}}nt|{_WRONG})\b|[\u2260\u00ac\u2262\u2209]"
+)
 _GIVEN_UP = re.compile(
     rf"\b{_WRONG} (?:final )?{_NOUN}\b[^.!?\n]{{0,20}}$"
     r"|\b(?:I|we) (?:cannot|can['\u2019]?t|can not|could(?: not|n['\u2019]t)|am unable to|do(?: not|n['\u2019]t))"
@@ -55,24 +92,24 @@ _GIVEN_UP = re.compile(
     re.IGNORECASE,
 )
 
-_CLOSE = r"[\s$)\]}\\*_\"'`,.!]{0,8}(?:</\w{1,12}>[\s.!]{0,4})?"
+_CLOSE = r"[\s$%)\]}\\*_\"'`,]{0,8}"
 _AFTER = re.compile(
-    _CLOSE + r"(?:\(?(?:this|that|it|which|but|that's|answer)\s+)*(?:is|was|would be|are)?\s*"
+    r"[\s$%)\]}\\*_\"'`,.!]{0,8}(?:</\w{1,12}>[\s.!]{0,4})?"
+    r"(?:\(?(?:this|that|it|which|but|that's|answer)\s+)*(?:is|was|would be|are)?\s*"
     rf"(?:not\b|n['\u2019]t\b|\b{_WRONG}\b)(?!\s+(?:only|just))"
     r"(?:\s+(?:the\s+)?(?:correct|right|answer|true|it)|[.!\s$]*$|\s*[.!\n])"
-    r"|[\s$)\]}*_\"'`,]{0,8}"
-    r"(?:(?:and|but|which|that|this|it|then|later|I|we|is|was|were|has been|had been|must be)\s+)*"
-    r"(?:(?:rejected|discarded|dismissed|ruled out)(?=\s*(?:$|[.,;:!\n]|(?:it|that|this|as|because|since|by|later)\b))"
-    r"|(?:reject|discard|dismiss|rule|ruled)\s+(?:it|that|this)\b)"
-    r"|[\s$)\]}*_\"'`]{0,6},?\s{1,3}\(?(?:(?:which|that|this|it)\s+)?"
-    r"(?:is|was|would be|seems|looks|isn['\u2019]t|wasn['\u2019]t)\s"
-    rf"(?:an?\s|the\s)?(?:(?!not\b)\w{{1,12}} ){{0,2}}?(?:{_WRONG}|{_TRAP}|doubtful|unlikely|dubious)\b"
-    rf"|[\s$)\]}}*_\"'`]{{0,6}}\s(?:can(?:not|['\u2019]t)|could(?: not|n['\u2019]t))\s+be"
-    rf"\s+(?:right|correct|true|it){_ENDS}"
-    r"|[\s$)\]}*_\"'`.,;]{0,6}\??\s{1,3}(?:(?:but|though|although|which|and)\s+)?(?:I|we)\s+"
+    rf"|{_CLOSE}(?:(?:and|but|which|that|this|it|then|later|I|we|is|was|were|has been|had been|must be)\s+)*"
+    r"(?:(?:rejected|discarded|dismissed|excluded|eliminated|ruled out|out of the question)"
+    r"(?=\s*(?:$|[.,;:!\n]|(?:it|that|this|as|because|since|by|later)\b))"
+    r"|(?:reject|discard|dismiss|exclude|eliminate|rule|ruled)\s+(?:it|that|this)\b)"
+    rf"|{_CLOSE}\s\(?(?:(?:which|that|this|it)\s+)?(?:is|was|would be|seems|looks|isn['\u2019]t|wasn['\u2019]t)\s"
+    rf"(?:an?\s|the\s)?(?:(?!not\b)\w{{1,12}} ){{0,2}}?(?:{_WRONG}|{_TRAP}|doubtful|unlikely|dubious|impossible)\b"
+    rf"|{_CLOSE}\s(?:(?:can(?:not|['\u2019]t)|could(?: not|n['\u2019]t))\s+be(?:\s+(?:right|correct|true|it))?"
+    rf"|(?:does|do|did)(?: not|n['\u2019]t)\s+(?:work|hold|fit)){_ENDS}"
+    rf"|{_CLOSE}[.;]?\s?\??\s{{1,3}}(?:(?:but|though|although|which|and)\s+)?(?:I|we)\s+"
     r"(?:(?:really|seriously|strongly)\s+)?"
     rf"(?:doubt|deny|reject|do(?: not|n['\u2019]t)\s+(?:think|believe))(?:\s+(?:it|that|this|so))?{_ENDS}"
-    r"|[\s$)\]}*_\"'`]{0,6}\?[\s*\"'`)]{0,4}(?:no|nope|not|wrong)\b",
+    rf"|{_CLOSE}\?[\s*\"'`)]{{0,4}}(?:no|nope|not|wrong)\b",
     re.IGNORECASE,
 )
 _REST = re.compile(r"(?:[^.!?\n]|\.(?=\d))*")
@@ -108,13 +145,10 @@ _REFUSES = re.compile(
 )
 _STATEMENT = re.compile(
     r"(?:(?:\bnot|n['\u2019]t|\bnever)\s+(?:be\s+)?"
-    r"(?:true|correct|right|sure|the case|think|believe|say|claim|accept|agree)\b"
-    rf"|{_DOUBT}|\b(?:{_WRONG}|impossible|whether|if|suppose|assume|assuming)\b)"
-    r"(?:[ \t]+(?:to\s+\w+|of|that|we|you|I|say|claim))*[ \t\"'*_]*$",
+    r"(?:true|correct|right|sure|the case|think|believe|say|claim|accept|agree)\b(?:\s+(?:to\s+\w+|of|that|we|you|I))*"
+    rf"|{_PREMISE})[ \t\"'*_]*$",
     re.IGNORECASE,
 )
-
-
 _SUPPOSES = re.compile(
     rf"\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|might|may|could|claim\w*|{_WRONG})\b"
     r"|\b(?:some|many|others|people|students)\s(?:\w{1,12}\s)?(?:say|think|believe|argue|choose|answer|hold)\b",
@@ -127,23 +161,35 @@ def statement_denied(text: str, start: int) -> bool:
 
     So do ``wrong``, ``if``, ``suppose`` and ``whether`` right before it.
     """
-    return _STATEMENT.search(text[max(0, start - BEFORE_CHARS) : start]) is not None
+    before = _before(text, start)
+    return bool(before) and _STATEMENT.search(before) is not None
 
 
 def denied_before(text: str, start: int) -> bool:
     """Whether the words or signs right before a place deny or doubt what stands there: ``not``, ``anything but``.
 
-    So do ``the wrong answer is``, ``I doubt that it is``, ``if the answer is`` and signs such as an unequal sign.
+    So do ``the wrong answer is``, ``I doubt that it is``, ``if the answer is``, ``I reject``, ``it is a mistake to
+    answer`` and signs such as an unequal sign.
     """
-    return _BEFORE.search(text[max(0, start - BEFORE_CHARS) : start]) is not None
+    before = _before(text, start)
+    return bool(before) and _BEFORE.search(before) is not None
 
 
 def clause_denies(text: str, start: int) -> bool:
     """Whether a denial or a doubt stands anywhere in the clause before a place, or the writer gives up before it."""
-    before = text[max(0, start - BEHIND_CHARS) : start]
-    if denied_before(before, len(before)) or _GIVEN_UP.search(before) is not None:
-        return True
-    return _DENIAL.search(_CLAUSE_ENDS.split(before)[-1]) is not None
+    before = _before(text, start, BEHIND_CHARS)
+    return bool(before) and (
+        _GIVEN_UP.search(before) is not None
+        or _BEFORE.search(before[-BEFORE_CHARS:]) is not None
+        or _DENIAL.search(_CLAUSE_ENDS.split(before)[-1]) is not None
+    )
+
+
+def _before(text: str, start: int, chars: int = BEFORE_CHARS) -> str:
+    """The characters before a place; none where nothing in them can deny."""
+    before = text[max(0, start - chars) : start]
+    lowered = before.lower()
+    return before if any(hint in lowered for hint in _HINTS) else ""
 
 
 def supposed_before(text: str, start: int) -> bool:
@@ -152,8 +198,19 @@ def supposed_before(text: str, start: int) -> bool:
 
 
 def denies(text: str) -> bool:
-    """Whether a short text has a word or sign anywhere that denies or doubts."""
-    return _DENIAL.search(text) is not None
+    """Whether a short text has a word or sign anywhere that denies or doubts, or calls anything wrong."""
+    said = _before(text, len(text), len(text))
+    return bool(said) and (_DENIAL.search(said) is not None or _CALLS_WRONG.search(said) is not None)
+
+
+def calls_wrong(text: str) -> bool:
+    """Whether a text is an answer without words and says that it is wrong: ``0 is false``."""
+    return _IS_WRONG.match(text) is not None
+
+
+def negations(text: str) -> int:
+    """How often a normalised text negates or calls something wrong, in words or signs."""
+    return len(_NEGATES.findall(text))
 
 
 def begins_denied(text: str) -> bool:

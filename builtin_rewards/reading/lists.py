@@ -18,7 +18,7 @@ from typing import TypeVar
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies, supposed_before, withdrawn_after
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normalise
+from builtin_rewards.reading.typography import fold, normalise, shown_otherwise
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]
@@ -26,6 +26,7 @@ _Span = tuple[int, int]
 
 SEVERAL = "several different lists"
 DENIED = "the list is denied"
+SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 TOO_LONG = "too long a text to be read as a list"
 
 _NUMBER = re.compile(
@@ -37,6 +38,8 @@ _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 _MARKER = re.compile(r"[ \t]*(?:(\d{1,4})[.)]|[-*+\u2022])[ \t]+")
 _LONGEST_NUMBER = 400
 """Characters of a number that is read; no float that is finite needs more before its point."""
+_DENIAL_CHARS = 160
+"""Characters, the first ones, in which an item is searched for a denial."""
 _LONGEST_TEXT = 100_000
 """Characters of the longest text, without its thoughts, that is read."""
 _MOST_LISTS = 200
@@ -45,10 +48,6 @@ _MOST_LISTS = 200
 _BRACKETS = {"[]": re.compile(r"[\[\]]"), "{}": re.compile(r"[{}]")}
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
-_ITEM_DENIES = re.compile(
-    r"\b(?:anything|everything|all|any) (?:but|except)\b|\b(?:is|are|was|were) (?:wrong|incorrect|false)\b",
-    re.IGNORECASE,
-)
 _JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
 """What stands between items, besides commas."""
 _LETTERED = re.compile(r"[ \t]*\(?([A-Za-z])[.)][ \t]+")
@@ -60,9 +59,12 @@ _RULE_CHARS = " \t:|-"
 _OPENING = re.compile(r"[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
 _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!not\b)", re.IGNORECASE)
 """The words before a list in a sentence: ``The fruits are``."""
-_SET_ASIDE = {mark: chr(0xE000 + place) for place, mark in enumerate((*",;&:/|", " and ", " or "))}
-_NOT_ASIDE = {ord(stand_in): "\ufffd" for stand_in in _SET_ASIDE.values()}
-"""Private characters that stand in for what parts items, in items that are kept whole."""
+_PARTING = " ,;&:/|"
+_SET_ASIDE = {ord(mark): chr(0x10600 + place) for place, mark in enumerate(_PARTING)}
+_RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _SET_ASIDE.items()}
+"""Letters of Linear A stand in for what parts items, and for blanks, in items that are kept whole."""
+_UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/]{1,12}\b")
+"""A word behind the last number; what denies it may stand behind that."""
 _STRUCK = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
 
 
@@ -109,6 +111,8 @@ def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -
     text = after_thinking(text)
     if len(text) > _LONGEST_TEXT:
         return [], TOO_LONG
+    if shown_otherwise(text):
+        return [], SHOWN_OTHERWISE
     text = fold(text)
     marks = [mark for mark in boxes(text) if mark.closed]
     marks += [tag for tag in tags(text) if tag.closed and not boxes(tag.content)]
@@ -162,6 +166,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
         clause_denies(text, start)
         or supposed_before(text, start)
         or denied_after(text, end)
+        or ((unit := _UNIT.match(text, end)) is not None and denied_after(text, unit.end()))
         or withdrawn_after(text, end)
         or _STRUCK.search(text, start, end)
         or (text[start - 1 : start].isalpha() and text[end : end + 1].isalpha())
@@ -229,35 +234,16 @@ def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, a
 
 @functools.lru_cache(maxsize=256)
 def _kept_whole(written: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Gives the pattern of the items that hold what parts items, the longest first."""
+    """Gives the pattern of the items that may hold what parts items, the longest first."""
     held = {fold(item).strip() for item in written}
-    parted = sorted((item for item in held if len(item) > 2 and _splits(item)), key=len, reverse=True)
-    if not parted:
-        return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, parted))})(?!\w)", re.IGNORECASE)
-
-
-def _splits(item: str) -> bool:
-    return any(map(item.lower().__contains__, _SET_ASIDE))
+    parted = sorted((item for item in held if any(map(_PARTING.__contains__, item))), key=len, reverse=True)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, parted))})(?!\w)", re.IGNORECASE) if parted else None
 
 
 def _whole_items(text: str, kept: re.Pattern[str] | None) -> str:
-    """Sets aside what would part the items that are kept whole; :func:`_restored` undoes it."""
-    text = text.translate(_NOT_ASIDE)
-    return text if kept is None else kept.sub(lambda found: _aside(found[0]), text)
-
-
-def _aside(item: str) -> str:
-    item = item.lower()
-    for mark, stand_in in _SET_ASIDE.items():
-        item = item.replace(mark, stand_in)
-    return item
-
-
-def _restored(text: str) -> str:
-    for mark, stand_in in _SET_ASIDE.items():
-        text = text.replace(stand_in, mark)
-    return text
+    """Sets aside what would part the items that are kept whole; :func:`_plain` undoes it."""
+    text = text.translate(dict.fromkeys(_RESTORED, "\ufffd"))
+    return text if kept is None else kept.sub(lambda found: found[0].translate(_SET_ASIDE), text)
 
 
 def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[list[str], str]:
@@ -266,7 +252,7 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
         return bracketed
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
     ends = [part for part in (*parts[:1], *parts[-1:]) if _plain(part) not in known]
-    denied = any(denies(part) or _ITEM_DENIES.search(part) for part in ends) or _STRUCK.search(text)
+    denied = any(denies(part[:_DENIAL_CHARS]) for part in ends) or _STRUCK.search(text)
     return _items(parts), DENIED if denied else ""
 
 
@@ -329,4 +315,4 @@ def _items(parts: Iterable[str]) -> list[str]:
 
 
 def _plain(part: str) -> str:
-    return normalise(_LATEX.sub(" ", _restored(part)).strip(" \t\r\"'"))
+    return normalise(_LATEX.sub(" ", part.translate(_RESTORED)).strip(" \t\r\"'"))

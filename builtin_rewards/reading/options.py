@@ -23,7 +23,7 @@ from builtin_rewards.reading.denials import (
 )
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normalise
+from builtin_rewards.reading.typography import fold, lowered, normalise
 
 _READ_CHARS = 50_000
 """Characters, the last ones, in which a choice is looked for."""
@@ -33,6 +33,8 @@ _BARE_CHARS = 60
 """Characters of the longest line that may be a letter and words such as ``option``."""
 _SPELLED_CHARS = 2000
 """Characters of the longest text that is compared with a choice's own."""
+_SPARE_CHARS = 40
+"""Characters more than twice a choice's own that a text which spells it out may have."""
 _MOST_SAID = 200
 """Of more statements, judgements or lines the last ones are read."""
 _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
@@ -292,14 +294,6 @@ def _lines(text: str, parts: re.Pattern[str] = _LINE) -> list[tuple[int, str]]:
     return found
 
 
-def _lowered(text: str) -> str:
-    """Gives the text in lower case, every character in its place."""
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered
-    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
-
-
 def _without_latex(text: str) -> str:
     """Gives the text with blanks in place of LaTeX's commands and braces, every other character in its place."""
     return _LATEX.sub(lambda mark: " " * len(mark[0]), text)
@@ -314,10 +308,10 @@ def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
 
 def _cues(text: str) -> list[tuple[str, int, int]]:
     """Gives the kinds and places of the words that name an answer, in order."""
-    lowered = _lowered(text)
-    found = [(_KINDS[cue[0]], *cue.span()) for cue in _CUE.finditer(lowered)]
+    low = lowered(text)
+    found = [(_KINDS[cue[0]], *cue.span()) for cue in _CUE.finditer(low)]
     if not text.isascii():
-        found += [(cue.lastgroup or "", *cue.span()) for cue in _SOLID_CUE.finditer(lowered)]
+        found += [(cue.lastgroup or "", *cue.span()) for cue in _SOLID_CUE.finditer(low)]
         found.sort(key=lambda cue: cue[1])
     return found
 
@@ -398,10 +392,10 @@ class _Reader:
 
     def judged(self, text: str) -> Iterator[_Said]:
         """Gives the letters that are said to be correct, or ticked."""
-        lowered = _lowered(text)
-        verdicts = list(_VERDICT.finditer(lowered))
+        low = lowered(text)
+        verdicts = list(_VERDICT.finditer(low))
         if not text.isascii():
-            verdicts += _SOLID_VERDICT.finditer(lowered)
+            verdicts += _SOLID_VERDICT.finditer(low)
         for verdict in verdicts:
             place = len(text[: verdict.start()].rstrip())
             before = text[max(0, place - _WINDOW_CHARS) : place].rpartition("\n")[2]
@@ -534,9 +528,12 @@ class _Reader:
 
     def spelled(self, said: str) -> set[str]:
         """Gives the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
-        if not self.by_text or len(said) > _SPELLED_CHARS or self._leader(said):
+        if not self.by_text or self._leader(said):
             return set()  # "A) Rome" would be "Rome" without its article
-        for phrase in dict.fromkeys((said, said.partition(". ")[0])):
+        longest = 2 * max(map(len, self.by_text)) + _SPARE_CHARS
+        for phrase in {said, said[: longest + 2].partition(". ")[0]}:
+            if len(phrase) > longest:
+                continue
             letter = self.by_text.get(normalise(phrase))
             if letter is not None:
                 return {letter}

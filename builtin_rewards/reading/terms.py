@@ -6,6 +6,7 @@ from builtin_rewards.reading.typography import fold
 
 _NEGATIONS = frozenset(("not", "no", "never", "neither", "nor", "cannot", "without", "isnt", "arent", "wasnt"))
 _TURNS = frozenset(("but", "only", "rather", "instead"))
+_SIGNS = ("\u2260", "\u00ac", "\u2262", "\u2209", "!=")
 _CLAUSE_ENDS = ".,;!?\n"
 _NEAR_WORDS = 3
 _NEAR_CHARS = 48
@@ -72,8 +73,10 @@ def _is_spaced(char: str) -> bool:
 
 
 def _is_negated(text: str, place: int) -> bool:
-    """Whether one of the three words before, in the same clause, negates what follows."""
+    """Whether one of the three words before, in the same clause, or a sign right before negates what follows."""
     clause = text[max(0, place - _NEAR_CHARS) : place]
+    if clause.rstrip().endswith(_SIGNS):
+        return True
     cut = max(clause.rfind(end) for end in _CLAUSE_ENDS)
     for word in reversed(clause[cut + 1 :].casefold().split()[-_NEAR_WORDS:]):
         bare = word.strip("*_`\"'([{$:")

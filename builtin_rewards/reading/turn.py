@@ -20,16 +20,19 @@ _STOP_TOKENS = (
 """What chat models end and pad their turn with, where it is left in the text: of ChatML, Llama, Mistral, Gemma, Phi,
 Command, GLM, gpt-oss, DeepSeek, Kimi, Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
 
-_NAMES = r"(?:think|thinking|thoughts?|reasoning|scratchpad|seed:think|longcat_think)"
-_THOUGHT = re.compile(
-    rf"(?P<opens><\s{{0,3}}{_NAMES}\s{{0,3}}>|\[THINK\]|\u25c1think\u25b7|<\|START_THINKING\|>|<\|begin_of_thought\|>"
-    r"|<\|channel\|>analysis\b|<\|channel>thought\b|<\|inner_prefix\|>|<unused94>)"
-    rf"|(?P<closes><\s{{0,3}}/\s{{0,3}}{_NAMES}\s{{0,3}}>|\[/THINK\]|\u25c1/think\u25b7|<\|END_THINKING\|>"
-    r"|<\|end_of_thought\|>|<\|(?:START_RESPONSE|begin_of_solution)\|>|<\|channel\|>final\b[^<>]{0,40}<\|message\|>"
-    r"|<channel\|>|<\|inner_suffix\|>|<unused95>)"
-    r"|(?P<speaks>(?:<\|start\|>assistant\s[^<>]{0,80})?<\|channel\|>commentary\b)",
-    re.IGNORECASE,
+_NAMES = r"\s{0,3}(?:think|thinking|thoughts?|reasoning|scratchpad|seed:think|longcat_think)\s{0,3}>"
+_MARK = re.compile(
+    r"[<\[\u25c1`](?:(?<!`.)(?:"
+    rf"(?P<opens>(?<=<)(?:\s{{0,3}}{_NAMES}|\|START_THINKING\|>|\|begin_of_thought\|>|\|channel\|>analysis\b"
+    r"|\|channel>thought\b|\|inner_prefix\|>|unused94>)|(?<=\[)THINK\]|(?<=\u25c1)think\u25b7)"
+    rf"|(?P<closes>(?<=<)(?:\s{{0,3}}/{_NAMES}|\|END_THINKING\|>|\|end_of_thought\|>|\|START_RESPONSE\|>"
+    r"|\|begin_of_solution\|>|\|channel\|>final\b[^<>]{0,40}<\|message\|>|channel\|>|\|inner_suffix\|>|unused95>)"
+    r"|(?<=\[)/THINK\]|(?<=\u25c1)/think\u25b7)"
+    r"|(?P<speaks>(?<=<)(?:\|start\|>assistant\s[^<>]{0,80}<)?\|channel\|>commentary\b))"
+    r"|(?P<fence>(?<=^`)``[^\n`]*\n(?:(?!```)[^\n]*\n)*+```[ \t]*$))",
+    re.IGNORECASE | re.MULTILINE,
 )
+"""The marks of thoughts, none of them right behind a backtick, and whole code fences."""
 _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
 """What is left of gpt-oss's channels where its special tokens were left out."""
 
@@ -53,7 +56,7 @@ def unframed(text: str) -> str:
 
 def begins_in_thought(text: str) -> bool:
     """Whether a text, blanks at its beginning apart, opens with the mark of a thought."""
-    mark = _THOUGHT.match(text.lstrip())
+    mark = _MARK.match(text.lstrip())
     return mark is not None and mark["opens"] is not None
 
 
@@ -63,21 +66,22 @@ def after_thinking(text: str) -> str:
     A thought stands in ``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` or ``<scratchpad>`` tags in any
     case, in ``[THINK]``, in the marks of Kimi, Command, OpenThinker and Gemma, or in gpt-oss's channel ``analysis``.
     Its end counts without its beginning too, for the prompt may hold that. A mark right behind a backtick is spoken of
-    and no mark. The text is :func:`unframed`.
+    and no mark, and so is one in a code fence that opens outside a thought and closes. The text is :func:`unframed`.
     """
     text = unframed(text)
     if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:
         text = text.rpartition(_BARE_FINAL)[2]
     if "<" not in text and "[" not in text and "\u25c1" not in text:
         return text
-    start, opened = 0, None
-    for mark in _THOUGHT.finditer(text):
-        if text[mark.start() - 1 : mark.start()] == "`":
-            continue
+    start, opened, place = 0, None, 0
+    while (mark := _MARK.search(text, place)) is not None:
+        place = mark.end()
         if mark["closes"]:
             start, opened = mark.end(), None
         elif mark["opens"]:
             opened = mark.start() if opened is None else opened
-        elif opened is not None:
+        elif mark["speaks"] and opened is not None:
             start, opened = mark.start(), None
+        elif mark["fence"] and opened is not None:
+            place = mark.start() + 1
     return text[start:opened]

@@ -51,6 +51,19 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
+def shown_otherwise(text: str) -> bool:
+    """Whether marks that override the direction are in a text: a reader sees 24 where 42 is written."""
+    return not text.isascii() and ("\u202d" in text or "\u202e" in text)
+
+
+def lowered(text: str) -> str:
+    """Gives the text in lower case, every character in its place."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
+
+
 def beyond_ascii(text: str) -> set[str]:
     """Gives the characters of a text that are not ASCII."""
     return {char for char in set(text) if char > "\x7f"}

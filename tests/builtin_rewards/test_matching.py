@@ -288,6 +288,9 @@ def test_other_ways_of_tagging_are_not_paid_in_full(made: Any, completion: str) 
         ("C++ is", "C++", 1.0),
         ("\u7b54\u6848\u662f\u5df4\u9ece\u3002", "\u5df4\u9ece", 1.0),
         ("P\u0430ris", "Paris", 0.0),
+        ("\u00ac42 meters", "42 meters", 0.0),
+        ("\u2260 Paris", "Paris", 0.0),
+        ("x != 42", "42", 0.0),
     ],
 )
 def test_containing(completion: str, answer: Any, share: float) -> None:
@@ -561,6 +564,9 @@ def test_words_are_no_letters(article: str) -> None:
         ("it wasn't the case in Rome", "it was the case in Rome", 0.0, 0.0),
         ("Paris " * 20, "Paris", 0.0, 0.0),
         ("Tchaikovsky", "Tchaikovski", 0.85, 0.99),
+        ("The treaty ended the war in Europe is wrong.", "The treaty ended the war in Europe", 0.0, 0.0),
+        ("The treaty ended the wrong war in Europe", "The treaty ended the war in Europe", 0.0, 0.0),
+        ("\u202e42\u202c", "42", 0.0, 0.0),
     ],
 )
 def test_fuzzy(completion: str, answer: str, least: float, most: float) -> None:
@@ -651,6 +657,10 @@ def test_token_f1_is_squads(completion: str, answer: str) -> None:
         ("The answer isn\u2019t \\boxed{[1, 2]}", [1, 2], 0.0),
         ("Anything but 1, 2", [1, 2], 0.0),
         ("[1, 2] is wrong.", [1, 2], 0.0),
+        ("1 and 2 meters is wrong", [1, 2], 0.0),
+        ("1, 2 is false.", [1, 2], 0.0),
+        ("1% and 2% is wrong", [1, 2], 0.0),
+        ("1 and 2 do not work", [1, 2], 0.0),
         ("The answer is [1, 2]? No, it is not.", [1, 2], 0.0),
         ("I considered [1, 2] and rejected it.", [1, 2], 0.0),
         ("\\boxed{[1, 2]} is not the answer", [1, 2], 0.0),
@@ -789,3 +799,10 @@ def test_choices_stand_in_the_last_characters() -> None:
     """A choice far before the end of a long text does not count."""
     assert value(multiple_choice, "Answer: A\n" + "no\n" * 20_000 + "Answer: B", answer="B") == 1.0
     assert value(multiple_choice, "Answer: B\n" + "no\n" * 20_000, answer="B") == 0.0
+
+
+@pytest.mark.parametrize("made", [*WHOLE[:3], numeric_list])
+@pytest.mark.parametrize("completion", ["\u202e42\u202c", "\u202d42\u202c", "\\boxed{\u202e42}"])
+def test_what_is_shown_otherwise_than_it_is_written_is_no_answer(made: Any, completion: str) -> None:
+    """A mark that overrides the direction shows 24 where 42 is written."""
+    assert value(made, completion, answer="42") == 0.0

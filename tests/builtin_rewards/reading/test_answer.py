@@ -119,6 +119,19 @@ def test_steps_and_repetitions_are_no_stuffing(completion: str) -> None:
         "It is not true that the answer is 42.",
         "The answer is 42? No, 41.",
         "I considered 42 and rejected it.",
+        "I considered 42% and rejected it.",
+        "The answer isn't \\{1, 3, 42\\}",
+        "not \\{1, 3, 42\\}",
+        "\\{1, 2, 42\\} is wrong.",
+        "It is neither 3 nor 42",
+        "anything but x^2 + 42",
+        "The length is not $x^2 + 42$.",
+        "$x^2 + 42$ is wrong",
+        "$\\pi$ is wrong",
+        "<answer>0 is false</answer>",
+        "\\boxed{42 \\text{ is wrong}}",
+        "<answer>42 is not the answer</answer>",
+        "\u202e42\u202c",
         "twice 42",
         "\\boxed{42",
         "9" * 5_000 + " apples are too many",
@@ -132,6 +145,23 @@ def test_an_extraction_travels() -> None:
     found = extract_answer("\\boxed{1} \\boxed{2}")
     assert found == pickle.loads(pickle.dumps(found))
     assert Extraction(None, Rule.NONE).stuffed is False
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The answer isn't 3, it's 4.",
+        "The answer isn't 3; it's 4",
+        "It isn't 3. It's 4.",
+        "The answer is not 3, but 4.",
+        "The answer is not 3 but rather 4",
+        "The answer is not 3; it is 4.",
+    ],
+)
+def test_an_answer_may_be_set_against_another_one(completion: str) -> None:
+    """What is denied is not listed with what stands."""
+    found = extract_answer(completion)
+    assert ("4", "", False) == ((found.answer or "").rstrip("."), found.problem, found.stuffed)
 
 
 WRONG = "Wait, that is wrong."

@@ -68,6 +68,18 @@ DENIED = [
     "@! That can't be right.",
     "@.\n\nWait, no, that is a mistake.",
     "@ \u2014 no, wait",
+    "It would be a mistake to answer @",
+    "It is wrong to say that the answer is @",
+    "I reject @",
+    "We can exclude the value @.",
+    "I ruled out x = @",
+    "@% is wrong.",
+    "$@\\%$ is false",
+    "I considered @% and rejected it.",
+    "@ is excluded.",
+    "@ is out of the question",
+    "@ cannot be",
+    "@ does not work.",
 ]
 STANDING = [
     "@",
@@ -96,6 +108,9 @@ STANDING = [
     "@. Actually, it is also a square.",
     "@ apples, no more",
     "@. Ignore the units.",
+    "I reject 41, so @",
+    "It is a mistake to say 41. It is @",
+    "@ does not work out to a whole number of weeks",
 ]
 
 

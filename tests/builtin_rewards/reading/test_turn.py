@@ -77,3 +77,23 @@ def test_repeated_marks_are_read_in_one_pass(mark: str) -> None:
     """300,000 characters of a mark and nothing else say nothing, or themselves; quadratic reading would not end."""
     text = mark * (300_000 // len(mark))
     assert len(after_thinking(text)) <= len(text)
+
+
+FENCED = "```python\nre.search(r'<think>(.*?)</think>', text)\n```"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"<think>a</think>Use\n{FENCED}\n42", f"Use\n{FENCED}\n42"),
+        (f"Use\n{FENCED}", f"Use\n{FENCED}"),
+        ("```\n</think>\n```\n42", "```\n</think>\n```\n42"),
+        (f"<think>\n{FENCED}\nso</think>42", "42"),
+        ("<think>\n```\nf\n</think>\n```python\ng\n```", "\n```python\ng\n```"),
+        ("Say ```<think>``` inline<think>a</think>42", "42"),
+        ("```\n<think>41", "```\n"),
+    ],
+)
+def test_marks_in_a_code_fence_of_the_answer_are_text(text: str, said: str) -> None:
+    """The fence opens outside a thought and closes; in a thought the first mark that ends it counts."""
+    assert said == after_thinking(text)
