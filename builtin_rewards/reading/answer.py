@@ -95,7 +95,7 @@ _ALTERNATIVE = re.compile(
 )
 _LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
 _COMMAND_OR_NAME = re.compile(
-    r"\\[A-Za-z]+|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo)\b"
+    r"\\[A-Za-z]+|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo|d[a-z])\b"
 )
 
 
@@ -276,7 +276,11 @@ _TOKEN = re.compile(
     + ")|"
     + _NUMBER_OR_FRACTION
 )
-_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
+_AFTER_NUMBER = re.compile(
+    r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)"
+    r"|[^\S\n]*(?:[+*](?=\s*(?:[A-Za-z]\b|[\\(]))|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
+    r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
+)
 _FORMULA_BEFORE = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
     r"|[A-Za-z)}\]][({]?$"

@@ -37,6 +37,8 @@ from builtin_rewards.reading.numbers import Unit, clean, read_unit
 MAX_CHARS = 600
 MAX_DEPTH = 10
 MAX_ITEMS = 40
+_ROUGHEST = 20
+"""What a number is said to be approximately is off by less than this part of it."""
 
 _Tokens = tuple[str, ...]
 
@@ -87,7 +89,7 @@ def _shape(tokens: _Tokens) -> _Shape:
         kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
         return _Shape(kind, tokens, _items(parts))
     parts, marks = _split(tokens, ("\\approx",))
-    if marks and all(parts):
+    if marks and all(parts) and _approximate(parts[0], parts[-1]):
         return _shape(parts[-1] if _is_name(parts[0]) else parts[0])
     parts, marks = _split(tokens, _RELATIONS)
     if marks == ("\\in",) and _is_name(parts[0]):
@@ -101,6 +103,14 @@ def _shape(tokens: _Tokens) -> _Shape:
     if tokens and tokens[0] in OPENERS and closing(tokens, 0) == len(tokens) - 1:
         return _bracketed(tokens)
     return _Shape("value", tokens)
+
+
+def _approximate(exact: _Tokens, rounded: _Tokens) -> bool:
+    """Whether the second of two numbers may be the first one rounded; what has names in it may be anything."""
+    if names_in(exact) or names_in(rounded):
+        return True
+    one, other = (value_at(side, 0) for side in (exact, rounded))
+    return bool(abs(one - other) <= abs(one) / _ROUGHEST)
 
 
 def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
@@ -122,8 +132,9 @@ def _bracketed(tokens: _Tokens) -> _Shape:
         rows = [row for row in _split(inside, ("\\\\",))[0] if row]
         return _Shape(kind, tokens, tuple(_Shape("row", row, tuple(map(_shape, _split(row, "&")[0]))) for row in rows))
     parts = _split(inside, (",", ";"))[0]
-    if kind == "\\{\\}" and not {"\\mid", "|", ":", "\\colon"}.intersection(inside):
-        return _Shape(kind, tokens, _items(parts)) if inside else _Shape("value", ("\\emptyset",))
+    is_set = kind == "\\{\\}" or (kind == "{}" and len(parts) > 1)
+    if is_set and not {"\\mid", "|", ":", "\\colon"}.intersection(inside):
+        return _Shape("\\{\\}", tokens, _items(parts)) if inside else _Shape("value", ("\\emptyset",))
     if kind not in {*_INTERVALS, "\\langle\\rangle"} or len(parts) == 1 or not all(parts):
         return _Shape("value", tokens)
     return _Shape(kind, tokens, tuple(map(_shape, parts)))
@@ -233,7 +244,7 @@ def _unassigned(gold: _Shape, given: _Shape) -> tuple[_Shape, _Shape]:
     """Both without the names that only one of them gives values to."""
     if _assigns(given, _is_plain):
         return gold, given.parts[-1]
-    if _assigns(gold, _is_name):
+    if _assigns(gold, lambda side: _is_name(side) or _is_function(side)):
         return gold.parts[-1], given
     if given.kind == "()":
         return _pair(gold), given
@@ -365,6 +376,7 @@ def _compares(sign: str, one: Any, other: Any) -> bool:
 
 _CHANGES = frozenset(("-", "+", "*", "/", "^", "!", "\\sqrt", "\\log", "\\ln", "\\exp", "\\frac", "\\binom"))
 _AFTER_NAME = re.compile(r"(?:_(?:\{[^{}]*\}|\w))?'*(?:\([^()=]*\))?")
+_OF_ANGLES = frozenset(f"\\{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc"))
 _UNDER_MARK = re.compile(r"(?:\{[^{}]*\}|[A-Za-z]+)")
 
 
@@ -378,6 +390,15 @@ def _is_name(side: _Tokens) -> bool:
     if side[0] in MARKED:
         return _UNDER_MARK.fullmatch(after) is not None
     return (side[0].isalpha() or side[0] in LETTERS) and _AFTER_NAME.fullmatch(after) is not None
+
+
+def _is_function(side: _Tokens) -> bool:
+    """Whether a side is the size, an angle's function or a derivative of a name: ``|z|``, ``\\cos A``."""
+    if side[:1] == ("|",) == side[-1:]:
+        return _is_name(side[1:-1])
+    if side[:2] == ("\\frac", "{") and side[2:3] and side[2].startswith("d"):
+        return all(each in "{}" or each == "\\frac" or each.startswith("d") for each in side)
+    return bool(side) and side[0] in _OF_ANGLES and _is_name(side[1:])
 
 
 def _is_plain(side: _Tokens) -> bool:

@@ -33,10 +33,11 @@ _FOLDED: dict[int, str] = {
     **dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u200a\u202f\u3000"), " "),
     **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\ufe63"), "-"),
     **{ord(sign): f" {written}" for sign, written in _VULGAR.items()},
-    **{ord(sign): f"^{{{power}}}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     **{ord(sign): f"{command} " for sign, command in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)},
     **dict(zip(map(ord, "\u2044\u2019\u3002"), "/'.", strict=True)),
 }
+_SMALL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
+_RAISED, _LOWERED = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+"), re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
 _ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
 _TEXT_GROUP = re.compile(
     r"\\(?:text|mbox|mathrm|textbf|textrm|textit|mathbf|mathit|operatorname|underline|bm|boldsymbol)\s*\{([^{}]*)\}"
@@ -58,6 +59,8 @@ def in_latex(text: str) -> str:
     """
     if text.isascii():
         return text
+    text = _RAISED.sub(lambda run: f"^{{{run[0].translate(_SMALL)}}}", text)
+    text = _LOWERED.sub(lambda run: f"_{{{run[0].translate(_SMALL)}}}", text)
     return _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text).translate(_FOLDED)
 
 
@@ -215,7 +218,7 @@ NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
 _PART = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
 _TIMES_TEN = r"10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?)"
 _QUANTITY = re.compile(
-    r"(?P<sign>[+-]?)\s*(?P<money>[$€£¥₹]?)\s*(?P<inner>-?)\s*"
+    r"(?P<sign>[+-]?)\s*(?:(?P<money>[$€£¥₹])\s*(?P<inner>-?))?\s*"
     rf"(?:(?P<whole>\d+)?\s*\\frac\s*(?:\{{\s*(?P<n1>{_PART})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>{_PART})\s*\}}|(?P<d2>\d))"
     r"|(?P<mixed>\d+) +(?P<mn>\d+) ?/ ?(?P<md>\d+)"
@@ -348,7 +351,7 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
     return Quantity(value, unit or named, percent, quantity.places)
 
 
-_ODD = re.compile(r"^!|[^A-Za-z .,;:'\"!()-]")
+_ODD = re.compile(r"^[!'\"]|[^A-Za-z .,;:'\"!()-]")
 _LONE_LETTER = re.compile(r"(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])")
 
 
@@ -427,7 +430,7 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
 
 
 _OPERATION = re.compile(
-    r"[+*/^!|√]|-\s*[({]\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
+    r"[+*/^!|√]|-\s*[({]?\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
     r"|(?<![A-Za-z])(?:sqrt|root|log|ln|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed)(?![A-Za-z])"
     r"|[)}\]\d]\s*\(|\)\s*\d|\d\s*[xX]\s*\d"
 )
