@@ -237,7 +237,7 @@ def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
         return None
     if not text.isascii():
         return "it has characters that cannot be read"
-    if not text or not any(character.isalnum() for character in text):
+    if not any(character.isalnum() for character in text) and "".join(text.split()) != "\\{\\}":
         return "no answer in it"
     return _formula_differs(gold, answer)
 
@@ -342,7 +342,7 @@ def _same_words(gold: str, text: str) -> bool:
         return False
     if {*_MATHEMATICAL.findall(_BULLET.sub("", text, 1))} - {*_MATHEMATICAL.findall(gold)}:
         return False
-    if wanted == given:
+    if given in (wanted, *(f"there {verb} {wanted}" for verb in ("is", "are") if wanted.startswith("no "))):
         return True
     choice = _CHOICE.match(text)
     return len(wanted) == 1 and choice is not None and (choice[1] or choice[2]).lower() == wanted

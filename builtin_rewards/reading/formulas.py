@@ -185,15 +185,17 @@ def same_formula(gold: str, given: str) -> bool:
       the number that it is, rounded. An expression that is not understood equals its own text only.
     - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is neither ``\\{2, 4\\}`` nor ``2, 4``
       nor ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
-    - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``. An equation answers a gold without one only if
-      its left side is a name, what several names make up, a function of a name, or a calculation: not ``2x = 6``.
+    - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``; a gold may also say what the size, an angle's
+      function or a derivative of a name is: ``|z| = 3``, ``\\cos A = 3/5``. An equation answers a gold without
+      one only if its left side is a name, what several names make up, a function of a name, or a calculation: not
+      ``2x = 6``.
     - Equations and inequalities are equal if one is the other times a number, unless the gold is solved for its only
       name. An inequality is the same as its interval.
     - Capitals are other letters than small ones only where one of the formulas has both.
     """
     if len(gold) <= MAX_CHARS and len(given) > MAX_CHARS:
         return False
-    if "".join(gold.split()) == "".join(given.split()) or tokens_of(gold) == tokens_of(given):
+    if gold.split() == given.split() or tokens_of(gold) == tokens_of(given):
         return True
     one, other = _read(gold), _read(given)
     if isinstance(one, str) or isinstance(other, str):
@@ -427,6 +429,8 @@ def plain_left_side(text: str) -> bool:
 # Units and numbers
 
 _TEXT_UNIT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*([A-Za-z][^{}]*)\}\s*(\^\s*\{?\s*\d\s*\}?)?[\s.$]*$")
+_NO_THING = frozenset(("unit", "squar", "cubic"))
+"""The words of a unit that names no thing, as :func:`read_unit` gives them: ``square units``."""
 _UNIT_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 
@@ -436,12 +440,12 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
         return clean(text), None
     if (named := _TEXT_UNIT.search(text)) is not None and named.start():
         unit, rest = read_unit(f" {named[1].strip()}{named[2] or ''}")
-        if unit is not None and not unit.words and not rest.strip():
+        if unit is not None and unit.words <= _NO_THING and not rest.strip():
             return clean(text[: named.start()]), unit
     text = clean(text)
     for word in _UNIT_WORD.finditer(text):
         unit, rest = read_unit(" " + text[word.start() :])
-        if word.start() and unit is not None and not unit.words and not rest.strip():
+        if word.start() and unit is not None and unit.words <= _NO_THING and not rest.strip():
             return text[: word.start()].rstrip(), unit
     return text, None
 

@@ -276,6 +276,11 @@ _ONES, _TENS = _ONES_TEXT.split(), _TENS_TEXT.split()
 _SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
 _BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
 _BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
+_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4}
+_PARTS |= {name: each for each, name in enumerate(["fifth", "sixth", "seventh", "eighth", "ninth", "tenth"], 5)}
+_FRACTION_IN_WORDS = re.compile(
+    rf"(?P<sign>minus |negative )?(?P<top>a|an|{'|'.join(_ONES[1:])})[ -](?P<part>{'|'.join(_PARTS)})s?", re.IGNORECASE
+)
 _IN_WORDS = re.compile(
     rf"(?P<sign>minus |negative )?(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
     r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|million|billion|dozen))?",
@@ -285,6 +290,9 @@ _IN_WORDS = re.compile(
 
 def _in_digits(text: str) -> str:
     """A number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
+    if (fraction := _FRACTION_IN_WORDS.fullmatch(text)) is not None:
+        top = _SPELLED.get(fraction["top"].lower(), 1)
+        return f"{'-' if fraction['sign'] else ''}{top}/{_PARTS[fraction['part'].lower().rstrip('s')]}"
     written = _IN_WORDS.fullmatch(text)
     if written is None:
         return text

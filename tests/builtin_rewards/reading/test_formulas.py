@@ -617,6 +617,25 @@ ANSWERS = [
     ("10\u207b\u00b3", "\\boxed{0.001}", 1.0),
     ("\u2163", "\u2163", 1.0),
     ("\u221b8 x", "\u221b8 x", 1.0),
+    ("1 2", "12", None),
+    # fractions in words, units of nothing, the empty set
+    ("0.5", "one half", 1.0),
+    ("-1/2", "minus one half", 1.0),
+    ("2/3", "\\boxed{two-thirds}", 1.0),
+    ("3/4", "The answer is three quarters.", 1.0),
+    ("\\frac45", "\\boxed{four fifths}", 1.0),
+    ("1/3", "\\boxed{a third}", 1.0),
+    ("1/2", "\\boxed{one third}", 0.0),
+    ("2", "\\boxed{one half or two}", 0.0),
+    ("-5", "negative five", 1.0),
+    ("12\\pi", "\\boxed{12\\pi\\text{ square units}}", 1.0),
+    ("12\\pi", "\\boxed{12\\pi\\text{ times three}}", 0.0),
+    ("12\\pi", "\\boxed{12\\pi\\text{ wrong}}", 0.0),
+    ("\\emptyset", "Therefore,\n\n\\[ \\varnothing \\]", 1.0),
+    ("\\emptyset", "\\boxed{\\{\\}}", 1.0),
+    ("\\emptyset", "\\boxed{\\{0\\}}", 0.0),
+    ("no solution", "There is no solution.", 1.0),
+    ("solution", "There is no solution.", 0.0),
 ]
 
 
