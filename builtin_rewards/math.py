@@ -64,7 +64,8 @@ class _Gold:
 
 
 _WORDS = re.compile(
-    r"(?!.*(?:^|\s)[-+*/](?:\s|$))(?:[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?"
+    r"(?!.*(?:^|\s)[-+*/](?:\s|$))(?!(?:[A-Za-z]{1,2}[-'])+[A-Za-z]{1,2}$)"
+    r"(?:[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?"
     r"|(?=.{,40}$)(?:(?=.*[A-Za-z]).*:.*|(?=.* )(?=.*\d)"
     r"(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
     r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
@@ -75,6 +76,11 @@ _NOT_WORKED_OUT = "arithmetic that is not worked out"
 _REPEATED = "it repeats an expression of the prompt"
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
 _LETTERS = re.compile(r"[^a-z0-9]+")
+_BULLET = re.compile(r"(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
+_MATHEMATICAL = re.compile(
+    r"[+*/^=<>|\\%#~]|(?<!\w)-(?=\s*\w)|(?<![A-Za-z]{3})(?<!\bno)(?<!\d)[!'?](?!\w)", re.IGNORECASE
+)
+"""What makes a formula of a word: ``-kP`` and ``x!`` are, ``Paris!`` and ``- Paris`` in a list are words."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -228,9 +234,11 @@ def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
     label = given if isinstance(given, Label) else None
     if label is not None or isinstance(gold.value, Label):
         return None if _same_label(gold, label, _right_side(text)) else f"not the gold {_shown(gold.text)}"
+    if text == gold.text:
+        return None
     if not text.isascii():
         return "it has characters that cannot be read"
-    if not text or not any(character.isalnum() for character in text):
+    if not any(character.isalnum() for character in text) and "".join(text.split()) != "\\{\\}":
         return "no answer in it"
     return _formula_differs(gold, answer)
 
@@ -330,7 +338,9 @@ def _same_words(gold: str, text: str) -> bool:
     wanted, given = (_LETTERS.sub(" ", each.lower()).strip() for each in (gold, text))
     if not text.isascii() and text.strip(" .()").lower() != gold.strip(" .()").lower():
         return False
-    if wanted == given:
+    if {*_MATHEMATICAL.findall(_BULLET.sub("", text, 1))} - {*_MATHEMATICAL.findall(gold)}:
+        return False
+    if given in (wanted, *(f"there {verb} {wanted}" for verb in ("is", "are") if wanted.startswith("no "))):
         return True
     choice = _CHOICE.match(text)
     return len(wanted) == 1 and choice is not None and (choice[1] or choice[2]).lower() == wanted

@@ -94,7 +94,7 @@ _ALTERNATIVE = re.compile(
 )
 _LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
 _COMMAND_OR_NAME = re.compile(
-    r"\\[A-Za-z]+|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo)\b"
+    r"\\[A-Za-z]+|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo|d[a-z])\b"
 )
 
 
@@ -275,7 +275,11 @@ _TOKEN = re.compile(
     + ")|"
     + _NUMBER_OR_FRACTION
 )
-_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
+_AFTER_NUMBER = re.compile(
+    r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)"
+    r"|[^\S\n]*(?:[+*](?=\s*(?:[A-Za-z]\b|[\\(]))|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
+    r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
+)
 _FORMULA_BEFORE = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
     r"|[A-Za-z)}\]][({]?$"
@@ -344,7 +348,7 @@ def _standing(
 _DELIMITED = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
 _FORMULA_NEAR_END = re.compile(rf"(?:{_DELIMITED})[A-Za-z\s.*!]{{0,40}}$", re.DOTALL)
 _FORMULA_AT_END = re.compile(rf"(?:{_DELIMITED})[\s.*!]*$", re.DOTALL)
-_BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset)[A-Za-z]+)(?:_\w|_\{\w+\})?\s*")
+_BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset|varnothing)[A-Za-z]+)(?:_\w|_\{\w+\})?\s*")
 _LISTED_FORMULA = re.compile(
     r"(?:(?:\$([^$\n]{1,100})\$|\\\(([^\n]{1,100}?)\\\)),?\s*\b(?:or|and)(?: maybe| perhaps| possibly)?"
     r"|(?:\$([^$\n=]{1,100})\$|\\\(([^\n=]{1,100}?)\\\))[,;/])\s*$"

@@ -305,14 +305,19 @@ class _Expression:
         if sign in ("e", "i") and self._next not in ("_", "'"):
             return _mp().e + 0 if sign == "e" else _mp().mpc(0, 1)
         name = sign + (self._marked() if sign in MARKED else "")
-        while mark := self._take("_", "'"):
-            name += mark + (self._marked() if mark == "_" else "")
+        while mark := self._take("_", "'", *("^" if self._counts_derivatives() else ())):
+            name += mark + (self._marked() if mark != "'" else "")
         if self._next != "(" or (sign not in _CALLED and "'" not in name):
             return self._named(name)
         argument = self._atom()
         if is_real(argument) and (name == "\\Gamma" or (name == "\\zeta" and argument in range(2, 100))):
             return self._called(name[1:].lower(), _bounded(argument, MAX_FACTORIAL))
         return 1 / (argument * argument * self._named(name) + argument + 7)
+
+    def _counts_derivatives(self) -> bool:
+        """Whether an index in parentheses is raised, as in ``f^{(2)}``: the second derivative, and no square."""
+        raised = self._tokens[self._at : self._at + 6]
+        return raised[:3] + raised[4:] == ["^", "{", "(", ")", "}"]
 
     def _marked(self) -> str:
         """The text of an index, or of what stands under an accent."""

@@ -36,6 +36,8 @@ from builtin_rewards.reading.numbers import Unit, clean, read_unit
 MAX_CHARS = 600
 MAX_DEPTH = 10
 MAX_ITEMS = 40
+_ROUGHEST = 20
+"""What a number is said to be approximately is off by less than this part of it."""
 
 _Tokens = tuple[str, ...]
 
@@ -85,7 +87,7 @@ def _shape(tokens: _Tokens) -> _Shape:
         kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
         return _Shape(kind, tokens, _items(parts))
     parts, marks = _split(tokens, ("\\approx",))
-    if marks and all(parts):
+    if marks and all(parts) and _approximate(parts[0], parts[-1]):
         return _shape(parts[-1] if _is_name(parts[0]) else parts[0])
     parts, marks = _split(tokens, _RELATIONS)
     if marks == ("\\in",) and _is_name(parts[0]):
@@ -99,6 +101,14 @@ def _shape(tokens: _Tokens) -> _Shape:
     if tokens and tokens[0] in OPENERS and closing(tokens, 0) == len(tokens) - 1:
         return _bracketed(tokens)
     return _Shape("value", tokens)
+
+
+def _approximate(exact: _Tokens, rounded: _Tokens) -> bool:
+    """Whether the second of two numbers may be the first one rounded; what has names in it may be anything."""
+    if names_in(exact) or names_in(rounded):
+        return True
+    one, other = (value_at(side, 0) for side in (exact, rounded))
+    return bool(abs(one - other) <= abs(one) / _ROUGHEST)
 
 
 def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
@@ -120,8 +130,9 @@ def _bracketed(tokens: _Tokens) -> _Shape:
         rows = [row for row in _split(inside, ("\\\\",))[0] if row]
         return _Shape(kind, tokens, tuple(_Shape("row", row, tuple(map(_shape, _split(row, "&")[0]))) for row in rows))
     parts = _split(inside, (",", ";"))[0]
-    if kind == "\\{\\}" and not {"\\mid", "|", ":", "\\colon"}.intersection(inside):
-        return _Shape(kind, tokens, _items(parts)) if inside else _Shape("value", ("\\emptyset",))
+    is_set = kind == "\\{\\}" or (kind == "{}" and len(parts) > 1)
+    if is_set and not {"\\mid", "|", ":", "\\colon"}.intersection(inside):
+        return _Shape("\\{\\}", tokens, _items(parts)) if inside else _Shape("value", ("\\emptyset",))
     if kind not in {*_INTERVALS, "\\langle\\rangle"} or len(parts) == 1 or not all(parts):
         return _Shape("value", tokens)
     return _Shape(kind, tokens, tuple(map(_shape, parts)))
@@ -172,15 +183,17 @@ def same_formula(gold: str, given: str) -> bool:
       the number that it is, rounded. An expression that is not understood equals its own text only.
     - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is neither ``\\{2, 4\\}`` nor ``2, 4``
       nor ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
-    - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``. An equation answers a gold without one only if
-      its left side is a name, what several names make up, a function of a name, or a calculation: not ``2x = 6``.
+    - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``; a gold may also say what the size, an angle's
+      function or a derivative of a name is: ``|z| = 3``, ``\\cos A = 3/5``. An equation answers a gold without
+      one only if its left side is a name, what several names make up, a function of a name, or a calculation: not
+      ``2x = 6``.
     - Equations and inequalities are equal if one is the other times a number, unless the gold is solved for its only
       name. An inequality is the same as its interval.
     - Capitals are other letters than small ones only where one of the formulas has both.
     """
     if len(gold) <= MAX_CHARS and len(given) > MAX_CHARS:
         return False
-    if "".join(gold.split()) == "".join(given.split()) or tokens_of(gold) == tokens_of(given):
+    if gold.split() == given.split() or tokens_of(gold) == tokens_of(given):
         return True
     one, other = _read(gold), _read(given)
     if isinstance(one, str) or isinstance(other, str):
@@ -231,7 +244,7 @@ def _unassigned(gold: _Shape, given: _Shape) -> tuple[_Shape, _Shape]:
     """Both without the names that only one of them gives values to."""
     if _assigns(given, _is_plain):
         return gold, given.parts[-1]
-    if _assigns(gold, _is_name):
+    if _assigns(gold, lambda side: _is_name(side) or _is_function(side)):
         return gold.parts[-1], given
     if given.kind == "()":
         return _pair(gold), given
@@ -366,6 +379,7 @@ def _compares(sign: str, one: Any, other: Any) -> bool:
 
 _CHANGES = frozenset(("-", "+", "*", "/", "^", "!", "\\sqrt", "\\log", "\\ln", "\\exp", "\\frac", "\\binom"))
 _AFTER_NAME = re.compile(r"(?:_(?:\{[^{}]*\}|\w))?'*(?:\([^()=]*\))?")
+_OF_ANGLES = frozenset(f"\\{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc"))
 _UNDER_MARK = re.compile(r"(?:\{[^{}]*\}|[A-Za-z]+)")
 
 
@@ -379,6 +393,15 @@ def _is_name(side: _Tokens) -> bool:
     if side[0] in MARKED:
         return _UNDER_MARK.fullmatch(after) is not None
     return (side[0].isalpha() or side[0] in LETTERS) and _AFTER_NAME.fullmatch(after) is not None
+
+
+def _is_function(side: _Tokens) -> bool:
+    """Whether a side is the size, an angle's function or a derivative of a name: ``|z|``, ``\\cos A``."""
+    if side[:1] == ("|",) == side[-1:]:
+        return _is_name(side[1:-1])
+    if side[:2] == ("\\frac", "{") and side[2:3] and side[2].startswith("d"):
+        return all(each in "{}" or each == "\\frac" or each.startswith("d") for each in side)
+    return bool(side) and side[0] in _OF_ANGLES and _is_name(side[1:])
 
 
 def _is_plain(side: _Tokens) -> bool:
@@ -407,6 +430,8 @@ def plain_left_side(text: str) -> bool:
 # Units and numbers
 
 _TEXT_UNIT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*([A-Za-z][^{}]*)\}\s*(\^\s*\{?\s*\d\s*\}?)?[\s.$]*$")
+_NO_THING = frozenset(("unit", "squar", "cubic"))
+"""The words of a unit that names no thing, as :func:`read_unit` gives them: ``square units``."""
 _UNIT_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 
@@ -419,7 +444,7 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
     parts += [(cleaned[: word.start()].rstrip(), cleaned[word.start() :]) for word in _UNIT_WORD.finditer(cleaned)]
     for formula, behind in parts:
         unit, rest = read_unit(f" {behind}")
-        if formula and unit is not None and not unit.words and not rest.strip():
+        if formula and unit is not None and unit.words <= _NO_THING and not rest.strip():
             return formula, unit
     return cleaned, None
 

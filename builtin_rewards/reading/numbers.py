@@ -30,10 +30,11 @@ _FOLDED: dict[int, str] = {
     **dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u200a\u202f\u3000"), " "),
     **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\ufe63"), "-"),
     **{ord(sign): f" {written}" for sign, written in _VULGAR.items()},
-    **{ord(sign): f"^{{{power}}}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
     **{ord(sign): f"{command} " for sign, command in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)},
     **dict(zip(map(ord, "\u2044\u2019\u3002"), "/'.", strict=True)),
 }
+_SMALL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
+_RAISED, _LOWERED = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+"), re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
 _ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
 _TEXT_GROUP = re.compile(
     r"\\(?:text|mbox|mathrm|textbf|textrm|textit|mathbf|mathit|operatorname|underline|bm|boldsymbol)\s*\{([^{}]*)\}"
@@ -55,6 +56,8 @@ def in_latex(text: str) -> str:
     """
     if text.isascii():
         return text
+    text = _RAISED.sub(lambda run: f"^{{{run[0].translate(_SMALL)}}}", text)
+    text = _LOWERED.sub(lambda run: f"_{{{run[0].translate(_SMALL)}}}", text)
     return _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text).translate(_FOLDED)
 
 
@@ -212,7 +215,7 @@ NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
 _PART = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
 _TIMES_TEN = r"10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?)"
 _QUANTITY = re.compile(
-    r"(?P<sign>[+-]?)\s*(?P<money>[$€£¥₹]?)\s*(?P<inner>-?)\s*"
+    r"(?P<sign>[+-]?)\s*(?:(?P<money>[$€£¥₹])\s*(?P<inner>-?))?\s*"
     rf"(?:(?P<whole>\d+)?\s*\\frac\s*(?:\{{\s*(?P<n1>{_PART})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>{_PART})\s*\}}|(?P<d2>\d))"
     r"|(?P<mixed>\d+) +(?P<mn>\d+) ?/ ?(?P<md>\d+)"
@@ -268,6 +271,11 @@ _ONES, _TENS = _ONES_TEXT.split(), _TENS_TEXT.split()
 _SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
 _BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
 _BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
+_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4}
+_PARTS |= {name: each for each, name in enumerate(["fifth", "sixth", "seventh", "eighth", "ninth", "tenth"], 5)}
+_FRACTION_IN_WORDS = re.compile(
+    rf"(?P<sign>minus |negative )?(?P<top>a|an|{'|'.join(_ONES[1:])})[ -](?P<part>{'|'.join(_PARTS)})s?", re.IGNORECASE
+)
 _IN_WORDS = re.compile(
     rf"(?P<sign>minus |negative )?(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
     r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|million|billion|dozen))?",
@@ -277,6 +285,9 @@ _IN_WORDS = re.compile(
 
 def _in_digits(text: str) -> str:
     """A number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
+    if (fraction := _FRACTION_IN_WORDS.fullmatch(text)) is not None:
+        top = _SPELLED.get(fraction["top"].lower(), 1)
+        return f"{'-' if fraction['sign'] else ''}{top}/{_PARTS[fraction['part'].lower().rstrip('s')]}"
     written = _IN_WORDS.fullmatch(text)
     if written is None:
         return text
@@ -343,7 +354,7 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
     return Quantity(value, unit or named, percent, quantity.places)
 
 
-_ODD = re.compile(r"^!|[^A-Za-z .,;:'\"!()-]")
+_ODD = re.compile(r"^[!'\"]|[^A-Za-z .,;:'\"!()-]")
 _LONE_LETTER = re.compile(r"(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])")
 
 
@@ -422,7 +433,7 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
 
 
 _OPERATION = re.compile(
-    r"[+*/^!|√]|-\s*[({]\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
+    r"[+*/^!|√]|-\s*[({]?\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
     r"|(?<![A-Za-z])(?:sqrt|root|log|ln|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed)(?![A-Za-z])"
     r"|[)}\]\d]\s*\(|\)\s*\d|\d\s*[xX]\s*\d"
 )
