@@ -76,7 +76,7 @@ _NOT_WORKED_OUT = "arithmetic that is not worked out"
 _REPEATED = "it repeats an expression of the prompt"
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
 _LETTERS = re.compile(r"[^a-z0-9]+")
-_BULLET = re.compile(r"(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
+_BULLET = re.compile(r"\A(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
 _MATHEMATICAL = re.compile(
     r"[+*/^=<>|\\%#~]|(?<!\w)-(?=\s*\w)|(?<![A-Za-z]{3})(?<!\bno)(?<!\d)[!'?](?!\w)", re.IGNORECASE
 )

@@ -277,7 +277,7 @@ _TOKEN = re.compile(
 )
 _AFTER_NUMBER = re.compile(
     r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)"
-    r"|[^\S\n]*(?:[+*](?=\s*(?:[A-Za-z]\b|[\\(]))|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
+    r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]\b|[\\(]))|\u221a|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
 _FORMULA_BEFORE = re.compile(

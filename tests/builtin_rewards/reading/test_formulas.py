@@ -546,6 +546,8 @@ ANSWERS = [
     ("7", "So it is 7\\cdot\\frac{dy}{dx}", 0.0),
     ("7", "It is 7\\pi.", 0.0),
     ("7", "It is 7 + x.", 0.0),
+    ("7", "It is 7 \u00d7 x.", 0.0),
+    ("7", "It is 7\u221ax.", 0.0),
     ("7", "The result is 7 \\text{ apples}.", 1.0),
     ("7", "The result is 7 - that is all.", 1.0),
     ("7", "It is 7+.", 1.0),
@@ -667,3 +669,9 @@ def test_formulas_that_are_hard_to_compute_are_not(bomb: str) -> None:
     assert number_of(bomb) is None or unread(bomb) is None
     assert 0.0 == math_answer(completion=f"\\boxed{{{bomb}}}", answer="x^2+1").value
     assert 0.0 == math_answer(completion=f"x = {bomb} = 7", answer="8").value
+
+
+@pytest.mark.parametrize("mark", ["-", "- ", "#", "'", "!"])
+def test_long_runs_of_marks_are_no_words(mark: str) -> None:
+    """They are passed over once and not from each of them on."""
+    assert 0.0 == math_answer(completion=mark * 100_000 + "London", answer="Paris").value
