@@ -140,7 +140,11 @@ _WITHDRAWS = re.compile(
     re.IGNORECASE,
 )
 _SUPPOSES = re.compile(
-    rf"\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|might|may|could|claim\w*|{_WRONG})\b"
+    r"\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|claim\w*)\b"
+    r"|\b(?:might|may|could)(?=\s(?:(?!the )\w{1,12} )?(?:be|say|think|argue|believe|guess|suspect|conclude|answer|choose|pick"
+    r"|expect|equal|seem|look)\b|\W*$)"
+    rf"|\b{_WRONG}\b(?!\s(?!(?:{_NOUN}|lists?|sets?|items?|ones?|final|possible|guess\w*|statements?|idea|to|that|is|are"
+    r"|was|were|and|or|because|since|as|here)\b)[a-z])"
     r"|\b(?:some|many|others|people|students)\s(?:\w{1,12}\s)?(?:say|think|believe|argue|choose|answer|hold)\b",
     re.IGNORECASE,
 )

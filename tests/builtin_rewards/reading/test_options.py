@@ -136,6 +136,7 @@ STATEMENTS = (
     "Let's go with {L}.",
     "Going with {L}.",
     "My first choice is {L}.",
+    "In May the answer is {L}.",
     # Other languages
     "La respuesta correcta es {L}.",
     "La respuesta es la {L}.",
