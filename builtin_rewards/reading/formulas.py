@@ -302,7 +302,10 @@ def _proportional(gold: _Shape, given: _Shape, folded: bool) -> bool:
         return False
     ratios = []
     for point in range(POINTS):
-        sides = [[value_at(side.tokens, point, folded=folded) for side in shape.parts] for shape in pair]
+        try:
+            sides = [[value_at(side.tokens, point, folded=folded) for side in shape.parts] for shape in pair]
+        except UnreadError:  # a side that is text only
+            return False
         one, other = (left - right for left, right in sides)
         if near(one, 0) or near(other, 0):
             return False
