@@ -231,6 +231,12 @@ def test_two_answers_that_both_stand_are_stuffing(completion: str) -> None:
         "It is false that the correct answer is 42.",
         "I don't believe the final answer is 42.",
         "If the answer is 42, we are done.",
+        "The answer is 41, no, 42, no.",
+        "The answer is 42. I mean 41.",
+        "\\boxed{42}. But it should be 41.",
+        "Who says the answer is 42?",
+        "It is a mistake to think the answer is 42.",
+        "\u7b54\u6848\u662f42\u3002\u4e0d\u5bf9\u3002",
     ],
 )
 def test_where_the_last_answer_does_not_stand_there_is_none(completion: str) -> None:
@@ -242,6 +248,14 @@ def test_where_the_last_answer_does_not_stand_there_is_none(completion: str) -> 
     "completion",
     [
         "Ans: 42",
+        "6 times 7.\nAnswer: 42\nThat took 3 steps.",
+        "Answer: 41\nNo wait, that's wrong.\nAnswer: 42",
+        "The answer is 41, no, 42.",
+        "The answer is 40, no, 41 -- wait, no, 42.",
+        "The answer is 41. On second thought, that's not correct. The answer is 42.",
+        "The answer is 41. Actually, let me recompute: 6*7=42. So the answer is 42.",
+        "Die Antwort ist 41. Nein, das ist falsch. Die Antwort ist 42.",
+        "\u7b54\u6848\u662f41\u3002\u4e0d\u5bf9\uff0c\u7b54\u6848\u662f42\u3002",
         "Ans. 42",
         "Answer (in dollars): 42",
         "Answer = 42",
