@@ -276,12 +276,13 @@ _TOKEN = re.compile(
     + ")|"
     + _NUMBER_OR_FRACTION
 )
-_AFTER_NUMBER = re.compile(r"\s?[%$]|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
+_AFTER_NUMBER = re.compile(r"\s?[%$]|[\u00b9\u00b2\u00b3\u2070-\u2079]+|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
 _FORMULA_BEFORE = re.compile(
-    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
+    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7\u00b7\u2261]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
+    r"|\b(?:log|ln|sin|cos|tan|mod)[ \t]$"
     r"|[A-Za-z)}\]][({]?$"
 )
-_FORMULA_RUN = re.compile(r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7-]|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$")
+_FORMULA_RUN = re.compile(r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7\u00b7\u2261-]|\b(?:log|ln|sin|cos|tan|mod)\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$")
 _LISTING_WORDS = ("%", "or", "and", "maybe", "perhaps", "possibly", "either", "it's", "is it")
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
 _LISTED_BEFORE = re.compile(
