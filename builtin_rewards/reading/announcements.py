@@ -38,7 +38,7 @@ _NOUN = re.compile(
 _SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
 _LEAD = re.compile(
     r"(?:\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified|numerical|desired|required)[\s*_]{1,6})+"
-    r"|^(?P<line>[\s*_>#-]{0,12}(?:final\s+)?))$",
+    r"|(?m:^)(?P<line>[\s*_>#-]{0,12}(?:final\s+)?))\Z",
     re.IGNORECASE,
 )
 _ANNOUNCES = re.compile(
@@ -72,7 +72,14 @@ _WORKED_OUT = re.compile(
     r"(?:,?\s(?:which|that|this))?\s(?:is|equals|makes|gives|comes to)\s(?=[-$\\(]{0,3}\d)"
 )
 """Arithmetic in front of what it comes to: ``4 + 9, which is``."""
-_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*]|$)|[\n\u3002]")
+_SET_RIGHT = re.compile(
+    r"(?:[-$\\(*]{0,4}\d[^\s,]{0,40}(?:,|\s(?:--?|\u2013|\u2014))\s"
+    r"(?:wait,? )?(?:no|sorry|i mean|or rather|make that)[,:]?\s"
+    r"(?=[-$\\(*]{0,4}\d)){1,20}",
+    re.IGNORECASE,
+)
+"""Numbers that are set right in the same breath: ``41, no, 42``."""
+_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*\u4e00-\u9fff]|$)|[\n\u3002]")
 _CLAUSE = re.compile(
     r",?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
     r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)|,?\s+(?:and |but )?not\s+(?=[-$\\(]{0,3}\d)"
@@ -150,6 +157,8 @@ def _tail(text: str, end: int) -> tuple[str, int]:
     """What the phrase that ends at a place announces, and where that begins."""
     begin = _FILLER.match(text, end, end + _TAIL_CHARS)
     start = begin.end() if begin else end
+    if (set_right := _SET_RIGHT.match(text, start, end + _TAIL_CHARS)) is not None:
+        start = set_right.end()
     if (worked_out := _WORKED_OUT.match(text, start, end + _TAIL_CHARS)) is not None:
         start = worked_out.end()
     window = text[start : end + _TAIL_CHARS]

@@ -276,15 +276,21 @@ _TOKEN = re.compile(
     + _NUMBER_OR_FRACTION
 )
 _AFTER_NUMBER = re.compile(
-    r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)"
-    r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]\b|[\\(]))|\u221a|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
+    r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)|[\u00b9\u00b2\u00b3\u2070-\u2079]+"
+    r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]\b|[\\(]))|\u221a"
+    r"|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
 _FORMULA_BEFORE = re.compile(
-    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
+    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7\u00b7\u2261]"
+    r"|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
+    r"|\b(?:log|ln|sin|cos|tan|mod)[ \t]$"
     r"|[A-Za-z)}\]][({]?$"
 )
-_FORMULA_RUN = re.compile(r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7-]|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$")
+_FORMULA_RUN = re.compile(
+    r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7\u00b7\u2261-]|\b(?:log|ln|sin|cos|tan|mod)\b"
+    r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$"
+)
 _LISTING_WORDS = ("%", "or", "and", "maybe", "perhaps", "possibly", "either", "it's", "is it")
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
 _LISTED_BEFORE = re.compile(
@@ -324,6 +330,10 @@ def _last_number(text: str, *, once: bool = True) -> Extraction:
     return _standing(window, *token.span(), run[0].lstrip() if run else "", after[0].rstrip() if after else "")
 
 
+_UNIT_BEHIND = re.compile(r"\s?(?:\u00b0|\^\s?\{?\\circ\}?|\\(?:text|mathrm)\s?\{[^{}]{1,20}\})")
+_NAMED = re.compile(r"\b[A-Za-z](?:\([A-Za-z]\))?\s?=\s?$")
+
+
 def _standing(
     text: str, start: int, end: int, ahead: str = "", behind: str = "", *, formula: bool = False
 ) -> Extraction:
@@ -338,8 +348,9 @@ def _standing(
     listed, head, contrast = _listed(before, _LISTED_FORMULA if formula else _LISTED_BEFORE)
     answer = text[start:end] if formula else text[start:end].strip()
     problem = _denial_in(before.rstrip()) if formula else _denial_in(before)
-    problem = problem or objection(text, start, end, answer)
-    head = before[: len(before) - len(ahead)] if ahead else head
+    unit = None if formula else _UNIT_BEHIND.match(text, end)
+    problem = problem or objection(text, start, unit.end() if unit else end, answer)
+    head = _NAMED.sub("", before[: len(before) - len(ahead)] if ahead else head)
     if not problem and denied_before(head, len(head)):
         listed, problem = ([], "") if contrast else (listed, "the answer is denied before it")
     return _extraction([*listed, ahead + answer + behind], Rule.LAST_NUMBER, problem)

@@ -15,7 +15,14 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from builtin_rewards.reading.denials import clause_denies, denied_after, denies, supposed_before, withdrawn_after
+from builtin_rewards.reading.denials import (
+    clause_denies,
+    denied_after,
+    denied_before,
+    denies,
+    supposed_before,
+    withdrawn_after,
+)
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import SHOWN_OTHERWISE, fold, normalise, shown_otherwise
@@ -260,7 +267,8 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
         return bracketed
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
     ends = [part for part in (*parts[:1], *parts[-1:]) if plain_item(part) not in known]
-    denied = any(denies(part[:_DENIAL_CHARS]) for part in ends) or _STRUCK.search(text)
+    labelled = ":" in text and denied_before(text, text.find(":") + 1)
+    denied = labelled or any(denies(part[:_DENIAL_CHARS]) for part in ends) or _STRUCK.search(text)
     return _items(parts), DENIED if denied else ""
 
 

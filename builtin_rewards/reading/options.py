@@ -372,7 +372,9 @@ class _Reader:
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
             plain = _without_latex(mark.content[:_SPELLED_CHARS]).strip()
-            found = self.bare(plain) or self.led(plain) or _standing(plain, self.stated(plain)) or self.spelled(plain)
+            leads = _LED.match(plain)
+            led = set() if leads and denied_after(plain, leads.end()) else self.led(plain)
+            found = self.bare(plain) or led or _standing(plain, self.stated(plain)) or self.spelled(plain)
             if found:
                 yield _Said(mark.start, mark.end, frozenset(found))
 

@@ -26,7 +26,7 @@ _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that NFKC makes combining marks of."""
 _MOST_MARKS = 30
 """Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
-SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
+SHOWN_OTHERWISE = "marks of direction or strokes through letters show the text otherwise than it is read"
 _SAYING_ASCII = re.compile(r"[A-Za-z0-9$+<=>]")
 _VISIBLE_ASCII = re.compile(r"[!-~]")
 _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -53,8 +53,8 @@ def fold(text: str) -> str:
 
 
 def shown_otherwise(text: str) -> bool:
-    """Whether marks that override the direction are in a text: a reader sees 24 where 42 is written."""
-    return not text.isascii() and ("\u202d" in text or "\u202e" in text)
+    """Whether a text overrides the direction, so that a reader sees 24 where 42 is written, or strikes letters out."""
+    return not text.isascii() and any(mark in text for mark in "\u202d\u202e\u0335\u0336")
 
 
 def lowered(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.reading.denials import clause_denies, objection
+from builtin_rewards.reading.denials import clause_denies, objection, supposed_before
 
 DENIED = [
     "not @",
@@ -80,6 +80,42 @@ DENIED = [
     "@ is out of the question",
     "@ cannot be",
     "@ does not work.",
+    "@. But it should be 41.",
+    "@. It should be 41.",
+    "@. In fact it is 41.",
+    "@. In fact, it's $41$.",
+    "@. I mean 41.",
+    "@. Make that 41.",
+    "@. Rather, 41.",
+    "@. Hmm, actually 41.",
+    "@. Edit: 41",
+    "@. Nein, das ist falsch.",
+    "@\u3002\u4e0d\u5bf9\u3002",
+    "@. \u041d\u0435\u0442, \u044d\u0442\u043e \u043d\u0435\u0432\u0435\u0440\u043d\u043e.",
+    "@. Wait \u2013 that is wrong.",
+    "@. I think that's wrong.",
+    "@. On second thought, that's not correct.",
+    "@. My mistake.",
+    "@. My bad.",
+    "@. Not really.",
+    "@. I was joking.",
+    "@. Let me try again.",
+    "@. Actually, let me recompute: 6*7",
+    "@. Please ignore the previous answer.",
+    "@. The above is wrong.",
+    "Is the answer @?",
+    "Could it be @?",
+    "Hmm, is it **@**?",
+    "Who says the answer is @?",
+    "No way it's @.",
+    "Unless it is @.",
+    "None of them is @.",
+    "A common error is @.",
+    "The result differs from @.",
+    "The answer might be @, or not.",
+    "It is a mistake to think the answer is @.",
+    "La r\u00e9ponse n'est pas @.",
+    "\u041e\u0442\u0432\u0435\u0442 \u043d\u0435 @.",
 ]
 STANDING = [
     "@",
@@ -111,6 +147,50 @@ STANDING = [
     "I reject 41, so @",
     "It is a mistake to say 41. It is @",
     "@ does not work out to a whole number of weeks",
+    "@. In fact it is even.",
+    "@. In fact it is 2*21.",
+    "@. I mean @.",
+    "@. It should be @ since 6*7 is @.",
+    "@. It should be noted that 41 is odd.",
+    "@. It should be 5 minutes of work.",
+    "@. Actually 41 is near.",
+    "@. Let me recompute to be sure: 6*7",
+    "@. Let me try the other way too.",
+    "What is 6*7? @",
+    "Is it @? Yes",
+    "Can it be 41? No, it is @.",
+    "None of them is 41, so it is @.",
+    "The percent error is @.",
+]
+OF_THE_SUBJECT = [
+    "The number of wrong answers is @.",
+    "Number of wrong answers: @",
+    "Therefore, the number of bad workers needed is @.",
+    "The number of students who did not pass is @.",
+    "The number of students who didn't pass is therefore @.",
+    "The number of students who gave the wrong answer is @.",
+    "The number of answers that are not correct is @.",
+    "The number of x such that x is not prime is @.",
+    "The number of days when nobody comes equals @.",
+    "The number of divisors other than 1 is @.",
+    "The probability that it does not rain is @.",
+    "The probability of not winning is @.",
+    "The chance that neither wins is @.",
+    "The number of integers not divisible by 3 is @.",
+    "The smallest number that does not divide 12 is @.",
+]
+OF_THE_ANSWER = [
+    "The number of students who did not pass is not @.",
+    "The number of students who did not pass can't be @.",
+    "The number of cases is not @.",
+    "The number of cases never really equals @.",
+    "The number that I want never really is @.",
+    "The number of the wrong option is @.",
+    "The only wrong answer is @.",
+    "I doubt the number of students who did not pass is @.",
+    "I don't think the number of students who pass is @.",
+    "The number does not mean x is @.",
+    "x is not equal to @",
 ]
 
 
@@ -150,7 +230,37 @@ def test_a_clause_may_deny_from_further_off(marked: str) -> None:
     assert clause_denies(marked, marked.index("@"))
 
 
-@pytest.mark.parametrize("word", ["not ", "wait ", "no, ", "is ", "it ", "that is ", "$", "that ", "the answer is "])
+@pytest.mark.parametrize("marked", OF_THE_SUBJECT)
+def test_what_the_subject_denies_of_itself_says_nothing_against_the_answer(marked: str) -> None:
+    """Those who did not pass are 42: the verb behind affirms the number."""
+    assert not objected(marked)
+    assert not clause_denies(marked, marked.index("@"))
+    assert not supposed_before(marked, marked.index("@"))
+
+
+@pytest.mark.parametrize("marked", OF_THE_ANSWER)
+def test_a_denial_of_the_verb_counts_whatever_the_subject_says(marked: str) -> None:
+    """The verb before the number is denied, or the statement, or the subject is called wrong itself."""
+    assert clause_denies(marked, marked.index("@"))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "the number who not ",
+        "number of ",
+        "it should be ",
+        "not ",
+        "wait ",
+        "no, ",
+        "is ",
+        "it ",
+        "that is ",
+        "$",
+        "that ",
+        "the answer is ",
+    ],
+)
 def test_repeated_words_take_a_bounded_time(word: str) -> None:
     """What stands further off than some characters is not looked at."""
     text = word * 20_000

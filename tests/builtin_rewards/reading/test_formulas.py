@@ -10,7 +10,7 @@ from builtin_rewards.reading.numbers import clean
 
 DIFFERENT = [
     # text around a relation
-    ("y=2x+1", "\"y=2x+1\""),
+    ("y=2x+1", '"y=2x+1"'),
     # a construct that is dropped or evaluated away
     ("7", "7+\\frac{dy}{dx}"),
     ("kP", "-kP"),
