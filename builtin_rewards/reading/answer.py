@@ -25,7 +25,7 @@ from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.markup import without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import shown_otherwise
+from builtin_rewards.reading.typography import SHOWN_OTHERWISE, shown_otherwise
 
 MAX_ANSWER_CHARS = 4_000
 """A marked answer that is longer is no answer."""
@@ -81,7 +81,6 @@ class Extraction:
 
 _NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
 
-_SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 _THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
 _CHANGED = re.compile(rf"(?:{CHANGES_NUMBER})[\s$\u20ac\u00a3(*]*$", re.IGNORECASE)
@@ -124,7 +123,7 @@ def extract_answer(completion: str) -> Extraction:
     """
     text = without_markup(after_thinking(completion))
     if shown_otherwise(text):
-        return Extraction(None, Rule.LAST_NUMBER, (), _SHOWN_OTHERWISE)
+        return Extraction(None, Rule.LAST_NUMBER, (), SHOWN_OTHERWISE)
     if not text.isascii() and _FULL_WIDTH.search(text):
         text = in_latex(text)
     if "\\" in text or "{,}" in text:
@@ -278,11 +277,14 @@ _TOKEN = re.compile(
 )
 _AFTER_NUMBER = re.compile(r"\s?[%$]|[\u00b9\u00b2\u00b3\u2070-\u2079]+|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*")
 _FORMULA_BEFORE = re.compile(
-    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7\u00b7\u2261]|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
+    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7\u00b7\u2261]"
+    r"|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
     r"|\b(?:log|ln|sin|cos|tan|mod)[ \t]$"
     r"|[A-Za-z)}\]][({]?$"
 )
-_FORMULA_RUN = re.compile(r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7\u00b7\u2261-]|\b(?:log|ln|sin|cos|tan|mod)\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$")
+_FORMULA_RUN = re.compile(
+    r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7\u00b7\u2261-]|\b(?:log|ln|sin|cos|tan|mod)\b|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$"
+)
 _LISTING_WORDS = ("%", "or", "and", "maybe", "perhaps", "possibly", "either", "it's", "is it")
 _BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
 _LISTED_BEFORE = re.compile(
@@ -434,7 +436,7 @@ def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extractio
     """
     text = after_thinking(completion)
     if shown_otherwise(text):
-        return Extraction(None, Rule.WHOLE, (), _SHOWN_OTHERWISE)
+        return Extraction(None, Rule.WHOLE, (), SHOWN_OTHERWISE)
     answers, rule, problem = _marked(text, rules) or ([], Rule.WHOLE, "")
     if not problem and len(set(map(_key, answers))) > 1:
         problem = f"marked answers that differ ({rule})"

@@ -147,7 +147,11 @@ _FOREIGN_WRONG = (
 _LAST = rf"(?:that|this|my|the)(?: (?:last|previous|above|first))? {_NOUN}"
 _WITHDRAWS = re.compile(
     r"[\s$)\]}\\*_\"'`,;\u2014-]{0,8}(?:</\w{1,12}>)?[\s.!?\u2026\u3002*\"'`$)\u2013\u2014-]*"
-    rf"(?:{_SIGH}){{0,5}}(?:i (?:think|believe) )?(?:"
+    r"(?:(?:(?:wait|hmm+|oh|sorry|hold on)\b[\s,.!\u2026]*){0,3}"
+    r"(?:(?:no|nope)(?:(?!\. ?\d)[,.!;:\u2014]|\s+-|\s*$|\s+(?:wait|that|it|the answer|i)\b)|oops\b|whoops\b"
+    r"|(?:sorry|actually)[,.!:]?\s+(?:i meant\b"
+    r"|(?:(?:it|that)(?:'s|\u2019s| is| should be)|the (?:\w{1,12} )?answer (?:is|should be))\s+\W{0,4}(?:\d|boxed)))"
+    rf"|(?:{_SIGH}){{0,5}}(?:i (?:think|believe) )?(?:"
     rf"(?:that|this|it|which|{_LAST}|(?P<named>(?!my\b)\S{{1,40}}))\s?(?:is|was|'s|\u2019s|ca|does|did|wo|could|can|will)?\s?"
     r"(?:(?:seems|looks|must be|clearly|obviously|actually|still|also|completely|just|an?|the)\s){0,3}"
     r"(?:(?:not|n['\u2019]t)\s(?:(?:be|seem|look|sound|quite|the|a)\s){0,3}"
@@ -164,15 +168,7 @@ _WITHDRAWS = re.compile(
     rf"|(?<=actually, )let me re(?:compute|calculate|do)\b"
     rf"|{_FOREIGN_WRONG}{_ENDS}|\u4e0d\u5bf9|\u4e0d\u5c0d|\u9519\u4e86|\u932f\u4e86"
     r"|i (?:messed up|got (?:that|it|this) wrong)\b|let me (?:correct|fix) (?:that|this|it|my|the)\b|i meant\b"
-    r")",
-    re.IGNORECASE,
-)
-_REFUSES = re.compile(
-    r"[\s*_\"'`$)\]}]{0,8}(?:</\w{1,12}>)?[.!?\u2026\u2014,;\s-]?[\s*\"'`$)]*"
-    r"(?:(?:wait|hmm+|oh|sorry|hold on)\b[\s,.!\u2026]*){0,3}"
-    r"(?:(?:no|nope)(?:(?!\. ?\d)[,.!;:\u2014]|\s+-|\s*$|\s+(?:wait|that|it|the answer|i)\b)|oops\b|whoops\b"
-    r"|(?:sorry|actually)[,.!:]?\s+(?:i meant\b"
-    r"|(?:(?:it|that)(?:'s|\u2019s| is| should be)|the (?:\w{1,12} )?answer (?:is|should be))\s+\W{0,4}(?:\d|boxed)))",
+    r"))",
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(
@@ -186,12 +182,6 @@ _CORRECTS = re.compile(
     re.IGNORECASE,
 )
 """Another number that is put in place of an answer: ``I mean 41``."""
-_STATEMENT = re.compile(
-    r"(?:(?:\bnot|n['\u2019]t|\bnever)\s+(?:be\s+)?"
-    r"(?:true|correct|right|sure|the case|think|believe|say|claim|accept|agree)\b(?:\s+(?:to\s+\w+|of|that|we|you|I))*"
-    rf"|{_PREMISE}|\b{_TRAP}\s+to\s+\w+(?:\s+that)?)[ \t\"'*_]*$",
-    re.IGNORECASE,
-)
 _ASKS = re.compile(
     r"(?:^|[.!?\n;:,]\s*|\b(?:so|but|then|hmm|well|wait),?\s)"
     r"(?:(?:is|are|was|could|can|might|may|would|should|does)\s(?:it|this|that|the|my|our|[a-z])"
@@ -211,8 +201,8 @@ def statement_denied(text: str, start: int) -> bool:
 
     So do ``wrong``, ``if``, ``suppose`` and ``whether`` right before it.
     """
-    before = _before(text, start)
-    return bool(before) and _STATEMENT.search(before) is not None
+    before = _before(text, start).rstrip(" \t\"'*_")
+    return before[-1:] not in ("", "\n") and _BEFORE.search(before + " it is ") is not None
 
 
 def denied_before(text: str, start: int) -> bool:
@@ -293,8 +283,6 @@ def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
 
 
 def _withdraws(behind: str, place: int, answer: str) -> bool:
-    if _REFUSES.match(behind, place) is not None:
-        return True
     other = _CORRECTS.match(behind, place)
     if other is not None and _bare(other["other"]) != _bare(answer):
         return True

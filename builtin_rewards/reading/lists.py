@@ -18,7 +18,7 @@ from typing import TypeVar
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies, supposed_before, withdrawn_after
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normalise, shown_otherwise
+from builtin_rewards.reading.typography import SHOWN_OTHERWISE, fold, normalise, shown_otherwise
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]
@@ -26,7 +26,6 @@ _Span = tuple[int, int]
 
 SEVERAL = "several different lists"
 DENIED = "the list is denied"
-SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 TOO_LONG = "too long a text to be read as a list"
 
 _NUMBER = re.compile(

@@ -37,11 +37,12 @@ _MOST_NESTED = 20
 _ANSWER = "(?:final[_ -]?)?answer"
 
 
-def boxes(text: str) -> list[Mark]:
+def boxes(text: str, nested: int = _MOST_NESTED) -> list[Mark]:
     """Gives the outermost boxes of a text that hold something, in order: ``\\boxed{5}``, ``\\fbox{5}``, ``\\boxed 5``.
 
     Braces pair, but for escaped ones. A box that never closes is the last mark, and not closed. Blanks, dots, question
-    marks, underscores and phantoms are nothing: ``\\boxed{}`` and ``\\boxed{?}`` tell how to write an answer.
+    marks, underscores and phantoms are nothing: ``\\boxed{}`` and ``\\boxed{?}`` tell how to write an answer. Of a box
+    in a box the inner one is read, as often as ``nested`` says.
     """
     places = [place for name in ("\\boxed", "\\fbox") if (place := text.find(name)) >= 0]
     if not places:
@@ -60,31 +61,19 @@ def boxes(text: str) -> list[Mark]:
             opened.append(is_outer)
             outer = match.span() if is_outer else outer
         elif opened and opened.pop() and outer is not None:
-            found.append(Mark(outer[0], match.end(), _inmost(text[outer[1] : match.start()])))
+            found.append(Mark(outer[0], match.end(), _inmost(text[outer[1] : match.start()], nested)))
             outer = None
     filled = [box for box in found if not _BLANK.fullmatch(box.content)]
     return filled if outer is None else [*filled, Mark(outer[0], len(text), text[outer[1] :], closed=False)]
 
 
-def _inmost(content: str) -> str:
+def _inmost(content: str, nested: int) -> str:
     """What is in a box in a box."""
-    for _ in range(_MOST_NESTED):
-        inner = content.strip()
-        if not inner.startswith(("\\boxed{", "\\fbox{")) or _closing(inner) != len(inner) - 1:
-            return content
-        content = inner[inner.index("{") + 1 : -1]
-    return content
-
-
-def _closing(text: str) -> int:
-    """Where the first brace of a text is closed; -1 where it is not."""
-    depth = 0
-    for match in _BOX_OR_BRACE.finditer(text):
-        if not match["escaped"] and match["bare"] is None:
-            depth += -1 if match["brace"] == "}" else 1
-            if not depth:
-                return match.start()
-    return -1
+    inner = content.strip()
+    if not nested or not inner.startswith(("\\boxed{", "\\fbox{")):
+        return content
+    found = boxes(inner, nested - 1)
+    return found[0].content if len(found) == 1 and found[0].closed and found[0].end == len(inner) else content
 
 
 def tags(text: str, name: str = _ANSWER) -> list[Mark]:

@@ -17,7 +17,6 @@ from builtin_rewards.reading.denials import (
     clause_denies,
     denied_after,
     denied_before,
-    statement_denied,
     supposed_before,
     withdrawn_after,
 )
@@ -43,8 +42,8 @@ _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 _CUES = {
     "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|result|verdict|final|chosen|"
     "selected|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|gabarito|alternativa|opção|letra|"
-    "risposta|soluzione|opzione|antwoord|svar|svaret|odpowiedź|cevap|jawaban|đáp án|"
-    "ответ|вариант|відповідь|απάντηση|उत्तर|الإجابة|الاجابة|إجابة|الجواب|الخيار|התשובה",
+    "risposta|soluzione|opzione|antwoord|jawaban|"
+    "ответ|вариант|الإجابة|الاجابة|إجابة|الجواب|الخيار",
     "pick": "choose|chose|pick|select|go with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|####",
     "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|that is|i think|i believe|also|"
     "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
@@ -72,10 +71,10 @@ _FOLLOWS = {
     kind: re.compile(follow + _FILLER, re.IGNORECASE)
     for kind, follow in {
         "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
-        r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar|đúng)){0,3}"
+        r"corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|yang benar)){0,3}"
         r"(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
         r"(?:(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|"
-        r"это|является|adalah|là|είναι|है|هي|هو|היא)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
+        r"это|является|adalah|هي|هو)(?![a-zà-ÿ])|[=:→⇒]|->?)[\s:*_]{0,8}",
         "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
         "pick": r"[\s:*_]{0,4}",
         "concludes": r"[\s,:*_]{0,4}",
@@ -105,11 +104,10 @@ _PICKER = re.compile(
     re.IGNORECASE,
 )
 """Who picks: not ``those who`` or ``to``."""
-_BEGINS = re.compile(r"(?:^|[\n.,!?:;)-])[\s*_]{0,4}$")
 _SURVEYS = re.compile(
     r"\b(?:each|every|all|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those|"
-    r"choos\w+|select\w*|pick\w*|find\w*|determin\w+|identify\w*|consider\w*|evaluat\w+|check\w*|compar\w+|examin\w+|"
-    r"analy[sz]\w+|assess\w*|test\w*|eliminat\w+|review\w*|look\w*)\s(?:\w{1,12}\s){0,3}$",
+    r"(?:choos|select|pick|find|determin|identify|consider|evaluat|check|compar|examin|analy[sz]|assess|test|eliminat|review"
+    r"|look)\w*)\s(?:\w{1,12}\s){0,3}$",
     re.IGNORECASE,
 )
 """Words before ``option:`` after which the options are gone through, and none is chosen."""
@@ -154,10 +152,9 @@ _RULED_OUT = re.compile(
     r"not (?:right|correct|the|it|possible))\b|[\u274c\u2717\u2718]|[-:(]\s?(?:wrong|incorrect)\b",
     re.IGNORECASE,
 )
-_REASONS = re.compile(r"[\s.,*_-]{0,4}(?:$|(?:because|since|as)\b)", re.IGNORECASE)
-_TELLS = re.compile(
-    r"\b(?:is|was|are|were|isn't|has|have|had|does|can|cannot|could|would|means?|refers?|lies|states?)\b", re.IGNORECASE
-)
+_TELLS = re.compile(r"\b(?:is|was|are|were|isn't|ha[sd]|have|does|can|cannot|could|would|means?|refers?|lies)\b")
+_BECAUSE = re.compile(r"\b(?:because|since|as)\b", re.IGNORECASE)
+"""What a line says of its letter, and so does not choose it, if it gives no reason for it."""
 _BUT = (
     r"(?!\s(?:only|if|in part|partly|about|that|when|unless|insofar|to)\b|,?\s(?:but|yet|though|although|except)\b"
     r"|[^.!\n]{0,30}\?)"
@@ -184,7 +181,6 @@ _NO_TICKS = dict.fromkeys(map(ord, _TICKS))
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf)\b|\\[()\[\],;! ]|[{}$]")
 _LINE, _PART = re.compile(r"\n"), re.compile(r"\n|[.!]\s")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
-_BECAUSE = re.compile(r"\b(?:because|since|as|for)\b", re.IGNORECASE)
 _BEFORE_CHARS, _SUBJECT_CHARS = 60, 40
 _AROUND = "*_`\"'()[]<>.:~!\u3002"
 _PREFIX = re.compile(
@@ -268,12 +264,9 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
         denied = clause_denies if one.judged else denied_before
         if denied(text, one.start) or supposed_before(text, one.start):
             continue
-        behind = text[one.end : one.end + _WINDOW_CHARS]
-        if denied_after(_BECAUSE.split(behind, maxsplit=1)[0], 0):
+        if denied_after(text, one.end):
             continue
-        stop = _SENTENCE_END.search(behind)
-        named = min(one.letters)
-        if any(withdrawn_after(behind, place, named) for place in {0, stop.start() if stop else 0}):
+        if withdrawn_after(text, one.end, min(one.letters)):
             kept, taken_back = _without(kept, one.letters), True
             continue
         kept.append(one)
@@ -325,7 +318,7 @@ def _misses(kind: str, before: str, behind: str) -> bool:
         return is_order or (before[-1:].isascii() and _PICKER.search(before) is None)
     if kind == "guesses":
         return before.strip(" *_")[-1:] not in ("", ".", "!", "?")
-    return kind != "concludes" and _BEGINS.search(before) is None
+    return False
 
 
 class _Reader:
@@ -363,9 +356,8 @@ class _Reader:
             letters, stop = self._said(text[place : place + _WINDOW_CHARS], firm=kind not in ("noun", "solid"))
             if not letters or ("\n" in follow[0] and self._goes_through(text, place)):
                 continue
-            if not statement_denied(text, start):
-                corrects = kind in ("corrects", "denies") and not is_contrast
-                yield _Said(place, place + stop, frozenset(letters), corrects=corrects)
+            corrects = kind in ("corrects", "denies") and not is_contrast
+            yield _Said(place, place + stop, frozenset(letters), corrects=corrects)
 
     def _goes_through(self, text: str, place: int) -> bool:
         """Whether the options are listed there: the line after the next one begins with another letter."""
@@ -378,9 +370,8 @@ class _Reader:
     def _said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
         """Gives the letters that a text begins with and where they end; if ``firm``, nothing may be said of them."""
         line = said.partition("\n")[0]
-        led = self.led(line, firm=firm)
         listed, end = self.listed(said, firm=firm)
-        found = led | listed
+        found = self.led(line) | listed
         if found:
             return found | self._alternatives(said[end:]), end
         return (set(), 0) if firm else (self.spelled(line), len(line))
@@ -412,7 +403,7 @@ class _Reader:
         for place, line in _lines(text):
             if _TICKED.search(line):
                 plain = line.translate(_NO_TICKS)
-                found = set() if _RULED_OUT.search(line) else self.bare(plain) or self.led(plain)
+                found = self.bare(plain) or self.led(plain)
                 if found:
                     yield _Said(place, place + len(line), frozenset(found))
 
@@ -448,11 +439,11 @@ class _Reader:
         lines = _lines(text)
         if not lines or len(set(filter(None, (self._leader(line) for _, line in lines)))) > 1:
             return
-        place, line = lines[0]
-        found = self.led(line) if line[-1:] in ".!*)" else self.led(line, firm=True)
-        if not found and len(lines) > 1 and not _INTRODUCES.search(lines[-2][1]):
-            place, line = lines[-1]
-            found = self.led(line, firm=True)
+        (place, line), is_whole = lines[0], lines[0][1][-1:] in ".!*)"
+        if len(lines) > 1 and not self.led(line) and not _INTRODUCES.search(lines[-2][1]):
+            (place, line), is_whole = lines[-1], False
+        tells = not is_whole and _TELLS.search(_BECAUSE.split(line, maxsplit=1)[0])
+        found = set() if tells else self.led(line)
         listed = any(re.search(rf"\b{re.escape(_next(letter))}[).:]\s", line) for letter in found)
         if found and not listed and not _RULED_OUT.search(line):
             yield _Said(place, place + len(line), frozenset(found))
@@ -463,23 +454,12 @@ class _Reader:
         letter = (match["inside"] or match["plain"]).upper() if match else ""
         return letter if letter in self.letters else ""
 
-    def led(self, line: str, *, firm: bool = False) -> set[str]:
-        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's.
-
-        If ``firm``, nothing but the choice's text, or a reason, may follow.
-        """
-        line = line[:_SPELLED_CHARS]
+    def led(self, line: str) -> set[str]:
+        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's."""
+        match = _LED.match(line)
         letter = self._leader(line)
-        match = _LED.match(line) if letter else None
-        if match is None:
-            return set()
-        said = line[match.end() :]
-        spelled = self.spelled(said)
-        if _SPOKEN_OF.match(line, match.end() - 1) or (
-            firm and not spelled and not _REASONS.match(said) and (self.by_text or _TELLS.search(said))
-        ):
-            return set()
-        return {letter} | spelled | self._alternatives(said[:_WINDOW_CHARS])
+        said = line[match.end() :] if match else ""
+        return {letter} | self.spelled(said) | self._alternatives(said[:_WINDOW_CHARS]) if letter else set()
 
     def listed(self, said: str, *, firm: bool = False) -> tuple[set[str], int]:
         """Gives the letter that a text begins with, those joined to it by commas, ``or`` and ``and``, and their end.
@@ -517,13 +497,10 @@ class _Reader:
             return
         parts = _lines(text, _PART)
         named = [(place, part, letter) for place, part in parts for letter in self.spelled(part)]
-        whole = self.spelled(text)
-        if whole:
-            yield _Said(0, len(text), frozenset(whole))
-        elif len({letter for _, _, letter in named}) == 1:
+        if len({letter for _, _, letter in named}) == 1:
             place, part, letter = named[-1]
             before = [said for at, said in parts if at < place][-1:]
-            if (place, part) in (parts[0], parts[-1]) and not any(map(_INTRODUCES.search, before)):
+            if (place, part) in (parts[0], parts[-1]) and not any(map(_SURVEY.search, before)):
                 yield _Said(place, place + len(part), frozenset(letter))
 
     def spelled(self, said: str) -> set[str]:

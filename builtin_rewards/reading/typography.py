@@ -26,6 +26,7 @@ _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that NFKC makes combining marks of."""
 _MOST_MARKS = 30
 """Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
+SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 _SAYING_ASCII = re.compile(r"[A-Za-z0-9$+<=>]")
 _VISIBLE_ASCII = re.compile(r"[!-~]")
 _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -104,11 +105,6 @@ def normal_words(text: str) -> list[str]:
     return [word for word in words if word not in _ARTICLES] or words or folded.split()
 
 
-def normalise_lines(text: str) -> list[str]:
-    """Gives each line of a text normalised. Line feeds part lines, nothing else does."""
-    return list(map(normalise, text.split("\n")))
-
-
 def _is_dropped(text: str, place: int) -> bool:
     return _is_mark(text[place]) and not _is_meant(text, place)
 
@@ -132,19 +128,15 @@ def _is_meant(text: str, place: int) -> bool:
 
 def shows(text: str) -> bool:
     """Whether a text has a character that a reader sees: no white space, control, zero-width or blank one."""
-    if _VISIBLE_ASCII.search(text):
-        return True
-    return not text.isascii() and any(
-        unicodedata.category(char)[0] in "LNPS" and char not in _SHOWING_NOTHING for char in text if char > "\x7f"
-    )
+    return _has(text, _VISIBLE_ASCII, "LNPS")
 
 
 def says(text: str) -> bool:
     """Whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` say nothing."""
-    if "&" in text:
-        text = html.unescape(text)
-    if _SAYING_ASCII.search(text):
-        return True
-    return not text.isascii() and any(
-        unicodedata.category(char)[0] in "LNS" and char not in _SHOWING_NOTHING for char in text if char > "\x7f"
+    return _has(html.unescape(text) if "&" in text else text, _SAYING_ASCII, "LNS")
+
+
+def _has(text: str, in_ascii: re.Pattern[str], kinds: str) -> bool:
+    return in_ascii.search(text) is not None or any(
+        unicodedata.category(char)[0] in kinds for char in beyond_ascii(text) - _SHOWING_NOTHING
     )

@@ -267,6 +267,7 @@ def test_where_the_last_answer_does_not_stand_there_is_none(completion: str) -> 
         "The final result is 42. It took 3 steps.",
         "So 42 is the answer. It took 3 steps.",
         "41 is not the answer, 42 is the answer.",
+        "so that they will not\nA: 42",
         "The answer comes out to 42. It took 3 steps.",
         "The answer, in dollars, is 42. It took 3 steps.",
         "The overall correct answer is 42. It took 3 steps.",
