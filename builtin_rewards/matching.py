@@ -19,7 +19,7 @@ from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normal_words, normalise
+from builtin_rewards.reading.typography import fold, normal_words, normalise, struck_out
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")
@@ -325,8 +325,8 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
         said, gold = normalise(completion), normalise(answer)
         if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
             return Score(0.0, reason="its numbers are not the answer's")
-        if negations(said) != negations(gold):
-            return Score(0.0, reason="one of the two is negated")
+        if negations(said) != negations(gold) or struck_out(completion) != struck_out(answer):
+            return Score(0.0, reason="one of the two is negated or struck out")
         return Score(alike, reason=f"{alike:.2f} alike ({found.rule})")
 
     return fuzzy_match

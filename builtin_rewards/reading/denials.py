@@ -2,7 +2,8 @@
 
 Three places speak against an answer: what stands right before it (``not 42``, ``the wrong answer is 42``, ``I doubt
 that it is 42``), what goes on right behind it (``42 is wrong``, ``42? No``), and the sentence behind it (``42. Wait,
-that is wrong``). Words further off are not read, nor are other languages than English but for their plainest "not".
+that is wrong``). Words further off are not read, nor are other languages than English but for their plainest "not" and,
+in German, French, Russian and Chinese, their plainest "that is wrong".
 All patterns are anchored at the answer and look at a bounded number of characters, so each call takes a bounded time.
 """
 
@@ -43,20 +44,9 @@ _THE_ANSWER = rf"(?:the|an?|as|{_NOUN}|root)"
 
 _HINTS = (
     *("not", "nor", "never", "neither", "nicht", "no es", "no one", "nobody", "n't", "n\u2019t", "isnt", "isn t"),
-    *(
-        "cant",
-        "no longer",
-        "but",
-        "besides",
-        "except",
-        "other than",
-        "instead",
-        "rather",
-        "wrong",
-        "incorrect",
-        "false",
-    ),
-    *("mistak", "bad", "untrue", "error", "trap", "myth", "misconception", "distractor", "misreading", "doubt", "deny"),
+    *("cant", "no longer", "but", "besides", "except", "other than", "instead", "rather", "wrong", "incorrect"),
+    *("false", "mistak", "bad", "untrue", "error", "trap", "myth", "misconception", "distractor", "misreading"),
+    *("doubt", "deny"),
     *("unlikely", "denies", "disagree", "disbelieve", "refuse", "hardly", "far from", "used to", "impossible", "if"),
     *("n'est", "n\u2019est", "\u043d\u0435", "none of", "differ", "no way", "unless"),
     *("whether", "suppos", "assum", "unable", "reject", "dismiss", "discard", "exclud", "eliminat", "rule", "ruling"),

@@ -25,7 +25,7 @@ from builtin_rewards.reading.denials import (
 )
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import SHOWN_OTHERWISE, fold, normalise, shown_otherwise
+from builtin_rewards.reading.typography import SHOWN_OTHERWISE, fold, normalise, shown_otherwise, struck_out
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]
@@ -74,7 +74,6 @@ _RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _SET_ASIDE.items()}
 """Letters of Linear A stand in for what parts items, and for blanks, in items that are kept whole."""
 _UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/]{1,12}\b")
 """A word behind the last number; what denies it may stand behind that."""
-_STRUCK = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
 
 
 def numbers_listed(text: str) -> tuple[list[float], str]:
@@ -177,7 +176,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
         or denied_after(text, end)
         or ((unit := _UNIT.match(text, end)) is not None and denied_after(text, unit.end()))
         or withdrawn_after(text, end)
-        or _STRUCK.search(text, start, end)
+        or struck_out(text[start:end])
         or (text[start - 1 : start].isalpha() and text[end : end + 1].isalpha())
     )
 
@@ -268,7 +267,7 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
     ends = [part for part in (*parts[:1], *parts[-1:]) if plain_item(part) not in known]
     labelled = ":" in text and denied_before(text, text.find(":") + 1)
-    denied = labelled or any(denies(part[:_DENIAL_CHARS]) for part in ends) or _STRUCK.search(text)
+    denied = labelled or any(denies(part[:_DENIAL_CHARS]) for part in ends) or struck_out(text)
     return _items(parts), DENIED if denied else ""
 
 

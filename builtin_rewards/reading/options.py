@@ -372,9 +372,7 @@ class _Reader:
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
             plain = _without_latex(mark.content[:_SPELLED_CHARS]).strip()
-            leads = _LED.match(plain)
-            led = set() if leads and denied_after(plain, leads.end()) else self.led(plain)
-            found = self.bare(plain) or led or _standing(plain, self.stated(plain)) or self.spelled(plain)
+            found = self.bare(plain) or self.led(plain) or _standing(plain, self.stated(plain)) or self.spelled(plain)
             if found:
                 yield _Said(mark.start, mark.end, frozenset(found))
 
@@ -498,11 +496,16 @@ class _Reader:
         return letter if letter in self.letters else ""
 
     def led(self, line: str) -> set[str]:
-        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's."""
+        """Gives the letter that leads a line with a mark after it; another choice's text after it adds that one's.
+
+        One of which the line goes on to say that it is wrong is none.
+        """
         match = _LED.match(line)
         letter = self._leader(line)
         said = line[match.end() :] if match else ""
-        return {letter} | self.spelled(said) | self._alternatives(said[:_WINDOW_CHARS]) if letter else set()
+        if not letter or _RULED_OUT.match(said):
+            return set()
+        return {letter} | self.spelled(said) | self._alternatives(said[:_WINDOW_CHARS])
 
     def listed(self, said: str, *, firm: bool = False) -> tuple[set[str], int]:
         """Gives the letter that a text begins with, those joined to it by commas, ``or`` and ``and``, and their end.

@@ -26,7 +26,8 @@ _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that NFKC makes combining marks of."""
 _MOST_MARKS = 30
 """Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
-SHOWN_OTHERWISE = "marks of direction or strokes through letters show the text otherwise than it is read"
+_STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
+SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 _SAYING_ASCII = re.compile(r"[A-Za-z0-9$+<=>]")
 _VISIBLE_ASCII = re.compile(r"[!-~]")
 _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -53,8 +54,13 @@ def fold(text: str) -> str:
 
 
 def shown_otherwise(text: str) -> bool:
-    """Whether a text overrides the direction, so that a reader sees 24 where 42 is written, or strikes letters out."""
-    return not text.isascii() and any(mark in text for mark in "\u202d\u202e\u0335\u0336")
+    """Whether marks that override the direction are in a text: a reader sees 24 where 42 is written."""
+    return not text.isascii() and ("\u202d" in text or "\u202e" in text)
+
+
+def struck_out(text: str) -> bool:
+    """Whether strokes run through characters of a text; the one that makes an unequal sign is none of them."""
+    return not text.isascii() and _STROKES.search(unicodedata.normalize("NFC", text)) is not None
 
 
 def lowered(text: str) -> str:

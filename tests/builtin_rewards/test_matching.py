@@ -530,6 +530,9 @@ def test_what_is_no_choice(completion: str) -> None:
         ("B", ["A) Rome", "B) Paris"], "Paris", 1.0),
         ("B", "Rome or Paris", "B", None),
         ("same", ["same", "same"], "A", None),
+        ("B) False", None, "B", 1.0),
+        ("B", ["True", "False"], "\\boxed{(B) False}", 1.0),
+        ("B", ["True", "False"], "\\boxed{(B) is false}", 0.0),
         ("A", [str(place) for place in range(20)], "A", 1.0),
     ],
 )
@@ -569,6 +572,9 @@ def test_words_are_no_letters(article: str) -> None:
         ("The treaty ended the war in Europe is wrong.", "The treaty ended the war in Europe", 0.0, 0.0),
         ("The treaty ended the wrong war in Europe", "The treaty ended the war in Europe", 0.0, 0.0),
         ("\u202e42\u202c", "42", 0.0, 0.0),
+        ("A\u03364\u0336", "A4", 0.0, 0.0),
+        ("A\u03364\u0336", "A\u03364\u0336", 1.0, 1.0),
+        ("x \u2260 four", "x =\u0338 four", 1.0, 1.0),
     ],
 )
 def test_fuzzy(completion: str, answer: str, least: float, most: float) -> None:
@@ -747,6 +753,7 @@ def test_numbers_in_order_and_within_tolerance() -> None:
         ("[red, green], [green, red]", ["red", "green"], 1.0),
         ("\\boxed{blue} [red, green]", ["red", "green"], 0.0),
         ("\u2260red, green", ["red", "green"], 0.0),
+        ("Wrong answer: red, green", ["red", "green"], 0.0),
         ("", ["red"], 0.0),
         ("red", [], None),
         ("red", ["  "], None),

@@ -374,6 +374,8 @@ def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(heading: 
         "The answer is B. No, that is not right.",
         "B is correct. Scratch that.",
         "\\boxed{B} is wrong.",
+        "\\boxed{(B) is false}",
+        "<answer>(B) is incorrect</answer>",
         "<answer>B</answer> Wait, I made a mistake.",
         "B\nWait, that is wrong.",
         "The answer is B. The answer is B. Wait, that is wrong.",
