@@ -230,7 +230,9 @@ async def _dribble(action: Action, writer: asyncio.StreamWriter) -> bool:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Let the close that follows send RST, not FIN."""
+    """Let the close that follows send RST, not FIN; where the client has just gone, there is no socket any more."""
+    if writer.transport.is_closing():
+        return
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
