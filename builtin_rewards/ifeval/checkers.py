@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from builtin_rewards.ifeval import layout, wording
-from builtin_rewards.ifeval.arguments import Arguments, Checker, UnusableInstructionError
+from builtin_rewards.ifeval.arguments import UnusableInstructionError, described, read_arguments
 from builtin_rewards.reading.turn import unframed
 from builtin_rewards.reading.typography import shows
 
-KINDS: Mapping[str, Callable[[Arguments], Checker]] = {
+KINDS: Mapping[str, Callable[..., bool]] = {
     "change_case:capital_word_frequency": wording.capital_word_frequency,
     "change_case:english_capital": wording.english_capital,
     "change_case:english_lowercase": wording.english_lowercase,
@@ -26,7 +28,7 @@ KINDS: Mapping[str, Callable[[Arguments], Checker]] = {
     "detectable_format:number_highlighted_sections": layout.number_highlighted_sections,
     "detectable_format:title": layout.title,
     "keywords:existence": wording.keywords_exist,
-    "keywords:forbidden_words": wording.forbidden_words,
+    "keywords:forbidden_words": wording.no_forbidden_words,
     "keywords:frequency": wording.keyword_frequency,
     "keywords:letter_frequency": wording.letter_frequency,
     "language:response_language": wording.response_language,
@@ -38,7 +40,7 @@ KINDS: Mapping[str, Callable[[Arguments], Checker]] = {
     "startend:end_checker": layout.end_checker,
     "startend:quotation": layout.quotation,
 }
-"""For each kind, what makes its checker from its arguments."""
+"""For each kind, whether a text that is not blank follows it; after the text come the arguments by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,17 @@ class Instruction:
 
     kind: str
     details: str
-    check: Checker
+    check: Callable[[str], bool]
 
     def followed_by(self, text: str, *, loose: bool = False) -> bool:
         """Whether a text follows it; loosely, whether any of its :func:`loose_variants` does."""
         text = unframed(text)
-        if not loose:
-            return shows(text) and self.check(text)
-        return any(self.check(variant) for variant in loose_variants(text) if shows(variant))
+        return any(self.check(variant) for variant in (loose_variants(text) if loose else [text]) if shows(variant))
+
+
+@functools.cache
+def _argument_names(kind: str) -> tuple[str, ...]:
+    return tuple(inspect.signature(KINDS[kind]).parameters)[1:]
 
 
 def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Instruction:
@@ -70,14 +75,15 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
         UnusableInstructionError: The id is unknown, or an argument is missing or unusable.
     """
     kind = instruction_id.removeprefix("en:")
-    make = KINDS.get(kind)
-    if make is None:
+    if kind not in KINDS:
         raise UnusableInstructionError(f"unknown instruction {instruction_id[:80]!r}")
-    given = Arguments(arguments)
     try:
-        return Instruction(kind, given.described(), make(given))
+        given = read_arguments(arguments, _argument_names(kind))
     except UnusableInstructionError as fault:
         raise UnusableInstructionError(f"{kind}: {fault}") from None
+    if given.get("nth_paragraph", 0) > given.get("num_paragraphs", 0):
+        raise UnusableInstructionError(f"{kind}: {given['nth_paragraph']} of {given['num_paragraphs']} paragraphs")
+    return Instruction(kind, described(arguments), functools.partial(KINDS[kind], **given))
 
 
 def loose_variants(text: str) -> Iterator[str]:
@@ -85,15 +91,7 @@ def loose_variants(text: str) -> Iterator[str]:
 
     Those that are the same as one before are left out.
     """
-    seen = set()
-    first, last = text.find("\n"), text.rfind("\n")
-    without_first = text[first + 1 :].strip() if first >= 0 else ""
-    without_last = text[:last].strip() if last >= 0 else ""
-    without_both = text[first + 1 : last].strip() if first < last else ""
-    variants = (text, without_first, without_last, without_both)
-    for strip_stars in (False, True):
-        for variant in variants:
-            shown = variant.replace("*", "") if strip_stars else variant
-            if shown not in seen:
-                seen.add(shown)
-                yield shown
+    lines = text.split("\n")
+    cut = ("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))
+    variants = (text, *cut)
+    yield from dict.fromkeys((*variants, *(variant.replace("*", "") for variant in variants)))

@@ -1,7 +1,6 @@
 """Verifiable instructions on wording: keywords, length, language, letter case and commas.
 
-Each function reads its arguments and gives a checker, which says whether a text that is not blank follows the
-instruction. All checkers take time linear in the text.
+Each function says whether a text that is not blank follows the instruction, in time linear in the text.
 
 What may not be there (forbidden words, ``less than`` n keywords or letters) is looked for in the text as it reads:
 zero-width characters are left out, and full-width characters and the Cyrillic and Greek letters that look Latin
@@ -11,12 +10,13 @@ stand for the Latin ones. What must be there is looked for as written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Sequence
 
-from builtin_rewards.ifeval.arguments import Arguments, Checker, UnusableInstructionError
-from builtin_rewards.ifeval.language import known_languages, text_language
+from builtin_rewards.ifeval.arguments import LESS
+from builtin_rewards.ifeval.language import text_language
 from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.typography import beyond_ascii, fold
 
 _LOOK_ALIKES = (
     "a:\u0430\u03b1 c:\u0441 d:\u0501 e:\u0435 g:\u0261 h:\u04bb i:\u0456\u0131\u03b9 j:\u0458 "
@@ -27,11 +27,6 @@ _LOOK_ALIKES = (
 )
 _LOOK_LATIN = str.maketrans({char: entry[0] for entry in _LOOK_ALIKES.split() for char in entry[2:]})
 """Cyrillic and Greek letters, and a few Latin ones, by the Latin letter that they look like."""
-_COMMA = re.compile(
-    "[,\u055d\u060c\u07f8\u1363\u1802\u1808\u2e32\u2e34\u2e41\u3001\ufe10\ufe11\ufe50\ufe51\uff0c\uff64]"
-)
-_WORD = re.compile(r"\w+")
-_PARAGRAPH_MARK = re.compile(r"\s?\*\*\*\s?")
 _FIRST_WORD_END = re.compile(r"[.,?!'\"]")
 
 
@@ -40,111 +35,78 @@ def _as_read(text: str) -> str:
     return fold(text).translate(_LOOK_LATIN).lower()
 
 
-def keywords_exist(arguments: Arguments) -> Checker:
+def _bounded(found: int, relation: str, limit: int) -> bool:
+    return found < limit if relation == LESS else found >= limit
+
+
+def keywords_exist(text: str, keywords: Sequence[str]) -> bool:
     """Every keyword is in the text, also inside a word, in any case."""
-    keywords = [keyword.lower() for keyword in arguments.texts("keywords")]
-    return lambda text: all(keyword in text.lower() for keyword in keywords)
+    return all(keyword.lower() in text.lower() for keyword in keywords)
 
 
-def keyword_frequency(arguments: Arguments) -> Checker:
+def keyword_frequency(text: str, keyword: str, relation: str, frequency: int) -> bool:
     """The keyword is there at least, or less than, so many times, also inside words, in any case."""
-    return _counted(arguments, arguments.text("keyword").strip(), "relation", "frequency")
+    read = _as_read if relation == LESS else str.lower
+    return _bounded(read(text).count(read(keyword) or keyword), relation, frequency)
 
 
-def letter_frequency(arguments: Arguments) -> Checker:
+def letter_frequency(text: str, letter: str, let_relation: str, let_frequency: int) -> bool:
     """The letter is there at least, or less than, so many times, in any case."""
-    letter = arguments.text("letter").strip()
-    if len(letter) != 1:
-        raise UnusableInstructionError(f"argument 'letter': expected one character, got {letter[:80]!r}")
-    return _counted(arguments, letter, "let_relation", "let_frequency")
+    return keyword_frequency(text, letter, let_relation, let_frequency)
 
 
-def _counted(arguments: Arguments, wanted: str, relation: str, number: str) -> Checker:
-    bound = arguments.bound(relation, number)
-    normal: Callable[[str], str] = _as_read if bound.below else str.lower
-    counted = normal(wanted) or wanted
-    return lambda text: bound.holds(normal(text).count(counted))
-
-
-def forbidden_words(arguments: Arguments) -> Checker:
+def no_forbidden_words(text: str, forbidden_words: Sequence[str]) -> bool:
     """None of the words is in the text as a whole word, in any case."""
-    words = "|".join(re.escape(_as_read(word).strip() or word) for word in arguments.texts("forbidden_words"))
-    pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
-    return lambda text: pattern.search(_as_read(text)) is None
+    words = "|".join(re.escape(_as_read(word).strip() or word) for word in forbidden_words)
+    return re.search(rf"(?<!\w)(?:{words})(?!\w)", _as_read(text)) is None
 
 
-def response_language(arguments: Arguments) -> Checker:
+def response_language(text: str, language: str) -> bool:
     """The text is in the language; a text in which no language can be told is not."""
-    language = arguments.text("language")
-    if language not in known_languages():
-        raise UnusableInstructionError(f"argument 'language': {language[:80]!r} is no language that can be told")
-    return lambda text: text_language(text) == language
+    return text_language(text) == language
 
 
-def number_sentences(arguments: Arguments) -> Checker:
+def number_sentences(text: str, relation: str, num_sentences: int) -> bool:
     """At least, or less than, so many sentences."""
-    bound = arguments.bound("relation", "num_sentences")
-    return lambda text: bound.holds(count_sentences(text))
+    return _bounded(count_sentences(text), relation, num_sentences)
 
 
-def number_words(arguments: Arguments) -> Checker:
+def number_words(text: str, relation: str, num_words: int) -> bool:
     """At least, or less than, so many words; a word is a run of letters, digits and underscores."""
-    bound = arguments.bound("relation", "num_words")
-    return lambda text: bound.holds(len(_WORD.findall(text)))
+    return _bounded(len(re.findall(r"\w+", text)), relation, num_words)
 
 
-def number_paragraphs(arguments: Arguments) -> Checker:
+def number_paragraphs(text: str, num_paragraphs: int) -> bool:
     """Exactly so many paragraphs, divided by ``***``; none between two divisions is blank."""
-    wanted = arguments.number("num_paragraphs", at_least=1)
-
-    def check(text: str) -> bool:
-        paragraphs = [bool(paragraph.strip()) for paragraph in _PARAGRAPH_MARK.split(text)]
-        return all(paragraphs[1:-1]) and sum(paragraphs) == wanted
-
-    return check
+    paragraphs = [bool(paragraph.strip()) for paragraph in re.split(r"\s?\*\*\*\s?", text)]
+    return all(paragraphs[1:-1]) and sum(paragraphs) == num_paragraphs
 
 
-def nth_paragraph_first_word(arguments: Arguments) -> Checker:
+def nth_paragraph_first_word(text: str, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
     """Exactly so many paragraphs, divided by blank lines, and the nth starts with the word, in any case."""
-    wanted = arguments.number("num_paragraphs", at_least=1)
-    nth = arguments.number("nth_paragraph", at_least=1)
-    first_word = arguments.text("first_word").strip().lower()
-    if nth > wanted:
-        raise UnusableInstructionError(f"argument 'nth_paragraph': {nth} of {wanted} paragraphs")
-
-    def check(text: str) -> bool:
-        paragraphs = text.split("\n\n")
-        if sum(bool(paragraph.strip()) for paragraph in paragraphs) != wanted:
-            return False
-        words = paragraphs[nth - 1].split(maxsplit=1)
-        if not words:
-            return False
-        found = words[0].lstrip("'").lstrip('"')
-        return _FIRST_WORD_END.split(found, maxsplit=1)[0].lower() == first_word
-
-    return check
+    paragraphs = text.split("\n\n")
+    if sum(bool(paragraph.strip()) for paragraph in paragraphs) != num_paragraphs:
+        return False
+    found = (paragraphs[nth_paragraph - 1].split(maxsplit=1) or [""])[0].lstrip("'").lstrip('"')
+    return _FIRST_WORD_END.split(found, maxsplit=1)[0].lower() == first_word.lower()
 
 
-def english_capital(arguments: Arguments) -> Checker:
-    """English, all of it in capitals.
-
-    langdetect reads little of words in capitals, so that a short text can be taken for another language, as in the
-    paper's own program.
-    """
-    return lambda text: text.isupper() and text_language(text) == "en"
+def english_capital(text: str) -> bool:
+    """English, all of it in capitals. langdetect reads few of them, and can take a short text for another language."""
+    return text.isupper() and text_language(text) == "en"
 
 
-def english_lowercase(arguments: Arguments) -> Checker:
+def english_lowercase(text: str) -> bool:
     """English, all of it in small letters."""
-    return lambda text: text.islower() and text_language(text) == "en"
+    return text.islower() and text_language(text) == "en"
 
 
-def capital_word_frequency(arguments: Arguments) -> Checker:
+def capital_word_frequency(text: str, capital_relation: str, capital_frequency: int) -> bool:
     """At least, or less than, so many words all in capitals."""
-    bound = arguments.bound("capital_relation", "capital_frequency")
-    return lambda text: bound.holds(count_capital_words(text))
+    return _bounded(count_capital_words(text), capital_relation, capital_frequency)
 
 
-def no_comma(arguments: Arguments) -> Checker:
+def no_comma(text: str) -> bool:
     """No comma, of any script."""
-    return lambda text: _COMMA.search(text) is None
+    marks = (char for char in beyond_ascii(text) if unicodedata.category(char) == "Po")
+    return "," not in text and not any("COMMA" in unicodedata.name(mark) for mark in marks)

@@ -270,7 +270,7 @@ def test_columns_of_text_and_without_arguments() -> None:
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": float("nan")}], "a whole number"),
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": True}], "a whole number"),
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": -1}], "a whole number"),
-        (["language:response_language"], [{"language": "xx"}], "no language that can be told"),
+        (["language:response_language"], [{"language": "xx"}], "a language that can be told"),
         (["length_constraints:nth_paragraph_first_word"], [{**ARGUMENTS, "nth_paragraph": 3}], "3 of 2 paragraphs"),
         (["startend:end_checker"], [{"end_phrase": ""}], "not blank"),
     ],
