@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from xml.parsers import expat
@@ -21,9 +22,6 @@ from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SHOWN_CHARS = 200
-
-
-# Tags
 
 
 @adjustable
@@ -64,64 +62,40 @@ def format_tags(
 
 
 def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
-    spans: dict[str, tuple[int, int]] = {}
-    faults: list[str] = []
-    looks = _tag_looks(text, names)
-    for name in names:
-        fault, span = _tag_span(text, name, looks[name.lower()])
-        if span is not None and nonempty and not says(text[span[0] + len(name) + 2 : span[1] - len(name) - 3]):
-            fault, span = "is empty", None
-        if span is None:
-            faults.append(f"<{name}> {fault}")
-        else:
-            spans[name] = span
-    mixed = _overlapping(spans)
+    looks = Counter(look[1].lower() for look in _tag_pattern(names).finditer(fold(text).translate(_BRACKETS)))
+    read = {name: _read_tag(text, name, looks[name.lower()], nonempty) for name in names}
+    spans = {name: found for name, found in read.items() if not isinstance(found, str)}
+    faults = [f"<{name}> {found}" for name, found in read.items() if isinstance(found, str)]
+    mixed = [
+        name
+        for name, (start, end) in spans.items()
+        if any(begins < end and start < ends for other, (begins, ends) in spans.items() if other != name)
+    ]
     faults += [f"<{name}> overlaps another tag" for name in mixed]
     good = len(spans) - len(mixed)
-    metrics = {"good_tags": float(good)}
     if not faults:
-        layout = _layout_fault(text, [spans[name] for name in names])
-        if layout is None:
-            return Score(1.0, reason="all tags are there, in order", metrics=metrics)
-        faults = [layout]
-    return Score(good / (len(names) + 1), reason="; ".join(faults), metrics=metrics)
+        edges = [0, *(edge for span in spans.values() for edge in span), len(text)]
+        if edges != sorted(edges):
+            faults = ["the tags are out of order"]
+        elif any(text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)):
+            faults = ["there is text outside the tags"]
+    reason = "; ".join(faults) or "all tags are there, in order"
+    return Score(good / (len(names) + 1) if faults else 1.0, reason=reason, metrics={"good_tags": float(good)})
 
 
-def _tag_span(text: str, name: str, looks: int) -> tuple[str, tuple[int, int] | None]:
+def _read_tag(text: str, name: str, looks: int, nonempty: bool) -> tuple[int, int] | str:
     """Gives where a tag begins and ends, or what is wrong with it."""
     opening, closing = f"<{name}>", f"</{name}>"
     opened, closed = text.count(opening), text.count(closing)
     if (opened, closed) != (1, 1):
-        return ("is missing" if not opened + closed else f"is opened {opened}, closed {closed} times"), None
+        return f"is opened {opened}, closed {closed} times" if opened + closed else "is missing"
     if looks != 2:
-        return "has a look-alike", None
+        return "has a look-alike"
     start, end = text.index(opening), text.index(closing)
     if end < start:
-        return "is closed before it is opened", None
-    return "", (start, end + len(closing))
-
-
-def _overlapping(spans: dict[str, tuple[int, int]]) -> list[str]:
-    apart = {(one, other) for one in spans for other in spans if one == other or _part(spans[one], spans[other])}
-    return [one for one in spans if any(not {(one, other), (other, one)} & apart for other in spans)]
-
-
-def _part(first: tuple[int, int], second: tuple[int, int]) -> bool:
-    return first[1] <= second[0]
-
-
-def _layout_fault(text: str, spans: Sequence[tuple[int, int]]) -> str | None:
-    if list(spans) != sorted(spans):
-        return "the tags are out of order"
-    edges = [0, *(edge for span in spans for edge in span), len(text)]
-    gaps = "".join([text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)])
-    return "there is text outside the tags" if gaps and not gaps.isspace() else None
-
-
-def _tag_looks(text: str, names: tuple[str, ...]) -> Counter[str]:
-    """Counts, by name in lower case, what is one of the tags or looks like one."""
-    looks = _tag_pattern(names).finditer(fold(text.translate(_BRACKETS)).translate(_BRACKETS))
-    return Counter(look[1].lower() for look in looks)
+        return "is closed before it is opened"
+    empty = nonempty and not says(text[start + len(opening) : end])
+    return "is empty" if empty else (start, end + len(closing))
 
 
 _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromkeys("\u203a\u27e9\u3009", ">"))
@@ -129,13 +103,9 @@ _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromke
 
 @functools.lru_cache(64)
 def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """The possessive repeats keep it linear: no run of white space is walked twice."""
-    longest_first = sorted(names, key=len, reverse=True)
-    listed = "|".join(re.escape(name) for name in longest_first)
+    """Gives what finds one of the tags and what looks like one. The possessive repeats keep it linear."""
+    listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
-
-
-# Patterns
 
 
 @adjustable
@@ -177,12 +147,10 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
 def _compiled(pattern: str) -> re.Pattern[str] | str:
     """Gives the pattern, or what is wrong with it."""
     try:
-        return re.compile(pattern)
+        with warnings.catch_warnings(action="ignore"):
+            return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as fault:
         return str(fault)
-
-
-# XML
 
 
 @adjustable
@@ -222,30 +190,19 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
 
 def _xml_fault(source: str) -> tuple[str | None, str]:
     """Gives what is wrong with a document, and the name of its outermost element."""
-    parser = expat.ParserCreate()
     names: list[str] = []
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        names.append(name)
-        parser.StartElementHandler = None
 
     def refuse(*declaration: object) -> None:
         raise ValueError("it has a document type declaration")
 
-    parser.StartElementHandler = start
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda name, _: names.append(name)
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(source, True)
-    except expat.ExpatError as fault:
+    except (expat.ExpatError, ValueError) as fault:  # a lone surrogate is a ValueError too
         return f"not well-formed: {fault}", ""
-    except UnicodeEncodeError:
-        return "not well-formed: a lone surrogate", ""
-    except ValueError as fault:
-        return str(fault), ""
     return None, names[0]
-
-
-# Fenced blocks
 
 
 _ALIASES = [
@@ -291,9 +248,6 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
     return code_fence
 
 
-# Markdown
-
-
 @adjustable
 def markdown_structure(
     sections: Sequence[str] = (),
@@ -314,8 +268,7 @@ def markdown_structure(
         code_blocks: How many fenced blocks, closed and not empty, there must be at least.
     """
     asked = {"headings": headings, "list_items": list_items, "tables": tables, "code_blocks": code_blocks}
-    for word, number in asked.items():
-        require(number >= 0, "0 or more", **{word: number})
+    require(min(asked.values()) >= 0, "0 or more", **asked)
     titles = tuple(heading_title(title) for title in ([sections] if isinstance(sections, str) else sections))
     require(len(set(titles)) == len(titles) and all(map(shows, titles)), "titles, each once", sections=sections)
     numbers = tuple((word, number) for word, number in asked.items() if number)

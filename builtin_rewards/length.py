@@ -145,8 +145,7 @@ def cosine_length(
         rL the one at the limit). Columns: ``answer``, as the setting ``correct`` reads it. ``None`` where
         ``correct`` skips the row, or where the unit is tokens and the caller gave no ``completion_ids``.
         """
-        # audit: skip long the formula punishes a wrong answer less the longer it is, up to the limit
-        # audit: skip bomb the formula punishes a wrong answer less the longer it is, up to the limit
+        # audit: skip long,bomb the formula punishes a wrong answer less the longer it is, up to the limit
         length = measured(completion, completion_ids, unit)
         if length is None:
             return _NO_TOKENS
