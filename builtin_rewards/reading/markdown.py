@@ -50,7 +50,7 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
             indent = len(line) - len(line.lstrip(" "))
             words = behind.strip(" {.}").split(maxsplit=1)
             mark, inside = (words[0].lower() if words else ""), []
-            outside.append(line)
+            outside.append(fence)
         else:
             outside.append(line)
     if fence:
