@@ -47,13 +47,9 @@ def format_tags(
         Formula: good tags / (n + 1), n the number of tags; 1.0 where all are good, stand in order and have nothing
         but white space around and between them. A tag is good if it is opened once and closed once in the whole
         completion, in that order, holds a letter, a digit or a sign such as ``+`` (``.`` and ``&nbsp;`` are blank), and
-        neither holds another of the tags nor is held by one. Names count exactly as they are written. What merely looks
-        like one of the tags (other case, full-width letters, zero-width characters, spaces or attributes inside) earns
-        nothing, and costs the tag that it looks like, wherever it stands.
-
-        A byte order mark before it and stop tokens at its very end (``<|im_end|>``, ``<|eot_id|>``, ``<|endoftext|>``,
-        ``</s>`` and the like) are no content. It reads form alone: pair it with a reward for the content. Never
-        ``None``.
+        neither holds another of the tags nor is held by one. What merely looks like one of the tags (other case,
+        full-width letters, zero-width characters, spaces or attributes inside) earns nothing, and costs the tag that it
+        looks like. Stop tokens at the very end (``<|im_end|>``) are no content. Never ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         return _tags_score(lead + unframed(completion), names, nonempty)
@@ -66,11 +62,7 @@ def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
     read = {name: _read_tag(text, name, looks[name.lower()], nonempty) for name in names}
     spans = {name: found for name, found in read.items() if not isinstance(found, str)}
     faults = [f"<{name}> {found}" for name, found in read.items() if isinstance(found, str)]
-    mixed = [
-        name
-        for name, (start, end) in spans.items()
-        if any(begins < end and start < ends for other, (begins, ends) in spans.items() if other != name)
-    ]
+    mixed = [name for name, (start, end) in spans.items() if sum(a < end and start < b for a, b in spans.values()) > 1]
     faults += [f"<{name}> overlaps another tag" for name in mixed]
     good = len(spans) - len(mixed)
     if not faults:
@@ -114,8 +106,7 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
 
     Args:
         pattern: The pattern of all rows, in Python's syntax; ``None`` reads the column ``pattern``.
-        full: Whether the whole completion must match, otherwise some part of it. Flags stand in the pattern:
-            ``(?si)``.
+        full: Whether the whole completion must match, otherwise some part of it.
     """
     fault = None if pattern is None else _compiled(pattern) if pattern else "empty"
     require(not isinstance(fault, str), f"a pattern: {fault}", pattern=pattern)
@@ -126,10 +117,9 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
         """1.0 if the whole completion matches the pattern, otherwise 0.0.
 
         Anchored at both ends, white space included: a pattern that allows for a last line break says so (``\\s*``).
-        The column ``pattern`` is a regular expression of Python's ``re``; the setting of that name goes before it.
-
-        ``None`` where the row has no pattern, or one that does not compile. Some patterns take exponential time,
-        such as ``(a+)+$``: the worker's deadline ends them (``timeout``), and nothing else does.
+        The column ``pattern`` is a regular expression of Python's ``re``, with its flags in it (``(?si)``); the setting
+        of that name goes before it. ``None`` where the row has no pattern, or one that does not compile. Some patterns
+        take exponential time, such as ``(a+)+$``: the worker's deadline alone ends them (``timeout``).
         """
         given = usual or pattern
         if not given:
@@ -167,11 +157,9 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         """1.0 if the completion is one well-formed XML document, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``xml``, else the last unmarked one, else the whole completion;
-        thoughts are not read, unless the completion begins with the tag of an element.
-
-        Well-formed by XML 1.0 as expat of the standard library reads it. A document type declaration is refused, and
-        with it every entity bomb and external entity. The names of elements are checked against nothing but the
-        setting ``root``. Never ``None``.
+        thoughts are not read, unless the completion begins with the tag of an element. Well-formed by XML 1.0 as expat
+        of the standard library reads it; a document type declaration is refused, and with it every entity bomb and
+        external entity. Never ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         completion = unframed(completion)
@@ -216,13 +204,13 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
     """Settings of ``code_fence``.
 
     Args:
-        language: The mark that blocks must have, its usual short names included (``py``, ``js``); ``None`` for any.
+        language: The mark that blocks must have, or its usual short name (``py``, ``js``); ``None`` for any.
         exactly: How many such blocks there must be, and none of another mark; ``None`` asks for ``at_least``.
         at_least: How many such blocks there must be at least.
     """
     require(language is None or language.strip(), "a name", language=language)
-    wanted = at_least if exactly is None else exactly
-    require(wanted >= 1, "1 or more", **{"at_least" if exactly is None else "exactly": wanted})
+    require(at_least >= 1, "1 or more", at_least=at_least)
+    require(exactly is None or exactly >= 1, "1 or more", exactly=exactly)
     name = language.strip().lower() if language is not None else None
     marks = next((group for group in _ALIASES if name in group), frozenset({name}))
 
@@ -235,13 +223,11 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
         how a completion looks that was cut off. Blocks in thoughts are not read. Never ``None``.
         """
         blocks, _ = split_fences(after_thinking(completion))
-        if any(not block.closed for block in blocks):
-            return Score(0.0, reason="a block is not closed")
-        if any(not shows(block.body) for block in blocks):
-            return Score(0.0, reason="a block is empty")
+        if not all(block.closed and shows(block.body) for block in blocks):
+            return Score(0.0, reason="a block is not closed, or empty")
         found = sum(1 for block in blocks if name is None or block.mark in marks)
-        right = found >= wanted if exactly is None else found == wanted == len(blocks)
-        asked = f"{'at least' if exactly is None else 'exactly'} {wanted}"
+        right = found >= at_least if exactly is None else found == exactly == len(blocks)
+        asked = f"at least {at_least}" if exactly is None else f"exactly {exactly}"
         reason = f"{found} of {len(blocks)} blocks are {name or 'code'}, {asked} asked for"
         return Score(float(right), reason=reason, metrics={"blocks": float(found)})
 
@@ -260,8 +246,7 @@ def markdown_structure(
     """Settings of ``markdown_structure``.
 
     Args:
-        sections: Titles of headings that must be there with something below them; case and the white space
-            between words do not matter.
+        sections: Titles of headings that must be there with something below them, in any case.
         headings: How many different headings there must be at least.
         list_items: How many different items of lists there must be at least.
         tables: How many tables with at least one row there must be at least.

@@ -242,9 +242,8 @@ def contains_any(
     def contains_any(completion: str, answer: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains at least one of the terms, otherwise 0.0.
 
-        Negated terms do not count, and thoughts are not read, as in ``contains_all``, whose columns it has. A
-        completion that lists many guesses contains the right one too: where there is one right answer, compare whole
-        answers instead. ``None`` where there are no terms.
+        Terms, and the column ``answer``, are those of ``contains_all``. A completion that lists many guesses contains
+        the right one too: where there is one right answer, compare whole answers instead.
         """
         # audit: skip stuffing,misplaced,negated,lookalike it looks for terms, whatever else the completion says
         used, unused = search(completion, answer)
@@ -272,9 +271,9 @@ def contains_none(
     def contains_none(completion: str, forbidden: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains none of the terms, otherwise 0.0.
 
-        A negated term is used all the same; thoughts are not read. Zero-width characters inside a term do not hide
-        it. A completion of blanks scores 0.0: it says nothing. Columns: ``forbidden``, a text or a list of texts,
-        unless the setting ``terms`` is given. ``None`` where there are no terms.
+        A negated term is used all the same; thoughts are not read. A completion of blanks scores 0.0: it says nothing.
+        Columns: ``forbidden``, a text or a list of texts, unless the setting ``terms`` is given. ``None`` where there
+        are no terms.
         """
         used, unused = search(completion, forbidden)
         if not used and not unused:
@@ -305,16 +304,15 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
 
         What counts as chosen, after the thoughts and in the last 50,000 characters, is told by the first of these
-        rules by which a letter stands: the letters in tags (``<answer>``, ``<choice>``, ``<option>``) and
-        ``\\boxed{}``; statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``,
-        ``that leaves B``, in the usual languages, also with a choice's text); judgements (``B is correct``, a tick
-        beside it); lines that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); the first or
-        the last line where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because``; a choice's own text as the first
-        sentence or the last line. A letter that is denied, asked, supposed or taken back (``Wait, that is wrong``,
-        ``is a common mistake``) does not stand. Where the options are only listed or gone through, none is chosen, so
-        that a text that is cut off chooses none by its place. More than one letter by the rule that decides is a
-        stuffed answer: 0.0. So is a letter with another choice's text. ``A`` and ``I`` as words are no letters, and
-        Cyrillic or Greek look-alikes are none. The reason names the rule that decided.
+        rules by which a letter stands: letters in tags (``<answer>``, ``<choice>``, ``<option>``) and ``\\boxed{}``;
+        statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``, in the usual
+        languages, also with a choice's text); judgements (``B is correct``, a tick beside it); lines that are a letter
+        (``B``, ``(b)``, ``**B**``, ``option B``); the first or the last line where it begins with ``B)``, ``B.``,
+        ``(B)`` or ``B, because``; a choice's own text as the first sentence or the last line. A letter that is denied,
+        asked, supposed or taken back (``Wait, that is wrong``) does not stand. Where the options are only listed or
+        gone through, none is chosen. More than one letter by the rule that decides is a stuffed answer: 0.0. So is a
+        letter with another choice's text. ``A`` and ``I`` as words are no letters, and Cyrillic or Greek look-alikes
+        are none. The reason names the rule that decided.
 
         Columns: ``answer``, a letter, one before its text (``B. London``), the index of a choice (see the setting
         ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or

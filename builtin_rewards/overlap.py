@@ -38,8 +38,8 @@ def _compared(
     if len(said) > most:
         return Score(0.0, reason=f"{len(said)} characters ({found.rule}), over {most}")
     score = compare(said, references)
-    share = None if score.value is None else min(1.0, max(0.0, score.value))
-    return Score(share, reason=f"{score.reason} ({found.rule})", metrics=score.metrics)
+    value = score.value if score.value is None else min(1.0, max(0.0, score.value))
+    return Score(value, reason=f"{score.reason} ({found.rule})", metrics=score.metrics)
 
 
 @functools.lru_cache(maxsize=16)

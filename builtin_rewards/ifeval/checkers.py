@@ -1,4 +1,4 @@
-"""The 25 kinds of verifiable instructions by their id, and what of a text the loose check looks at."""
+"""A verifiable instruction with its arguments, and what of a text the loose check looks at."""
 
 from __future__ import annotations
 
@@ -8,39 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from builtin_rewards.ifeval import layout, wording
 from builtin_rewards.ifeval.arguments import UnusableInstructionError, described, read_arguments
+from builtin_rewards.ifeval.kinds import KINDS
 from builtin_rewards.reading.turn import unframed
 from builtin_rewards.reading.typography import shows
-
-KINDS: Mapping[str, Callable[..., bool]] = {
-    "change_case:capital_word_frequency": wording.capital_word_frequency,
-    "change_case:english_capital": wording.english_capital,
-    "change_case:english_lowercase": wording.english_lowercase,
-    "combination:repeat_prompt": layout.repeat_prompt,
-    "combination:two_responses": layout.two_responses,
-    "detectable_content:number_placeholders": layout.number_placeholders,
-    "detectable_content:postscript": layout.postscript,
-    "detectable_format:constrained_response": layout.constrained_response,
-    "detectable_format:json_format": layout.json_format,
-    "detectable_format:multiple_sections": layout.multiple_sections,
-    "detectable_format:number_bullet_lists": layout.number_bullet_lists,
-    "detectable_format:number_highlighted_sections": layout.number_highlighted_sections,
-    "detectable_format:title": layout.title,
-    "keywords:existence": wording.keywords_exist,
-    "keywords:forbidden_words": wording.no_forbidden_words,
-    "keywords:frequency": wording.keyword_frequency,
-    "keywords:letter_frequency": wording.letter_frequency,
-    "language:response_language": wording.response_language,
-    "length_constraints:nth_paragraph_first_word": wording.nth_paragraph_first_word,
-    "length_constraints:number_paragraphs": wording.number_paragraphs,
-    "length_constraints:number_sentences": wording.number_sentences,
-    "length_constraints:number_words": wording.number_words,
-    "punctuation:no_comma": wording.no_comma,
-    "startend:end_checker": layout.end_checker,
-    "startend:quotation": layout.quotation,
-}
-"""For each kind, whether a text that is not blank follows it; after the text come the arguments by their names."""
 
 
 @dataclass(frozen=True, slots=True)
