@@ -44,12 +44,12 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
     def citation(completion: str, sources: Any) -> Score:
         """Whether the completion cites its sources by number, and none that there is not, 0 to 1.
 
-        Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d the different
-        numbers cited that are none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but
-        markers. A marker is ``[1]``, ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``;
-        sources are numbered from 1, up to 10,000. Thoughts and code are left out, fenced and inline, and so are indexes
-        such as ``x[1]`` and ``rows[1] = 5``. What the lines ``[1]: ...`` and ``[^1]: ...`` define is no citation,
-        though their numbers must be sources'.
+        Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d those that are
+        none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but markers. A marker is ``[1]``,
+        ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``; sources are numbered from 1, up to
+        10,000. Thoughts and code are left out, fenced and inline, and so are indexes such as ``x[1]`` and
+        ``rows[1] = 5``. What the lines ``[1]: ...`` and ``[^1]: ...`` define is no citation, though their numbers must
+        be sources'.
 
         Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
         Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.length import check_unit, measured
+from builtin_rewards.length import UNITS, measured
 from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
@@ -57,7 +57,7 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
         longest_first: The longest completion scores 1.0, not the shortest.
         unit: ``characters``, ``words`` or ``tokens``.
     """
-    check_unit(unit)
+    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
 
     @group_reward(score_range=(0, 1))
     def rank_by_length(completions: list[str], completion_ids: list[list[int] | None] | None = None) -> list[Score]:

@@ -14,7 +14,6 @@ from rewardkit import Reward, Score, reward
 DEADLINE_S = 60.0
 """Seconds that one call may take; loading langdetect's profiles is part of a worker's first one."""
 _NAMED = 10
-"""Instructions not followed that a reason names."""
 
 
 def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None) -> list[Instruction]:
@@ -49,8 +48,7 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
     Args:
         loose: An instruction is followed where the completion follows it, or would without its first line, its
             last line or both, or any of these without ``*``: an introduction, a farewell and bold type are forgiven.
-        all_or_nothing: Score 1.0 if every instruction is followed and 0.0 otherwise (the paper's prompt-level
-            accuracy), instead of the share followed (its instruction-level accuracy).
+        all_or_nothing: Score 1.0 if every instruction is followed and 0.0 otherwise, the paper's prompt-level accuracy.
     """
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))

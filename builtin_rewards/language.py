@@ -96,11 +96,10 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         text = _NO_WORDS.sub(" ", without_code(said))
         if _letters(text) < min_letters:
             text = _NO_WORDS.sub(" ", "\n".join(block.body for block in split_fences(said)[0] if block.mark in _PROSE))
-        pieces = _pieces(text)
-        letters = sum(map(_letters, pieces))
+        letters = _letters(text)
         if letters < min_letters:
             return Score(None, reason=f"{letters} letters are too few to tell the language")
-        spoken, other = map(sum, zip(*(_told(piece, code) for piece in pieces), strict=True))
+        spoken, other = map(sum, zip(*(_told(piece, code) for piece in _pieces(text)), strict=True))
         if spoken + other < min_letters:
             return Score(None, reason=f"the language of {letters - spoken - other} of {letters} letters cannot be told")
         share = spoken / (spoken + other)
@@ -122,8 +121,7 @@ def _told(piece: str, code: str) -> tuple[int, int]:
 def _is_spoken(text: str, code: str, *, alone: bool) -> bool | None:
     """Whether a text is in the language; ``None`` where that cannot be told.
 
-    Names and terms in Latin letters stand in texts of every language, so these are told with more care: to be the
-    likeliest language is enough only where they stand alone.
+    Names and terms in Latin letters stand in texts of every language: to be the likeliest is enough only alone.
     """
     shares = dict(_detector().rank(text[:_PIECE_CHARS]))
     language = code.partition("-")[0]

@@ -11,8 +11,6 @@ from builtin_rewards.reading.typography import fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")
-"""What lengths are counted in: blank-separated words, characters without blanks around, or the caller's tokens."""
-
 _GIVEN = {"completion", "completion_ids", "answer"}
 _NO_TOKENS = Score(None, reason="the caller gave no completion_ids, so tokens cannot be counted")
 
@@ -25,11 +23,6 @@ def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
     return len(text.split()) if unit == "words" else len(text.strip())
 
 
-def check_unit(unit: str) -> None:
-    """Raises ValueError for a unit that there is none of."""
-    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
-
-
 @adjustable
 def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Reward[..., Score]:
     """Settings of ``length_between``.
@@ -40,7 +33,7 @@ def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Rewar
         unit: ``words`` (parted by blanks), ``characters``, which suits languages without blanks, or ``tokens``.
     """
     require(0 <= lo <= hi and hi >= 1, "0 <= lo <= hi, and hi at least 1", lo=lo, hi=hi)
-    check_unit(unit)
+    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
 
     @reward(score_range=(0, 1))
     def length_between(completion: str, completion_ids: list[int] | None = None) -> Score:
@@ -118,7 +111,7 @@ def cosine_length(
     wanted = {parameter.name for parameter in correct.spec.parameters}
     other = {one.name for one in correct.spec.parameters if one.required} - _GIVEN
     require(not other, f"no reward that asks for {', '.join(other)}; only 'answer' is passed on", correct=correct)
-    check_unit(unit)
+    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
     require(max_length >= 1, "at least 1", max_length=max_length)
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)
     require(all(map(math.isfinite, (*bounds, threshold))), "finite numbers", scores=bounds, threshold=threshold)

@@ -6,7 +6,6 @@ holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, 
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections import Counter
@@ -35,17 +34,11 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "...")
 
 
-@functools.lru_cache(maxsize=256)
-def _gold_text(answer: str) -> str:
-    """Gives a gold as a text, by the rule by which the completion is read; a group's completions ask for the same."""
-    return final_answer(answer).strip()
-
-
 def _compared(
     completion: str, answer: str | None, form: Callable[[str], str], compare: Callable[[str, str], Score]
 ) -> Score:
     """Gives how the final answer compares with the gold, both in a form; the reason names the rule of reading."""
-    gold = form(_gold_text(answer)) if answer else ""
+    gold = form(final_answer(answer).strip()) if answer else ""
     if not gold:
         return _NO_GOLD
     found = answer_as_text(completion)
@@ -360,7 +353,7 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
         characters. Columns: ``answer``, a list of numbers, or text that holds one. ``None`` where the row's answer has
         no number.
         """
-        gold = _gold_numbers(tuple(answer) if isinstance(answer, list) else (answer,))
+        gold = _gold_numbers(answer if isinstance(answer, list) else [answer])
         if not gold:
             return Score(None, reason="the row's answer has no numbers")
         said, fault = numbers_listed(completion)
@@ -372,9 +365,8 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
     return numeric_list
 
 
-@functools.lru_cache(maxsize=256)
-def _gold_numbers(answer: tuple[float | str | None, ...]) -> list[float]:
-    """Gives the answer's numbers; none where any of them cannot be read. Not to be changed."""
+def _gold_numbers(answer: Sequence[float | str | None]) -> list[float]:
+    """Gives the answer's numbers; none where any of them cannot be read."""
     numbers: list[float] = []
     for part in answer:
         read = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]
@@ -398,7 +390,7 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     texts, or a text that lists them. ``None`` where the row's answer has no item.
     """
     whole = answer if isinstance(answer, list) else []
-    gold = _gold_items(tuple(answer) if isinstance(answer, list) else answer or "")
+    gold = frozenset(items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, whole)) - {""}
     if not gold:
         return Score(None, reason="the row's answer has no items")
     written = "".join(whole or answer or "")
@@ -408,10 +400,3 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
         return Score(0.0, reason=fault)
     said = set(listed)
     return _f1(len(said & gold), len(said), len(gold), "items")
-
-
-@functools.lru_cache(maxsize=256)
-def _gold_items(answer: tuple[str, ...] | str) -> frozenset[str]:
-    """Gives the answer's normalised items; a group's completions ask for the same ones."""
-    items = items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, answer)
-    return frozenset(items) - {""}

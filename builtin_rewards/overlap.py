@@ -93,10 +93,9 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
         beta: How many times as much recall weighs as precision, 1 to 9.
         lowercase: Upper and lower case are the same.
     """
-    for name, value, least in (("char_order", char_order, 1), ("word_order", word_order, 0), ("beta", beta, 1)):
-        require(least <= value <= 9, f"{least} to 9", **{name: value})
-
     settings = {"char_order": char_order, "word_order": word_order, "beta": beta, "lowercase": lowercase}
+    fit = 1 <= char_order <= 9 and 0 <= word_order <= 9 and 1 <= beta <= 9
+    require(fit, "1 to 9, or 0 for word_order", **settings)
 
     def compare(said: str, references: tuple[str, ...]) -> Score:
         score = _metric("CHRF", references, **settings).corpus_score([said], None).score
@@ -137,8 +136,9 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
         gold = list(map(tokens, references))
         if not any(gold):
             return Score(None, reason="the references have no Latin letter or digit, which is all that ROUGE reads")
-        if kind == "rougeL":
-            best = max(map(functools.partial(_rouge_l, tokens(said)), gold))
+        if kind == "rougeL":  # rapidfuzz finds the subsequence: rouge-score's own table takes quadratic time
+            words, common = tokens(said), extra("rapidfuzz.distance.LCSseq").similarity
+            best = max(2 * common(words, one) / (len(words) + len(one)) for one in gold if one)
         else:
             best = scorer.score_multi(references, said)[kind].fmeasure
         return Score(best, reason=f"{kind} {best:.3f}")
@@ -149,16 +149,9 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
 
         Formula: 2 P R / (P + R), with P and R the shares of the completion's and the reference's words in their
         longest common subsequence, or of their n-grams in common (Lin 2004), with rouge-score's tokens: Latin
-        letters and digits, in lower case. Column: ``answer``. ``None`` also where no reference has a Latin letter or
-        a digit.
+        letters and digits, in lower case. Column: ``answer``. ``None`` also where no reference has any of these.
         """
         # audit: skip echo,misplaced,negated a measure of likeness: it pays for what the two texts share
         return _compared(completion, answer, compare)
 
     return rouge
-
-
-def _rouge_l(said: list[str], gold: list[str]) -> float:
-    """Gives ROUGE-L's F-measure. rapidfuzz finds the subsequence: rouge-score's own table takes quadratic time."""
-    common = int(extra("rapidfuzz.distance.LCSseq").similarity(said, gold))
-    return 2 * common / (len(said) + len(gold)) if gold else 0.0

@@ -1,8 +1,4 @@
-"""The language of a text, by langdetect with a fixed seed.
-
-langdetect draws at random which parts of a text to look at; with a seed of our own the same text always gives the
-same language, and the library's global seed stays as it is.
-"""
+"""The language of a text by langdetect, which draws what it looks at: with a seed of our own, always the same."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from builtin_rewards.extras import extra
 
 _SEED = 0
 _LOOKED_AT = 20_000
-"""Characters handed to langdetect. It looks at 10,000 itself, after it has taken out addresses."""
 
 
 @functools.cache
@@ -33,9 +28,8 @@ def text_language(text: str) -> str | None:
     detector = _detectors().create()
     detector.seed = _SEED
     detector.append(text[:_LOOKED_AT])
-    failed = extra("langdetect.lang_detect_exception").LangDetectException
     try:
         found = str(detector.detect())
-    except failed:
+    except extra("langdetect.lang_detect_exception").LangDetectException:
         return None
     return None if found == detector.UNKNOWN_LANG else found
