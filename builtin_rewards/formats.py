@@ -1,7 +1,6 @@
 """Rewards for the form of a completion: tags, patterns, XML, Markdown, fenced blocks. None reads what it says.
 
-Each is earned by form alone, ``<think>x</think><answer>x</answer>`` included: pair it with a reward for the content,
-such as ``gate(format_tags, math_answer)``.
+Each is earned by form alone: pair it with a reward for the content, such as ``gate(format_tags, math_answer)``.
 """
 
 from __future__ import annotations
@@ -219,8 +218,8 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
         """1.0 if the completion has a fenced block that is closed and not empty, otherwise 0.0 with the reason.
 
         A block is what stands between two lines of three or more backticks, or tildes, the second at least as long
-        as the first. One that is not closed, or shows nothing, makes the score 0.0, whatever else there is: it is
-        how a completion looks that was cut off. Blocks in thoughts are not read. Never ``None``.
+        as the first. One that is not closed, as where a completion is cut off, or that shows nothing, makes the score
+        0.0, whatever else there is. Blocks in thoughts are not read. Never ``None``.
         """
         blocks, _ = split_fences(after_thinking(completion))
         if not all(block.closed and shows(block.body) for block in blocks):

@@ -29,9 +29,8 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
 
         Formula: 1 - the mean Jaccard similarity |A & B| / |A | B| of its set of word n-grams with each other
         completion's; a shorter completion is one n-gram. 0.0 for an empty completion, which the others do not count
-        either. The first 20,000 characters of each completion count. Order in the group makes no difference. It
-        rewards being different, not being right or readable: add it with a small weight. No columns. ``None`` in a
-        group of one, or where all others are empty.
+        either. The first 20,000 characters count. It rewards being different, not being right or readable: add it with
+        a small weight. No columns. ``None`` in a group of one, or where all others are empty.
         """
         sets = [set(grams(units(text[:_COMPARED_CHARS]), n)) for text in completions]
         return [_difference(own, [*sets[:place], *sets[place + 1 :]]) for place, own in enumerate(sets)]

@@ -62,8 +62,7 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
         Formula: instructions followed / instructions. Source: IFEval, arXiv 2311.07911, all its 25 kinds, strict
         or loose. Columns, as in its data set: ``instruction_id_list``, ids such as ``punctuation:no_comma``, also with
         the prefix ``en:``; ``kwargs``, for each the object of its arguments, such as ``{"num_words": 300, "relation":
-        "at least"}``; arguments that are null, or that the kind does not have, are ignored. Metrics: for each kind in
-        the row, the share followed.
+        "at least"}``; arguments that are null, or that the kind does not have, are ignored. Metrics: each kind's share.
 
         A completion that shows nothing (blanks, control and zero-width characters) follows nothing. Thoughts and stop
         tokens are no content. Where the paper's wording asks for more than its program, the wording holds: commas of

@@ -63,8 +63,7 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
     """Settings of ``language_is``.
 
     Args:
-        language: The language's code, as ISO 639 has it; ``zh-cn`` and ``zh-tw`` besides ``zh``. Rows with a column
-            ``language`` have their own.
+        language: The code of ISO 639, or ``zh-cn`` and ``zh-tw``, for rows without a column ``language``.
         min_letters: Texts with fewer letters, at least 1, are too short to tell.
     """
     usual = _code(language)
@@ -82,10 +81,10 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         which language is. Where too little stands outside the code, fenced blocks of text are read. A piece is in the
         language asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where
         the letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish
-        are in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters.
-        Source: the language consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an
-        empty completion. Columns: ``language``, a code, if the row has one.
-        ``None`` where too few letters (20, unless set) have a language that can be told, or the row's is unknown.
+        are in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters. Source: the language
+        consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an empty completion. Columns:
+        ``language``, a code, if the row has one. ``None`` where too few letters (20, unless set) have a language that
+        can be told, or the row's is unknown.
         """
         code = _code(language) if language else usual
         if code is None:

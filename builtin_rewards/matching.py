@@ -1,7 +1,7 @@
 """Rewards that compare a completion with the row's answer as text: the same, contained, chosen, alike, listed.
 
 They judge text, not meaning; for mathematics there are rewards that know that 1/2 is 0.5. The column ``answer``
-holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, and is skipped.
+holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, and is skipped: the score is ``None``.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ def exact_match(completion: str, answer: str | None) -> Score:
     Compared is the answer where one is marked, in the last ``\\boxed{}`` or else the last ``<answer>`` tags, else all
     that is said after the thoughts; the gold is read by the same rule, which the reason names. Marked answers that
     differ, or are denied or withdrawn, are none. Blanks and line ends around, and stop tokens at the end
-    (``<|im_end|>``), do not count; case, punctuation and everything else does. Columns: ``answer``, the text. ``None``
-    where the row has no answer.
+    (``<|im_end|>``), do not count; case, punctuation and everything else does. Columns: ``answer``, the text.
     """
     return _compared(completion, answer, str, _same)
 
@@ -350,8 +349,7 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
         (``1.``, ``2.``) apart. A list that is denied (``not``, ``never``, ``anything but``, an unequal sign before it
         in its clause, ``is wrong`` behind it) or taken back (``Wait, that is wrong``) does not count. 0.0 where none
         is left, for a stuffed answer (boxes or bracketed lists that differ), and for a text of over 100,000
-        characters. Columns: ``answer``, a list of numbers, or text that holds one. ``None`` where the row's answer has
-        no number.
+        characters. Columns: ``answer``, a list of numbers, or text that holds one. ``None`` where it has no number.
         """
         gold = _gold_numbers(answer if isinstance(answer, list) else [answer])
         if not gold:
@@ -387,7 +385,7 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and ``/`` where the answer has none.
     Times keep their colon, and an item of the answer that holds a comma or ``and`` is one item. The words before a list
     in its sentence (``The colours are``), ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of
-    texts, or a text that lists them. ``None`` where the row's answer has no item.
+    texts, or a text that lists them. ``None`` where it has no item.
     """
     whole = answer if isinstance(answer, list) else []
     gold = frozenset(items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, whole)) - {""}

@@ -34,11 +34,6 @@ class Instruction:
         return any(self.check(variant) for variant in (loose_variants(text) if loose else [text]) if shows(variant))
 
 
-@functools.cache
-def _argument_names(kind: str) -> tuple[str, ...]:
-    return tuple(inspect.signature(KINDS[kind]).parameters)[1:]
-
-
 def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Instruction:
     """Gives an instruction from its id, with or without the prefix ``en:``, and its arguments.
 
@@ -49,7 +44,7 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
     if kind not in KINDS:
         raise UnusableInstructionError(f"unknown instruction {instruction_id[:80]!r}")
     try:
-        given = read_arguments(arguments, _argument_names(kind))
+        given = read_arguments(arguments, list(inspect.signature(KINDS[kind]).parameters)[1:])
     except UnusableInstructionError as fault:
         raise UnusableInstructionError(f"{kind}: {fault}") from None
     if given.get("nth_paragraph", 0) > given.get("num_paragraphs", 0):
@@ -58,10 +53,7 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
 
 
 def loose_variants(text: str) -> Iterator[str]:
-    """Gives a text, then it without its first line, its last line, and both; and the four without ``*``.
-
-    Those that are the same as one before are left out.
-    """
+    """Gives a text, then it without its first line, its last line, and both; and the four without ``*``; each once."""
     lines = text.split("\n")
     cut = ("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))
     variants = (text, *cut)
