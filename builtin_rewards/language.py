@@ -94,7 +94,8 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
             return Score(0.0, reason="the completion is empty")
         text = _NO_WORDS.sub(" ", without_code(said))
         if _letters(text) < min_letters:
-            text = _NO_WORDS.sub(" ", "\n".join(block.body for block in split_fences(said)[0] if block.mark in _PROSE))
+            fenced = [block.body for block in split_fences(said)[0] if block.mark in _PROSE]
+            text += _NO_WORDS.sub(" ", "\n".join(["", *fenced]))
         letters = _letters(text)
         if letters < min_letters:
             return Score(None, reason=f"{letters} letters are too few to tell the language")

@@ -63,8 +63,7 @@ def url_valid(
         is no number, or one that the settings name; a port that exists; whole percent escapes. Bad besides: a user
         name before the host (``https://good.com@evil.com``), a backslash, punycode or a host in letters other than
         ASCII, unless the settings name it, and addresses in numbers. With ``hosts``, ``good.com.evil.com`` and
-        ``evilgood.com`` are not ``good.com``. Nothing is fetched: that a page exists is not looked at. Never
-        ``None``.
+        ``evilgood.com`` are not ``good.com``. That a page exists is not looked at. Never ``None``.
         """
         urls = map(_trimmed, _URL.findall(after_thinking(completion)))
         faults = {url: _fault(url, kinds, allowed) for url in urls}
