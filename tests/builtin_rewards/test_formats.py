@@ -230,7 +230,7 @@ def test_fences_and_what_lies_outside() -> None:
     """Blocks come with mark and body; of each only the opening fence stays among the lines."""
     blocks, lines = split_fences("a\n" + PY + "b")
     assert [("python", "x = 1", True)] == blocks
-    assert ["a", "```", "b"] == lines
+    assert ["a", "```python", "b"] == lines
 
 
 TABLE = "| a | b |\n|---|:-:|\n| 1 | 2 |\n"
