@@ -22,7 +22,7 @@ _MARKER = re.compile(
     r"(?:(?::[0-9]++)?\u2020[^\[\]\u3010\u3011\uff3b\uff3d\n]*+)?[\]\u3011\uff3d]"
 )
 _DEFINITION = re.compile(rf"^[ \t]*+{_MARKER.pattern}:", re.MULTILINE)
-_INDEX = re.compile(r"(?<!\w)[a-z](?:\[[0-9]++\])++|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?(?:[-+*/%!<>=]?=|[<>]))")
+_INDEX = re.compile(r"(?<!\w)[a-z](?:\[[0-9]++\])++|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])")
 """An index in code: behind a name of one small letter, or before a sign of assignment or comparison."""
 _PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")

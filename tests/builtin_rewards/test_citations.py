@@ -48,6 +48,7 @@ THREE = ["a", "b", "c"]
         ("So a[1] and b[2][3] it is.", 0.0),
         ("Take x[4] as it is [1].", 1.0),
         ("Snow[1], rain[2][3] and ice[1].", 1.0),
+        ("<p>Snow[1]<br>rain[2]</p>", 1.0),
         ("Take vitamin C[1].", 1.0),
         # Thoughts are no answers.
         ("<think>Source [1] says so.</think>Snow is white.", 0.0),
