@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.ifeval.arguments import UnusableInstructionError
-from builtin_rewards.ifeval.checkers import Instruction, build_instruction
+from builtin_rewards.ifeval.checkers import Instruction, UnusableInstructionError, build_instruction
 from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 

@@ -13,11 +13,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 
-from builtin_rewards.ifeval.arguments import LESS
-from builtin_rewards.ifeval.language import text_language
-from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
+from builtin_rewards.ifeval.language import count_capital_words, count_sentences, text_language
 from builtin_rewards.reading.typography import beyond_ascii, fold
 
+LESS, LEAST = "less than", "at least"
 _LOOK_ALIKES = (
     "a:\u0430\u03b1 c:\u0441 d:\u0501 e:\u0435 g:\u0261 h:\u04bb i:\u0456\u0131\u03b9 j:\u0458 "
     "k:\u043a\u03ba l:\u04cf o:\u043e\u03bf p:\u0440\u03c1 q:\u051b s:\u0455 u:\u03c5 v:\u03bd\u0475 "

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.ifeval.arguments import UnusableInstructionError
-from builtin_rewards.ifeval.checkers import build_instruction, loose_variants
+from builtin_rewards.ifeval.checkers import UnusableInstructionError, build_instruction, loose_variants
 from builtin_rewards.ifeval.kinds import KINDS
-from builtin_rewards.ifeval.language import text_language
-from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
+from builtin_rewards.ifeval.language import count_capital_words, count_sentences, text_language
 from builtin_rewards.instructions import instructions
 from rewardkit import Rollout, Runtime, Status
 
