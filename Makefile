@@ -61,7 +61,7 @@ format: $(READY) ## let ruff mend what it can
 bench: $(READY) ## measure what the runtime, the jail and a judge cost
 	$(BIN)/python tests/benchmarks/bench_runtime.py
 	$(BIN)/python tests/benchmarks/bench_sandbox.py
-	$(BIN)/python tests/benchmarks/bench_verdicts.py
+	$(BIN)/python tests/benchmarks/bench_hostile_leavings.py
 	PYTHONPATH=tests/helpers $(BIN)/python tests/benchmarks/bench_overrun.py
 	$(BIN)/python tests/benchmarks/bench_judge.py
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from rewardkit import Reward, RewardOptions
@@ -34,25 +34,18 @@ class AdjustableReward(Reward[..., Any]):
         self.make = make
 
     def __call__(self, *settings: Any, **given: Any) -> Any:
-        """Score, or give a reward with other settings.
-
-        Raises:
-            TypeError: A setting is unknown, or settings are mixed with something to score.
-            ValueError: A setting makes no sense.
-        """
-        if not any(name in given for name in _SCORED):
-            try:
-                inspect.signature(self.make).bind(*settings, **given)
-            except TypeError as odd:
-                known = ", ".join(inspect.signature(self.make).parameters)
-                raise TypeError(
-                    f"{self.name}: {odd}; its settings are {known}. To score, name what is scored: "
-                    f"{self.name}(completion=...)"
-                ) from None
-            return AdjustedReward(self, settings, given)
-        if settings:
-            raise TypeError(f"{self.name}(): what is scored is given by name, settings in a call of their own")
-        return super().__call__(**given)
+        """Score, or give a reward with other settings; a wrong one is a TypeError, a senseless one a ValueError."""
+        if any(name in given for name in _SCORED):
+            if settings:
+                raise TypeError(f"{self.name}(): what is scored is given by name, settings in a call of their own")
+            return super().__call__(**given)
+        try:
+            inspect.signature(self.make).bind(*settings, **given)
+        except TypeError as odd:
+            known = ", ".join(inspect.signature(self.make).parameters)
+            hint = f"its settings are {known}. To score, name what is scored: {self.name}(completion=...)"
+            raise TypeError(f"{self.name}: {odd}; {hint}") from None
+        return AdjustedReward(self, settings, given)
 
     def _having(self, options: RewardOptions) -> Reward[..., Any]:
         return AdjustedReward(self, (), {}, options)
@@ -62,18 +55,14 @@ class AdjustedReward(Reward[..., Any]):
     """A built-in reward with settings of one's own. It pickles as its family's name and the settings."""
 
     def __init__(
-        self,
-        family: AdjustableReward,
-        settings: tuple[Any, ...],
-        given: Mapping[str, Any],
-        options: RewardOptions | None = None,
+        self, family: AdjustableReward, settings: Any, given: dict[str, Any], options: RewardOptions | None = None
     ) -> None:
         try:
             made = family.make(*settings, **given)
         except ValueError as odd:
             raise ValueError(f"{family.name}: {odd}") from odd
         super().__init__(made.spec.function, made.spec.kind, options or made.options, made.spec.hints)
-        self._made_of = (family, settings, dict(given))
+        self._made_of = (family, settings, given)
 
     def _having(self, options: RewardOptions) -> AdjustedReward:
         return AdjustedReward(*self._made_of, options)
@@ -83,11 +72,7 @@ class AdjustedReward(Reward[..., Any]):
 
 
 def require(holds: object, expected: str, **settings: object) -> None:
-    """Holds settings to what makes sense.
-
-    Raises:
-        ValueError: They make none; names them, with what is expected.
-    """
+    """Raise ValueError for settings that make no sense; it names them, with what is expected."""
     if not holds:
         raise ValueError(", ".join(f"{name}={value!r}" for name, value in settings.items()) + f": expected {expected}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
@@ -16,14 +15,17 @@ from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
 _SHOWN_CHARS = 80
+_MOST_SOURCES = 10_000
 _MARKER = re.compile(
     r"[\[\u3010\uff3b][ ]?"
     r"([0-9]++(?:[ ]?[,;\uff0c\u3001\u2013-][ ]?[0-9]++)*+|\^[0-9]++(?:[ ]?[,;\uff0c\u3001][ ]?\^[0-9]++)*+)[ ]?"
     r"(?:(?::[0-9]++)?\u2020[^\[\]\u3010\u3011\uff3b\uff3d\n]*+)?[\]\u3011\uff3d]"
 )
+_DEFINITION = re.compile(rf"^[ \t]*+{_MARKER.pattern}:", re.MULTILINE)
+_INDEX = re.compile(r"(?<!\w)[a-z](?:\[[0-9]++\])++|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])")
+"""An index in code: behind a name of one small letter, or before a sign of assignment or comparison."""
 _PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
-_LINE_START = re.compile(r"^[ \t]*+(?=[\[\u3010\uff3b])", re.MULTILINE)
 _MAX_DIGITS = 9
 
 
@@ -42,11 +44,12 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
     def citation(completion: str, sources: Any) -> Score:
         """Whether the completion cites its sources by number, and none that there is not, 0 to 1.
 
-        Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d the different
-        numbers cited that are none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but
-        markers. A marker is ``[1]``, ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``;
-        sources are numbered from 1. Thoughts and code are left out, fenced and inline. What the lines ``[1]: ...`` and
-        ``[^1]: ...`` define is no citation, though their numbers must be sources'.
+        Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d those that are
+        none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but markers. A marker is ``[1]``,
+        ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``; sources are numbered from 1, up to
+        10,000. Thoughts and code are left out, fenced and inline, and so are indexes such as ``x[1]`` and
+        ``rows[1] = 5``. What the lines ``[1]: ...`` and ``[^1]: ...`` define is no citation, though their numbers must
+        be sources'.
 
         Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
         Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a
@@ -55,19 +58,20 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         count = _source_count(sources)
         if not count:
             return Score(None, reason="the row has no sources")
-        text = without_code(after_thinking(completion))
+        text = _INDEX.sub(" ", without_code(after_thinking(completion)))
         cited, dangling = _cited(text, count)
         metrics = {"cited": float(cited), "dangling": float(len(dangling))}
+        others = ", ".join(sorted(dangling)[:_SHOWN]) + ("..." if len(dangling) > _SHOWN else "")
         if not cited:
-            what = f"sources that are none: {_listed(sorted(dangling))}" if dangling else "nothing"
-            return Score(0.0, reason=f"it cites {what}", metrics=metrics)
+            return Score(
+                0.0, reason=f"it cites {f'sources that are none: {others}' if others else 'nothing'}", metrics=metrics
+            )
         if not shows(_MARKER.sub("", text).strip(" \n.,;:")):
             return Score(0.0, reason="there is nothing but markers", metrics=metrics)
         wanted = count if all_sources else min(minimum, count)
         score = cited / (cited + len(dangling)) * min(cited / wanted, 1.0)
         reason = f"{cited} of {count} sources cited, {wanted} asked for"
-        if dangling:
-            reason += f"; no sources: {_listed(sorted(dangling))}"
+        reason += f"; no sources: {others}" if others else ""
         return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
 
     return citation
@@ -79,40 +83,19 @@ def _source_count(sources: Any) -> int:
         with contextlib.suppress(ValueError):
             sources = read_json(sources)
     if isinstance(sources, list | tuple | dict):
-        return len(sources)
-    return max(sources, 0) if isinstance(sources, int) and not isinstance(sources, bool) else 0
+        sources = len(sources)
+    return min(max(sources, 0), _MOST_SOURCES) if isinstance(sources, int) and not isinstance(sources, bool) else 0
 
 
 def _cited(text: str, count: int) -> tuple[int, set[str]]:
-    """Gives how many sources are cited, and what is cited that is no source, as it is written."""
-    spans: set[tuple[int, int]] = set()
-    dangling: set[str] = set()
-    line_starts = {match.end() for match in _LINE_START.finditer(text)}
-    markers = {
-        (match[1].replace("^", ""), text[match.end() : match.end() + 1] == ":" and match.start() in line_starts)
-        for match in _MARKER.finditer(text)
-    }
-    for listed, defines in markers:
-        if listed.isdecimal() and len(listed) <= _MAX_DIGITS and 0 < int(listed) <= count:
-            spans.update(() if defines else [(int(listed), int(listed))])
-            continue
-        for part in _PARTS.split(listed):
-            ends = [int(number) if len(number) <= _MAX_DIGITS else count + 1 for number in _RANGE.split(part.strip())]
-            if len(ends) > 2 or ends[0] < 1 or ends[-1] > count or ends[0] > ends[-1]:
+    """Gives how many sources are cited, and what is cited or defined that is no source, as it is written."""
+    mask, dangling = 0, set()
+    defined = {(marker, 0) for marker in _DEFINITION.findall(text)}
+    for marker, cites in defined | {(marker, 1) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:
+        for part in _PARTS.split(marker):
+            ends = [int(number[:_MAX_DIGITS]) for number in _RANGE.split(part.strip(" ^"))]
+            if len(ends) > 2 or not 0 < ends[0] <= ends[-1] <= count:
                 dangling.add(part.strip()[:_SHOWN_CHARS])
-            elif not defines:
-                spans.add((ends[0], ends[-1]))
-    return _covered(spans), dangling
-
-
-def _covered(spans: set[tuple[int, int]]) -> int:
-    """Gives how many numbers lie in some span; spans are not written out, for they may be wide and many."""
-    covered, reached = 0, 0
-    for first, last in sorted(spans):
-        covered += max(0, last - max(first - 1, reached))
-        reached = max(reached, last)
-    return covered
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words[:_SHOWN]) + ("..." if len(words) > _SHOWN else "")
+            else:
+                mask |= cites * ((1 << ends[-1]) - (1 << ends[0] - 1))
+    return mask.bit_count(), dangling

@@ -40,7 +40,10 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
         width = max(_LEAST_WORDS, min(n, len(asked)))
         if len(said) < width:
             return Score(float(said != asked), reason=None if said != asked else "it is the prompt")
-        echoed, runs = _echoed(said, asked, width)
+        # The last run is made whole with the words before it.
+        starts = [*range(0, len(said) - width + 1, width), *([len(said) - width] if len(said) % width else [])]
+        known = set(grams(asked, width))
+        echoed, runs = sum(tuple(said[start : start + width]) in known for start in starts), len(starts)
         return Score(1 - echoed / runs, reason=f"{echoed} of {runs} runs of {width} words are the prompt's")
 
     return no_prompt_echo
@@ -48,12 +51,3 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
 
 def _words(text: str) -> list[str]:
     return fold(text).lower().translate(_MARKS).split()
-
-
-def _echoed(said: list[str], asked: list[str], width: int) -> tuple[int, int]:
-    """Gives how many runs of ``width`` words the prompt has too, and how many there are."""
-    starts = [*range(0, len(said) - width + 1, width)]
-    if len(said) % width:  # the last words with those before them
-        starts.append(len(said) - width)
-    known = set(grams(asked, width))
-    return sum(tuple(said[start : start + width]) in known for start in starts), len(starts)

@@ -1,13 +1,13 @@
 """Rewards for the form of a completion: tags, patterns, XML, Markdown, fenced blocks. None reads what it says.
 
-Each is earned by form alone, ``<think>x</think><answer>x</answer>`` included: pair it with a reward for the content,
-such as ``gate(format_tags, math_answer)``.
+Each is earned by form alone: pair it with a reward for the content, such as ``gate(format_tags, math_answer)``.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from xml.parsers import expat
@@ -21,9 +21,6 @@ from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SHOWN_CHARS = 200
-
-
-# Tags
 
 
 @adjustable
@@ -49,13 +46,9 @@ def format_tags(
         Formula: good tags / (n + 1), n the number of tags; 1.0 where all are good, stand in order and have nothing
         but white space around and between them. A tag is good if it is opened once and closed once in the whole
         completion, in that order, holds a letter, a digit or a sign such as ``+`` (``.`` and ``&nbsp;`` are blank), and
-        neither holds another of the tags nor is held by one. Names count exactly as they are written. What merely looks
-        like one of the tags (other case, full-width letters, zero-width characters, spaces or attributes inside) earns
-        nothing, and costs the tag that it looks like, wherever it stands.
-
-        A byte order mark before it and stop tokens at its very end (``<|im_end|>``, ``<|eot_id|>``, ``<|endoftext|>``,
-        ``</s>`` and the like) are no content. It reads form alone: pair it with a reward for the content. Never
-        ``None``.
+        neither holds another of the tags nor is held by one. What merely looks like one of the tags (other case,
+        full-width letters, zero-width characters, spaces or attributes inside) earns nothing, and costs the tag that it
+        looks like. Stop tokens at the very end (``<|im_end|>``) are no content. Never ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         return _tags_score(lead + unframed(completion), names, nonempty)
@@ -64,64 +57,36 @@ def format_tags(
 
 
 def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
-    spans: dict[str, tuple[int, int]] = {}
-    faults: list[str] = []
-    looks = _tag_looks(text, names)
-    for name in names:
-        fault, span = _tag_span(text, name, looks[name.lower()])
-        if span is not None and nonempty and not says(text[span[0] + len(name) + 2 : span[1] - len(name) - 3]):
-            fault, span = "is empty", None
-        if span is None:
-            faults.append(f"<{name}> {fault}")
-        else:
-            spans[name] = span
-    mixed = _overlapping(spans)
+    looks = Counter(look[1].lower() for look in _tag_pattern(names).finditer(fold(text).translate(_BRACKETS)))
+    read = {name: _read_tag(text, name, looks[name.lower()], nonempty) for name in names}
+    spans = {name: found for name, found in read.items() if not isinstance(found, str)}
+    faults = [f"<{name}> {found}" for name, found in read.items() if isinstance(found, str)]
+    mixed = [name for name, (start, end) in spans.items() if sum(a < end and start < b for a, b in spans.values()) > 1]
     faults += [f"<{name}> overlaps another tag" for name in mixed]
     good = len(spans) - len(mixed)
-    metrics = {"good_tags": float(good)}
     if not faults:
-        layout = _layout_fault(text, [spans[name] for name in names])
-        if layout is None:
-            return Score(1.0, reason="all tags are there, in order", metrics=metrics)
-        faults = [layout]
-    return Score(good / (len(names) + 1), reason="; ".join(faults), metrics=metrics)
+        edges = [0, *(edge for span in spans.values() for edge in span), len(text)]
+        if edges != sorted(edges):
+            faults = ["the tags are out of order"]
+        elif any(text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)):
+            faults = ["there is text outside the tags"]
+    reason = "; ".join(faults) or "all tags are there, in order"
+    return Score(good / (len(names) + 1) if faults else 1.0, reason=reason, metrics={"good_tags": float(good)})
 
 
-def _tag_span(text: str, name: str, looks: int) -> tuple[str, tuple[int, int] | None]:
+def _read_tag(text: str, name: str, looks: int, nonempty: bool) -> tuple[int, int] | str:
     """Gives where a tag begins and ends, or what is wrong with it."""
     opening, closing = f"<{name}>", f"</{name}>"
     opened, closed = text.count(opening), text.count(closing)
     if (opened, closed) != (1, 1):
-        return ("is missing" if not opened + closed else f"is opened {opened}, closed {closed} times"), None
+        return f"is opened {opened}, closed {closed} times" if opened + closed else "is missing"
     if looks != 2:
-        return "has a look-alike", None
+        return "has a look-alike"
     start, end = text.index(opening), text.index(closing)
     if end < start:
-        return "is closed before it is opened", None
-    return "", (start, end + len(closing))
-
-
-def _overlapping(spans: dict[str, tuple[int, int]]) -> list[str]:
-    apart = {(one, other) for one in spans for other in spans if one == other or _part(spans[one], spans[other])}
-    return [one for one in spans if any(not {(one, other), (other, one)} & apart for other in spans)]
-
-
-def _part(first: tuple[int, int], second: tuple[int, int]) -> bool:
-    return first[1] <= second[0]
-
-
-def _layout_fault(text: str, spans: Sequence[tuple[int, int]]) -> str | None:
-    if list(spans) != sorted(spans):
-        return "the tags are out of order"
-    edges = [0, *(edge for span in spans for edge in span), len(text)]
-    gaps = "".join([text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)])
-    return "there is text outside the tags" if gaps and not gaps.isspace() else None
-
-
-def _tag_looks(text: str, names: tuple[str, ...]) -> Counter[str]:
-    """Counts, by name in lower case, what is one of the tags or looks like one."""
-    looks = _tag_pattern(names).finditer(fold(text.translate(_BRACKETS)).translate(_BRACKETS))
-    return Counter(look[1].lower() for look in looks)
+        return "is closed before it is opened"
+    empty = nonempty and not says(text[start + len(opening) : end])
+    return "is empty" if empty else (start, end + len(closing))
 
 
 _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromkeys("\u203a\u27e9\u3009", ">"))
@@ -129,13 +94,9 @@ _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromke
 
 @functools.lru_cache(64)
 def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """The possessive repeats keep it linear: no run of white space is walked twice."""
-    longest_first = sorted(names, key=len, reverse=True)
-    listed = "|".join(re.escape(name) for name in longest_first)
+    """Gives what finds one of the tags and what looks like one. The possessive repeats keep it linear."""
+    listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
-
-
-# Patterns
 
 
 @adjustable
@@ -144,8 +105,7 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
 
     Args:
         pattern: The pattern of all rows, in Python's syntax; ``None`` reads the column ``pattern``.
-        full: Whether the whole completion must match, otherwise some part of it. Flags stand in the pattern:
-            ``(?si)``.
+        full: Whether the whole completion must match, otherwise some part of it.
     """
     fault = None if pattern is None else _compiled(pattern) if pattern else "empty"
     require(not isinstance(fault, str), f"a pattern: {fault}", pattern=pattern)
@@ -156,10 +116,9 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
         """1.0 if the whole completion matches the pattern, otherwise 0.0.
 
         Anchored at both ends, white space included: a pattern that allows for a last line break says so (``\\s*``).
-        The column ``pattern`` is a regular expression of Python's ``re``; the setting of that name goes before it.
-
-        ``None`` where the row has no pattern, or one that does not compile. Some patterns take exponential time,
-        such as ``(a+)+$``: the worker's deadline ends them (``timeout``), and nothing else does.
+        The column ``pattern`` is a regular expression of Python's ``re``, with its flags in it (``(?si)``); the setting
+        of that name goes before it. ``None`` where the row has no pattern, or one that does not compile. Some patterns
+        take exponential time, such as ``(a+)+$``: the worker's deadline alone ends them (``timeout``).
         """
         given = usual or pattern
         if not given:
@@ -177,12 +136,10 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
 def _compiled(pattern: str) -> re.Pattern[str] | str:
     """Gives the pattern, or what is wrong with it."""
     try:
-        return re.compile(pattern)
+        with warnings.catch_warnings(action="ignore"):
+            return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as fault:
         return str(fault)
-
-
-# XML
 
 
 @adjustable
@@ -199,11 +156,9 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         """1.0 if the completion is one well-formed XML document, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``xml``, else the last unmarked one, else the whole completion;
-        thoughts are not read, unless the completion begins with the tag of an element.
-
-        Well-formed by XML 1.0 as expat of the standard library reads it. A document type declaration is refused, and
-        with it every entity bomb and external entity. The names of elements are checked against nothing but the
-        setting ``root``. Never ``None``.
+        thoughts are not read, unless the completion begins with the tag of an element. Well-formed by XML 1.0 as expat
+        of the standard library reads it; a document type declaration is refused, and with it every entity bomb and
+        external entity. Never ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         completion = unframed(completion)
@@ -222,30 +177,19 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
 
 def _xml_fault(source: str) -> tuple[str | None, str]:
     """Gives what is wrong with a document, and the name of its outermost element."""
-    parser = expat.ParserCreate()
     names: list[str] = []
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        names.append(name)
-        parser.StartElementHandler = None
 
     def refuse(*declaration: object) -> None:
         raise ValueError("it has a document type declaration")
 
-    parser.StartElementHandler = start
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda name, _: names.append(name)
     parser.StartDoctypeDeclHandler = refuse
     try:
         parser.Parse(source, True)
-    except expat.ExpatError as fault:
+    except (expat.ExpatError, ValueError) as fault:  # a lone surrogate is a ValueError too
         return f"not well-formed: {fault}", ""
-    except UnicodeEncodeError:
-        return "not well-formed: a lone surrogate", ""
-    except ValueError as fault:
-        return str(fault), ""
     return None, names[0]
-
-
-# Fenced blocks
 
 
 _ALIASES = [
@@ -259,13 +203,13 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
     """Settings of ``code_fence``.
 
     Args:
-        language: The mark that blocks must have, its usual short names included (``py``, ``js``); ``None`` for any.
+        language: The mark that blocks must have, or its usual short name (``py``, ``js``); ``None`` for any.
         exactly: How many such blocks there must be, and none of another mark; ``None`` asks for ``at_least``.
         at_least: How many such blocks there must be at least.
     """
     require(language is None or language.strip(), "a name", language=language)
-    wanted = at_least if exactly is None else exactly
-    require(wanted >= 1, "1 or more", **{"at_least" if exactly is None else "exactly": wanted})
+    require(at_least >= 1, "1 or more", at_least=at_least)
+    require(exactly is None or exactly >= 1, "1 or more", exactly=exactly)
     name = language.strip().lower() if language is not None else None
     marks = next((group for group in _ALIASES if name in group), frozenset({name}))
 
@@ -274,24 +218,19 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
         """1.0 if the completion has a fenced block that is closed and not empty, otherwise 0.0 with the reason.
 
         A block is what stands between two lines of three or more backticks, or tildes, the second at least as long
-        as the first. One that is not closed, or shows nothing, makes the score 0.0, whatever else there is: it is
-        how a completion looks that was cut off. Blocks in thoughts are not read. Never ``None``.
+        as the first. One that is not closed, as where a completion is cut off, or that shows nothing, makes the score
+        0.0, whatever else there is. Blocks in thoughts are not read. Never ``None``.
         """
         blocks, _ = split_fences(after_thinking(completion))
-        if any(not block.closed for block in blocks):
-            return Score(0.0, reason="a block is not closed")
-        if any(not shows(block.body) for block in blocks):
-            return Score(0.0, reason="a block is empty")
+        if not all(block.closed and shows(block.body) for block in blocks):
+            return Score(0.0, reason="a block is not closed, or empty")
         found = sum(1 for block in blocks if name is None or block.mark in marks)
-        right = found >= wanted if exactly is None else found == wanted == len(blocks)
-        asked = f"{'at least' if exactly is None else 'exactly'} {wanted}"
+        right = found >= at_least if exactly is None else found == exactly == len(blocks)
+        asked = f"at least {at_least}" if exactly is None else f"exactly {exactly}"
         reason = f"{found} of {len(blocks)} blocks are {name or 'code'}, {asked} asked for"
         return Score(float(right), reason=reason, metrics={"blocks": float(found)})
 
     return code_fence
-
-
-# Markdown
 
 
 @adjustable
@@ -306,16 +245,14 @@ def markdown_structure(
     """Settings of ``markdown_structure``.
 
     Args:
-        sections: Titles of headings that must be there with something below them; case and the white space
-            between words do not matter.
+        sections: Titles of headings that must be there with something below them, in any case.
         headings: How many different headings there must be at least.
         list_items: How many different items of lists there must be at least.
         tables: How many tables with at least one row there must be at least.
         code_blocks: How many fenced blocks, closed and not empty, there must be at least.
     """
     asked = {"headings": headings, "list_items": list_items, "tables": tables, "code_blocks": code_blocks}
-    for word, number in asked.items():
-        require(number >= 0, "0 or more", **{word: number})
+    require(min(asked.values()) >= 0, "0 or more", **asked)
     titles = tuple(heading_title(title) for title in ([sections] if isinstance(sections, str) else sections))
     require(len(set(titles)) == len(titles) and all(map(shows, titles)), "titles, each once", sections=sections)
     numbers = tuple((word, number) for word, number in asked.items() if number)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.length import check_unit, measured
+from builtin_rewards.length import UNITS, measured
 from builtin_rewards.reading.typography import fold
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
 
 _COMPARED_CHARS = 20_000
-"""Characters of a completion that count as its beginning."""
 _ALONE = "a group of one: nothing to compare with"
 
 
@@ -31,9 +29,8 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
 
         Formula: 1 - the mean Jaccard similarity |A & B| / |A | B| of its set of word n-grams with each other
         completion's; a shorter completion is one n-gram. 0.0 for an empty completion, which the others do not count
-        either. The first 20,000 characters of each completion count. Order in the group makes no difference. It
-        rewards being different, not being right or readable: add it with a small weight. No columns. ``None`` in a
-        group of one, or where all others are empty.
+        either. The first 20,000 characters count. It rewards being different, not being right or readable: add it with
+        a small weight. No columns. ``None`` in a group of one, or where all others are empty.
         """
         sets = [set(grams(units(text[:_COMPARED_CHARS]), n)) for text in completions]
         return [_difference(own, [*sets[:place], *sets[place + 1 :]]) for place, own in enumerate(sets)]
@@ -42,13 +39,11 @@ def diversity(n: int = 2) -> Reward[..., list[Score]]:
 
 
 def _difference(own: set[tuple[str, ...]], others: list[set[tuple[str, ...]]]) -> Score:
-    if not others:
-        return Score(None, reason=_ALONE)
-    if not own:
+    if not own and others:
         return Score(0.0, reason="the completion is empty")
     likenesses = [len(own & other) / len(own | other) for other in others if other]
     if not likenesses:
-        return Score(None, reason="all other completions of the group are empty")
+        return Score(None, reason="all other completions of the group are empty" if others else _ALONE)
     alike = math.fsum(likenesses) / len(likenesses)
     return Score(min(1.0, max(0.0, 1 - alike)), reason=f"{alike:.2f} alike to {len(likenesses)} others")
 
@@ -61,7 +56,7 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
         longest_first: The longest completion scores 1.0, not the shortest.
         unit: ``characters``, ``words`` or ``tokens``.
     """
-    check_unit(unit)
+    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
 
     @group_reward(score_range=(0, 1))
     def rank_by_length(completions: list[str], completion_ids: list[list[int] | None] | None = None) -> list[Score]:
@@ -76,27 +71,17 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
             return [Score(None, reason=_ALONE)]
         tokens = completion_ids or [None] * len(completions)
         lengths = [measured(text, ids, unit) for text, ids in zip(completions, tokens, strict=True)]
-        if any(length is None for length in lengths):
+        if None in lengths:
             return [Score(None, reason="the caller gave no completion_ids for some of the group")] * len(completions)
-        known = [
-            length if length and (unit != "tokens" or fold(text).strip()) else 0
-            for length, text in zip(lengths, completions, strict=True)
-        ]
-        return _ranked(known, longest_first=longest_first, unit=unit)
+        known = [(length or 0) * bool(fold(text).strip()) for length, text in zip(lengths, completions, strict=True)]
+        ordered = sorted(filter(None, known), reverse=not longest_first)
+        return [Score(_place(ordered, length), reason=f"{length} {unit}") for length in known]
 
     return rank_by_length
 
 
-def _ranked(lengths: list[int], *, longest_first: bool, unit: str) -> list[Score]:
-    """Gives the scores of lengths by mean rank; 0 is an empty completion."""
-    ordered = sorted(filter(None, lengths))
-    last = len(ordered) - 1
-
-    def score(length: int) -> Score:
-        if not length:
-            return Score(0.0, reason="the completion is empty")
-        before = (bisect.bisect_left(ordered, length) + bisect.bisect_right(ordered, length) - 1) / 2
-        share = before / last if last else 0.5
-        return Score(share if longest_first else 1 - share, reason=f"{length} {unit}")
-
-    return list(map(score, lengths))
+def _place(ordered: list[int], length: int) -> float:
+    """Gives a length's place in an order, 0 to 1, equals at their mean; an empty completion has the worst."""
+    if length not in ordered or len(ordered) == 1:
+        return 0.5 if length else 0.0
+    return (ordered.index(length) + (ordered.count(length) - 1) / 2) / (len(ordered) - 1)

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.ifeval.arguments import UnusableInstructionError
-from builtin_rewards.ifeval.checkers import Instruction, build_instruction
+from builtin_rewards.ifeval.checkers import Instruction, UnusableInstructionError, build_instruction
 from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 60.0
 """Seconds that one call may take; loading langdetect's profiles is part of a worker's first one."""
 _NAMED = 10
-"""Instructions not followed that a reason names."""
 
 
 def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None) -> list[Instruction]:
@@ -26,21 +24,20 @@ def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None
     return [build_instruction(one, arguments or {}) for one, arguments in zip(ids, given, strict=True)]
 
 
-def _reason(instructions: Sequence[Instruction], followed: Sequence[bool]) -> str:
-    text = f"{sum(followed)} of {len(followed)} instructions followed"
-    missed = [one for one, right in zip(instructions, followed, strict=True) if not right]
-    if not missed:
-        return text
-    named = [f"{one.kind} ({one.details})" if one.details else one.kind for one in missed[:_NAMED]]
-    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
-    return f"{text}; not followed: {', '.join(named)}{more}"
-
-
-def _by_kind(instructions: Sequence[Instruction], followed: Sequence[bool]) -> dict[str, float]:
+def _score(instructions: Sequence[Instruction], followed: Sequence[bool], *, all_or_nothing: bool) -> Score:
+    """Gives the share followed, by kind in the metrics, with what was not followed in the reason."""
     verdicts: dict[str, list[bool]] = {}
+    missed = []
     for one, right in zip(instructions, followed, strict=True):
         verdicts.setdefault(one.kind, []).append(right)
-    return {kind: sum(rights) / len(rights) for kind, rights in verdicts.items()}
+        if not right:
+            missed.append(f"{one.kind} ({one.details})" if one.details else one.kind)
+    reason = f"{sum(followed)} of {len(followed)} instructions followed"
+    reason += f"; not followed: {', '.join(missed[:_NAMED])}" if missed else ""
+    reason += f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    share = sum(followed) / len(followed)
+    metrics = {kind: sum(rights) / len(rights) for kind, rights in verdicts.items()}
+    return Score(float(not missed) if all_or_nothing else share, reason=reason, metrics=metrics)
 
 
 @adjustable
@@ -50,8 +47,7 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
     Args:
         loose: An instruction is followed where the completion follows it, or would without its first line, its
             last line or both, or any of these without ``*``: an introduction, a farewell and bold type are forgiven.
-        all_or_nothing: Score 1.0 if every instruction is followed and 0.0 otherwise (the paper's prompt-level
-            accuracy), instead of the share followed (its instruction-level accuracy).
+        all_or_nothing: Score 1.0 if every instruction is followed and 0.0 otherwise, the paper's prompt-level accuracy.
     """
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -63,18 +59,16 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
         """The share of a row's verifiable instructions that the completion follows, 0 to 1.
 
         Formula: instructions followed / instructions. Source: IFEval, arXiv 2311.07911, all its 25 kinds, strict
-        or loose. The columns are those of its data set:
+        or loose. Columns, as in its data set: ``instruction_id_list``, ids such as ``punctuation:no_comma``, also with
+        the prefix ``en:``; ``kwargs``, for each the object of its arguments, such as ``{"num_words": 300, "relation":
+        "at least"}``; arguments that are null, or that the kind does not have, are ignored. Metrics: each kind's share.
 
-        - ``instruction_id_list``: ids such as ``punctuation:no_comma``, also with the prefix ``en:``.
-        - ``kwargs``: for each, the object of its arguments, such as ``{"num_words": 300, "relation": "at least"}``;
-          arguments that are null, or that the kind does not have, are ignored.
-
-        Metrics: for each kind in the row, the share followed. A completion that shows nothing (blanks, control and
-        zero-width characters) follows nothing. Thoughts and stop tokens at the very end are no content. Where the
-        paper's wording asks for more than its program, the wording holds: commas of all scripts are commas, blank
-        placeholders are none, of the constrained responses exactly one may be there, a text without a language is
-        in none, and zero-width characters and look-alike letters do not hide what is forbidden. Sentences are
-        split by nltk's punkt, with a list of abbreviations, languages told by langdetect with a fixed seed.
+        A completion that shows nothing (blanks, control and zero-width characters) follows nothing. Thoughts and stop
+        tokens are no content. Where the paper's wording asks for more than its program, the wording holds: commas of
+        all scripts are commas, blank placeholders are none, of the constrained responses exactly one may be there, a
+        text without a language is in none, and zero-width characters and look-alike letters do not hide what is
+        forbidden. Sentences are split by nltk's punkt, with a list of abbreviations, languages told by langdetect with
+        a fixed seed.
 
         ``None`` where the row has no instructions, an unknown one, or arguments that cannot be used.
         """
@@ -84,8 +78,6 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
             return Score(None, reason=f"the row's instructions cannot be used: {fault}")
         said = after_thinking(completion)
         followed = [one.followed_by(said, loose=loose) for one in built]
-        share = sum(followed) / len(followed)
-        score = float(share == 1.0) if all_or_nothing else share
-        return Score(score, reason=_reason(built, followed), metrics=_by_kind(built, followed))
+        return _score(built, followed, all_or_nothing=all_or_nothing)
 
     return instructions

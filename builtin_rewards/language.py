@@ -8,7 +8,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.markdown import without_code
+from builtin_rewards.reading.markdown import split_fences, without_code
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold
 from rewardkit import Reward, Score, reward
@@ -33,10 +33,13 @@ _PIECE_LETTERS = 40
 _LINE_CHARS = 240
 _NO_WORDS = re.compile(r"https?://\S+|\\[A-Za-z]+|[0-9=+*/<>^{}$\\|#%_~-]+")
 _WIDE = re.compile("[\u1100-\u11ff\u3005-\u3007\u3041-\ua4cf\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
-_WIDE_LETTERS = 3
-"""A Chinese, Japanese or Korean letter is a syllable or a word, so it weighs as much as so many others."""
+"""Chinese, Japanese and Korean letters: each is a syllable or a word, and weighs as much as three others."""
+_SYLLABIC = re.compile("[\u0900-\u109f\u1780-\u17ff]")
+"""Letters of South and South-East Asia, which weigh two, and their vowel signs, which weigh one."""
 _LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
-_NOT_LATIN = re.compile("[^\\W\\d_A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff]+")
+_NOT_LATIN = re.compile("[^\x00-\u036f\u1e00-\u206f]+")
+_PROSE = ("", "text", "txt", "plaintext", "plain", "markdown", "md", "json")
+"""The marks of fenced blocks that hold text and no code."""
 
 
 @functools.cache
@@ -60,8 +63,7 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
     """Settings of ``language_is``.
 
     Args:
-        language: The language's code, as ISO 639 has it; ``zh-cn`` and ``zh-tw`` besides ``zh``. Rows with a column
-            ``language`` have their own.
+        language: The code of ISO 639, or ``zh-cn`` and ``zh-tw``, for rows without a column ``language``.
         min_letters: Texts with fewer letters, at least 1, are too short to tell.
     """
     usual = _code(language)
@@ -73,15 +75,16 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         """The share of the completion that is in the language asked for, 0 to 1.
 
         Formula: letters in the language / letters whose language can be told, where a Chinese, Japanese or Korean
-        letter counts as three. What follows the thought, without code, addresses and LaTeX commands, is cut, mostly at
-        line ends, into about 12 pieces at most, of 40 letters or more, and the Latin letters of each set apart from
-        others; py3langid says of the first 1,000 characters how likely which language is. A piece is in the language
-        asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where the
-        letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are
-        in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters.
-        Source: the language consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an
-        empty completion. Columns: ``language``, a code, if the row has one.
-        ``None`` where too few letters (20, unless set) have a language that can be told, or the row's is unknown.
+        letter counts as three, and one of South or South-East Asia as two. What follows the thought, without code,
+        addresses and LaTeX commands, is cut, mostly at line ends, into about 12 pieces at most, of 40 letters or more,
+        and the Latin letters of each set apart from others; py3langid says of the first 1,000 characters how likely
+        which language is. Where too little stands outside the code, fenced blocks of text are read. A piece is in the
+        language asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where
+        the letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish
+        are in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters. Source: the language
+        consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an empty completion. Columns:
+        ``language``, a code, if the row has one. ``None`` where too few letters (20, unless set) have a language that
+        can be told, or the row's is unknown.
         """
         code = _code(language) if language else usual
         if code is None:
@@ -89,11 +92,14 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         said = after_thinking(completion)
         if not fold(said).strip():
             return Score(0.0, reason="the completion is empty")
-        pieces = _pieces(_NO_WORDS.sub(" ", without_code(said)))
-        letters = sum(map(_letters, pieces))
+        text = _NO_WORDS.sub(" ", without_code(said))
+        if _letters(text) < min_letters:
+            fenced = [block.body for block in split_fences(said)[0] if block.mark in _PROSE]
+            text += _NO_WORDS.sub(" ", "\n".join(["", *fenced]))
+        letters = _letters(text)
         if letters < min_letters:
             return Score(None, reason=f"{letters} letters are too few to tell the language")
-        spoken, other = map(sum, zip(*(_told(piece, code) for piece in pieces), strict=True))
+        spoken, other = map(sum, zip(*(_told(piece, code) for piece in _pieces(text)), strict=True))
         if spoken + other < min_letters:
             return Score(None, reason=f"the language of {letters - spoken - other} of {letters} letters cannot be told")
         share = spoken / (spoken + other)
@@ -106,51 +112,44 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
 def _told(piece: str, code: str) -> tuple[int, int]:
     """Gives how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
     parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
-    verdicts = [(_letters(part), _is_spoken(part, code, alone=len(parts) == 1)) for part in parts]
-    return sum(count for count, spoken in verdicts if spoken), sum(
-        count for count, spoken in verdicts if spoken is False
-    )
+    told = {True: 0, False: 0, None: 0}
+    for part in parts:
+        told[_is_spoken(part, code, alone=len(parts) == 1)] += _letters(part)
+    return told[True], told[False]
 
 
 def _is_spoken(text: str, code: str, *, alone: bool) -> bool | None:
     """Whether a text is in the language; ``None`` where that cannot be told.
 
-    Names and terms in Latin letters stand in texts of every language, so these are told with more care: to be the
-    likeliest language is enough only where they stand alone.
+    Names and terms in Latin letters stand in texts of every language: to be the likeliest is enough only alone.
     """
     shares = dict(_detector().rank(text[:_PIECE_CHARS]))
     language = code.partition("-")[0]
     share = sum(shares.pop(known) for known in (language, *_VARIETIES.get(language, ())))
     likeliest = max(shares, key=shares.__getitem__)
     sure = _SURE_LATIN if _LATIN.search(text) else _SURE
-    if share >= max(_LEAST if alone else sure, shares[likeliest]):
-        return code not in _CHINESE or _is_written(text, *_CHINESE[code])
-    return False if share < _DOUBT and shares[likeliest] >= sure and likeliest != _NO_LANGUAGE else None
-
-
-def _is_written(text: str, own: str, other: str) -> bool:
-    """Whether one character set has as many of a text's characters as the other, or more."""
-    return len(text.encode(own, "ignore")) >= len(text.encode(other, "ignore"))
+    if share < max(_LEAST if alone else sure, shares[likeliest]):
+        return False if share < _DOUBT and shares[likeliest] >= sure and likeliest != _NO_LANGUAGE else None
+    own, other = (len(text.encode(charset, "ignore")) for charset in _CHINESE.get(code, ("utf-8", "utf-8")))
+    return own >= other
 
 
 def _letters(text: str) -> int:
-    return sum(map(str.isalpha, text)) + (_WIDE_LETTERS - 1) * len(_WIDE.findall(text))
+    wide, syllabic = (0, 0) if text.isascii() else (len(_WIDE.findall(text)), len(_SYLLABIC.findall(text)))
+    return sum(map(str.isalpha, text)) + 2 * wide + syllabic
 
 
 def _pieces(text: str) -> list[str]:
     """Gives pieces of whole lines, of some letters each; a long line is cut."""
     least = max(_PIECE_LETTERS, _letters(text) // _PIECES)
     width = max(_LINE_CHARS, least)
-    pieces, size = [""], least
+    pieces, size = [""], 0
     for line in text.splitlines():
         for start in range(0, len(line), width):
-            part = line[start : start + width]
             if size >= least:
                 pieces.append("")
                 size = 0
-            pieces[-1] += part + "\n"
-            size += _letters(part)
-    if size < _PIECE_LETTERS and len(pieces) > 2:
-        last = pieces.pop()
-        pieces[-1] += last
-    return pieces[1:]
+            pieces[-1] += line[start : start + width] + "\n"
+            size += _letters(line[start : start + width])
+    rest = pieces.pop() if size < _PIECE_LETTERS and len(pieces) > 1 else ""
+    return [*pieces[:-1], pieces[-1] + rest]

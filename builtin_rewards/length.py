@@ -11,28 +11,16 @@ from builtin_rewards.reading.typography import fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")
-"""What lengths are counted in: blank-separated words, characters without blanks around, or the caller's tokens."""
-
+_GIVEN = {"completion", "completion_ids", "answer"}
 _NO_TOKENS = Score(None, reason="the caller gave no completion_ids, so tokens cannot be counted")
 
 
 def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
-    """Gives a completion's length, or ``None`` for tokens where there are none.
-
-    Args:
-        text: The completion; characters that cannot be seen do not count.
-        token_ids: Its tokens.
-        unit: One of :data:`UNITS`.
-    """
+    """Gives a completion's length without what cannot be seen, or ``None`` for tokens where there are none."""
     if unit == "tokens":
         return None if token_ids is None else len(token_ids)
     text = fold(text)
     return len(text.split()) if unit == "words" else len(text.strip())
-
-
-def check_unit(unit: str) -> None:
-    """Raises ValueError for a unit that there is none of."""
-    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
 
 
 @adjustable
@@ -45,7 +33,7 @@ def length_between(lo: int = 10, hi: int = 400, *, unit: str = "words") -> Rewar
         unit: ``words`` (parted by blanks), ``characters``, which suits languages without blanks, or ``tokens``.
     """
     require(0 <= lo <= hi and hi >= 1, "0 <= lo <= hi, and hi at least 1", lo=lo, hi=hi)
-    check_unit(unit)
+    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
 
     @reward(score_range=(0, 1))
     def length_between(completion: str, completion_ids: list[int] | None = None) -> Score:
@@ -91,13 +79,6 @@ def soft_overlong_punishment(l_max: int = 20_480, l_cache: int = 4_096) -> Rewar
     return soft_overlong_punishment
 
 
-def _check_correct(correct: Reward[..., Any]) -> None:
-    fits = isinstance(correct, Reward) and correct.spec.kind is Kind.SINGLE and not correct.spec.is_async
-    require(fits, "a reward of one completion that is not async", correct=correct)
-    other = {one.name for one in correct.spec.parameters if one.required} - {"completion", "completion_ids", "answer"}
-    require(not other, f"no reward that asks for {', '.join(other)}; only 'answer' is passed on", correct=correct)
-
-
 @adjustable
 def cosine_length(
     correct: Reward[..., Any] = normalized_match,
@@ -114,8 +95,7 @@ def cosine_length(
     """Settings of ``cosine_length``.
 
     Args:
-        correct: The reward that says whether the completion is right; it may ask for the completion and for the
-            column ``answer``, and no other.
+        correct: The reward that says whether the completion is right; it asks for no column besides ``answer``.
         max_length: The length at which a completion counts as cut off, at least 1.
         unit: ``tokens``, ``words`` or ``characters``.
         threshold: The least score of ``correct`` that counts as right.
@@ -125,41 +105,40 @@ def cosine_length(
         rl_wrong: Score of a wrong completion of nearly ``max_length``.
         exceeded: Score of a completion of ``max_length`` or more.
     """
-    # The cosine is that of the paper's appendix C.1; the usual numbers are those of its appendix E.5.3, whose runs
-    # have a context of 16,384 tokens, 2,048 of them for the prompt.
-    _check_correct(correct)
-    check_unit(unit)
+    # The usual numbers are those of the paper's appendix E.5.3, whose runs have a context of 16,384 tokens.
+    fits = isinstance(correct, Reward) and correct.spec.kind is Kind.SINGLE and not correct.spec.is_async
+    require(fits, "a reward of one completion that is not async", correct=correct)
+    wanted = {parameter.name for parameter in correct.spec.parameters}
+    other = {one.name for one in correct.spec.parameters if one.required} - _GIVEN
+    require(not other, f"no reward that asks for {', '.join(other)}; only 'answer' is passed on", correct=correct)
+    require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
     require(max_length >= 1, "at least 1", max_length=max_length)
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)
     require(all(map(math.isfinite, (*bounds, threshold))), "finite numbers", scores=bounds, threshold=threshold)
-    judge = correct.name
-    wanted = {parameter.name for parameter in correct.spec.parameters}
 
     @reward(score_range=(min(bounds), max(bounds)), timeout_s=max(10.0, correct.options.timeout_s))
     def cosine_length(completion: str, answer: Any, completion_ids: list[int] | None = None) -> Score:
         """A score that falls with length for right completions and rises with it for wrong ones.
 
         Formula, with n the length and N ``max_length``: rN + (r0 - rN) (1 + cos(pi n / N)) / 2, with r0 and rN those
-        for right or for wrong completions; the score for exceeding where n >= N. Between the least and the greatest
-        of the five settings, -10 to 2 as usual. Source: arXiv 2502.03373, section 4.2 (r0 is the value at length 0,
-        rL the one at the limit). Columns: ``answer``, as the setting ``correct`` reads it. ``None`` where
-        ``correct`` skips the row, or where the unit is tokens and the caller gave no ``completion_ids``.
+        for right or for wrong completions; the score for exceeding where n >= N. Source: arXiv 2502.03373, section 4.2
+        and appendix C.1. Columns: ``answer``, as the setting ``correct`` reads it. ``None`` where ``correct`` skips the
+        row, or where the unit is tokens and the caller gave no ``completion_ids``.
         """
-        # audit: skip long the formula punishes a wrong answer less the longer it is, up to the limit
-        # audit: skip bomb the formula punishes a wrong answer less the longer it is, up to the limit
+        # audit: skip long,bomb the formula punishes a wrong answer less the longer it is, up to the limit
         length = measured(completion, completion_ids, unit)
         if length is None:
             return _NO_TOKENS
         given = {"completion": completion, "answer": answer, "completion_ids": completion_ids}
-        judged = correct(**{name: value for name, value in given.items() if name in wanted})
+        judged = correct(**{name: given[name] for name in wanted & _GIVEN})
         value = judged.value if isinstance(judged, Score) else judged
         if value is None:
-            return Score(None, reason=f"{judge} skipped the row: {getattr(judged, 'reason', None)}")
+            return Score(None, reason=f"{correct.name} skipped the row: {getattr(judged, 'reason', None)}")
         right = value >= threshold
         start, end = (r0_correct, rl_correct) if right else (r0_wrong, rl_wrong)
         bent = end + (start - end) * (1 + math.cos(math.pi * length / max_length)) / 2
-        score = exceeded if length >= max_length else min(max(bent, min(start, end)), max(start, end))
-        reason = f"{'right' if right else 'wrong'} by {judge}, {length} {unit} of {max_length}"
+        score = exceeded if length >= max_length else min(max(bent, min(bounds)), max(bounds))
+        reason = f"{'right' if right else 'wrong'} by {correct.name}, {length} {unit} of {max_length}"
         return Score(score, reason=reason, metrics={"length": length, "correct": float(right)})
 
     return cosine_length

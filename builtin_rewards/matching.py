@@ -1,17 +1,17 @@
 """Rewards that compare a completion with the row's answer as text: the same, contained, chosen, alike, listed.
 
 They judge text, not meaning; for mathematics there are rewards that know that 1/2 is 0.5. The column ``answer``
-holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, and is skipped.
+holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, and is skipped: the score is ``None``.
 """
 
 from __future__ import annotations
 
-import functools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.answer import answer_as_text, final_answer
 from builtin_rewards.reading.denials import negations
@@ -19,36 +19,36 @@ from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.terms import prepared, uses
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normal_words, normalise, struck_out
+from builtin_rewards.reading.typography import fold, normalise, struck_out
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")
+_NO_TERMS = Score(None, reason="no terms: neither the column 'answer' nor the setting has any")
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DIGITS = re.compile(r"[-+]?\d[\d.,/:]*")
 _SHOWN_CHARS = 60
+_SHOWN_TERMS = 5
 
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "...")
 
 
-def _compared(completion: str, answer: str | None, form: Callable[[str], str]) -> Score:
-    """A score for the same text in a form, that says what was compared, by which rule, and why no mark counted."""
-    gold = form(_gold_text(answer)) if answer else ""
+def _compared(
+    completion: str, answer: str | None, form: Callable[[str], str], compare: Callable[[str, str], Score]
+) -> Score:
+    """Gives how the final answer compares with the gold, both in a form; the reason names the rule of reading."""
+    gold = form(final_answer(answer).strip()) if answer else ""
     if not gold:
         return _NO_GOLD
     found = answer_as_text(completion)
-    said = (found.answer or "").strip()
-    problem = f", {found.problem}" if found.problem else ""
-    same = form(said) == gold
-    reason = f"{_shown(said)} ({found.rule}{problem}) is {'' if same else 'not '}{_shown(gold)}"
-    return Score(float(same), reason=reason)
+    score = compare(form((found.answer or "").strip()), gold)
+    rule = f"{found.rule}, {found.problem}" if found.problem else found.rule
+    return Score(score.value, reason=f"{score.reason} ({rule})", metrics=score.metrics)
 
 
-@functools.lru_cache(maxsize=256)
-def _gold_text(answer: str) -> str:
-    """Gives a gold as a text, by the rule by which the completion is read; a group's completions ask for the same."""
-    return final_answer(answer).strip()
+def _same(said: str, gold: str) -> Score:
+    return Score(float(said == gold), reason=f"{_shown(said)} is {'' if said == gold else 'not '}{_shown(gold)}")
 
 
 @reward(score_range=(0, 1))
@@ -56,12 +56,11 @@ def exact_match(completion: str, answer: str | None) -> Score:
     """1.0 if the completion is the answer, character by character, otherwise 0.0.
 
     Compared is the answer where one is marked, in the last ``\\boxed{}`` or else the last ``<answer>`` tags, else all
-    that is said after the thoughts: the rule of :func:`builtin_rewards.reading.answer.answer_as_text`, by which the
-    gold is read too. Marked answers that differ, or are denied or withdrawn, are none. Blanks and line ends around, and
-    stop tokens at the end (``<|im_end|>``), do not count; case, punctuation and everything else does. The reason names
-    the rule. Columns: ``answer``, the text. ``None`` where the row has no answer.
+    that is said after the thoughts; the gold is read by the same rule, which the reason names. Marked answers that
+    differ, or are denied or withdrawn, are none. Blanks and line ends around, and stop tokens at the end
+    (``<|im_end|>``), do not count; case, punctuation and everything else does. Columns: ``answer``, the text.
     """
-    return _compared(completion, answer, str)
+    return _compared(completion, answer, str, _same)
 
 
 @reward(score_range=(0, 1))
@@ -70,46 +69,117 @@ def normalized_match(completion: str, answer: str | None) -> Score:
 
     Source: the exact match of SQuAD (Rajpurkar et al., arXiv 1606.05250), after NFKC and without zero-width
     characters. Unlike there, punctuation that makes another number or name of it counts: ``-5`` is not ``5``, ``3.5``
-    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. What is compared of the completion is told at ``exact_match``: an
-    answer inside a sentence, a negated one or several do not match. Columns: ``answer``, the text. ``None`` where the
-    row has no answer.
+    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. What is compared, and the column ``answer``, are those of
+    ``exact_match``: an answer inside a sentence, a negated one or several do not match.
     """
-    return _compared(completion, answer, normalise)
+    return _compared(completion, answer, normalise, _same)
 
 
-def _terms(given: Sequence[str] | str | None) -> list[str]:
+@adjustable
+def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
+    """Settings of ``fuzzy_match``.
+
+    Args:
+        threshold: The similarity, 0 to 1, below which the score is 0.0.
+    """
+    require(0 <= threshold <= 1, "0 to 1", threshold=threshold)
+
+    def compare(said: str, gold: str) -> Score:
+        alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
+        if not alike:
+            return Score(0.0, reason=f"{len(said)} characters, less than {threshold:.2f} alike")
+        if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
+            return Score(0.0, reason="its numbers are not the answer's")
+        if negations(said) != negations(gold) or struck_out(said) != struck_out(gold):
+            return Score(0.0, reason="one of the two is negated or struck out")
+        return Score(alike, reason=f"{alike:.2f} alike")
+
+    @reward(score_range=(0, 1))
+    def fuzzy_match(completion: str, answer: str | None) -> Score:
+        """How alike the completion and the answer are, 0 to 1; 0.0 below the threshold.
+
+        Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
+        sum of their lengths, both as ``normalized_match`` compares them. It forgives slips, not facts: 0.0 where the
+        numbers in the two differ, or one has more negations (``not``, ``never``, ``wrong``, an unequal or not sign)
+        than the other. What is compared, and the column ``answer``, are those of ``exact_match``.
+        """
+        # audit: skip misplaced a word more or less is a slip that it forgives
+        return _compared(completion, answer, normalise, compare)
+
+    return fuzzy_match
+
+
+@reward(score_range=(0, 1))
+def edit_similarity(completion: str, answer: str | None) -> Score:
+    """How few edits turn the completion into the answer, 0 to 1.
+
+    Formula: 1 - d / max(n, m), with d the Levenshtein distance in characters and n, m the two lengths, after NFKC
+    and without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is
+    alike too. What is compared, and the column ``answer``, are those of ``exact_match``.
+    """
+    # audit: skip misplaced,negated,lookalike a measure of likeness: it pays for what the two texts share
+    return _compared(completion, answer, lambda text: fold(text).strip(), _edited)
+
+
+def _edited(said: str, gold: str) -> Score:
+    edits = int(extra("rapidfuzz.distance.Levenshtein").distance(said, gold))
+    longest = max(len(said), len(gold))
+    return Score(1 - edits / longest, reason=f"{edits} edits in {longest} characters", metrics={"edits": edits})
+
+
+@reward(score_range=(0, 1))
+def token_f1(completion: str, answer: str | None) -> Score:
+    """How far the completion's words and the answer's are the same, 0 to 1: the F1 of SQuAD.
+
+    Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as
+    they occur; P is the share of the completion's words that the answer has, R the share of the answer's that the
+    completion has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count,
+    longer answers cost precision. What is compared, and the column ``answer``, are those of ``exact_match``.
+    """
+    # audit: skip misplaced,negated,lookalike a measure of likeness: it pays for what the two texts share
+    return _compared(completion, answer, normalise, _shared)
+
+
+def _shared(said: str, gold: str) -> Score:
+    words, wanted = Counter(said.split()), Counter(gold.split())
+    return _f1((words & wanted).total(), words.total(), wanted.total(), "words")
+
+
+def _f1(shared: int, said: int, gold: int, what: str) -> Score:
+    metrics = {"precision": shared / said if said else 0.0, "recall": shared / gold}
+    reason = f"{shared} of the answer's {gold} {what} among {said}"
+    return Score(2 * shared / (said + gold), reason=reason, metrics=metrics)
+
+
+_Terms = Sequence[str] | str | None
+_Found = tuple[list[str], list[str]]
+
+
+def _terms(given: _Terms) -> list[str]:
     """Gives terms without blanks around them, each once, no empty ones."""
-    terms = [given] if isinstance(given, str) else list(given or ())
+    terms = [given] if isinstance(given, str) else given or ()
     return [term for term in dict.fromkeys(" ".join(term.split()) for term in terms) if term]
 
 
-def _set_terms(terms: Sequence[str] | str | None) -> tuple[str, ...] | None:
-    """Gives the terms that a setting names; ``None`` for the column's."""
-    if terms is None:
-        return None
-    found = tuple(_terms(terms))
-    if not found:
-        raise ValueError(f"terms: expected a text or a list of texts, got {terms!r}")
-    return found
+def _search(terms: _Terms, *, words: bool, ignore_case: bool, negated: bool = True) -> Callable[[str, _Terms], _Found]:
+    """Gives what finds the terms, of a setting or else of a row, that a completion uses, and those that it does not."""
+    fixed = _terms(terms)
+    require(terms is None or fixed, "a text or a list of texts", terms=terms)
 
+    def search(completion: str, column: _Terms) -> _Found:
+        text = prepared(after_thinking(completion), ignore_case=ignore_case)
+        found: _Found = ([], [])
+        for term in fixed or _terms(column):
+            sought = prepared(term, ignore_case=ignore_case) or term
+            found[not uses(text, sought, words=words, negated=negated)].append(term)
+        return found
 
-def _looked_up(
-    completion: str, terms: Sequence[str], *, words: bool, ignore_case: bool, negated: bool
-) -> tuple[list[str], list[str]]:
-    """Gives the terms that a completion uses after its thoughts, and those that it does not."""
-    text = prepared(after_thinking(completion), ignore_case=ignore_case)
-    found: tuple[list[str], list[str]] = ([], [])
-    for term in terms:
-        sought = prepared(term, ignore_case=ignore_case) or term
-        found[not uses(text, sought, words=words, negated=negated)].append(term)
-    return found
+    return search
 
 
 def _named(terms: Sequence[str]) -> str:
-    return ", ".join(map(_shown, terms[:5])) + (f" and {len(terms) - 5} more" if len(terms) > 5 else "")
-
-
-_NO_TERMS = Score(None, reason="no terms: neither the column 'answer' nor the setting has any")
+    more = f" and {len(terms) - _SHOWN_TERMS} more" if len(terms) > _SHOWN_TERMS else ""
+    return ", ".join(map(_shown, terms[:_SHOWN_TERMS])) + more
 
 
 @adjustable
@@ -123,11 +193,8 @@ def contains_all(
         words: A term must stand as a word of its own: ``cat`` is not in ``concatenate``, nor ``42`` in ``3.42``.
         ignore_case: Upper and lower case are the same.
         negated: A term also counts where one of the three words before it in its clause negates it.
-
-    Raises:
-        ValueError: ``terms`` names none.
     """
-    fixed = _set_terms(terms)
+    search = _search(terms, words=words, ignore_case=ignore_case, negated=negated)
 
     @reward(score_range=(0, 1))
     def contains_all(completion: str, answer: list[str] | str | None = None) -> Score:
@@ -138,16 +205,13 @@ def contains_all(
         not read. Case, full-width letters and zero-width characters make no difference. Columns: ``answer``, a text
         or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
-        # audit: skip stuffing it looks for terms, and says nothing of what else the completion says
-        # audit: skip misplaced it looks for terms, and says nothing of what else the completion says
-        # audit: skip negated it looks for terms, and says nothing of what else the completion says
-        # audit: skip lookalike it looks for terms, and says nothing of what else the completion says
-        sought = fixed if fixed is not None else _terms(answer)
-        if not sought:
+        # audit: skip stuffing,misplaced,negated,lookalike it looks for terms, whatever else the completion says
+        used, unused = search(completion, answer)
+        total = len(used) + len(unused)
+        if not total:
             return _NO_TERMS
-        used, unused = _looked_up(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
         reason = f"missing: {_named(unused)}" if unused else None
-        return Score(len(used) / len(sought), reason=reason, metrics={"found": len(used), "terms": len(sought)})
+        return Score(len(used) / total, reason=reason, metrics={"found": len(used), "terms": total})
 
     return contains_all
 
@@ -160,32 +224,24 @@ def contains_any(
 
     Args:
         terms: What may be there, the same for every row; ``None`` for the column ``answer``.
-        words: A term must stand as a word of its own: ``cat`` is not in ``concatenate``, nor ``42`` in ``3.42``.
+        words: A term must stand as a word of its own, as in ``contains_all``.
         ignore_case: Upper and lower case are the same.
         negated: A term also counts where one of the three words before it in its clause negates it.
-
-    Raises:
-        ValueError: ``terms`` names none.
     """
-    fixed = _set_terms(terms)
+    search = _search(terms, words=words, ignore_case=ignore_case, negated=negated)
 
     @reward(score_range=(0, 1))
     def contains_any(completion: str, answer: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains at least one of the terms, otherwise 0.0.
 
-        Negated terms do not count, and thoughts are not read, as in ``contains_all``. A completion that lists many
-        guesses contains the right one too: where there is one right answer, compare whole answers instead. Columns:
-        ``answer``, a text or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
+        Terms, and the column ``answer``, are those of ``contains_all``. A completion that lists many guesses contains
+        the right one too: where there is one right answer, compare whole answers instead.
         """
-        # audit: skip stuffing it looks for terms, and says nothing of what else the completion says
-        # audit: skip misplaced it looks for terms, and says nothing of what else the completion says
-        # audit: skip negated it looks for terms, and says nothing of what else the completion says
-        # audit: skip lookalike it looks for terms, and says nothing of what else the completion says
-        sought = fixed if fixed is not None else _terms(answer)
-        if not sought:
-            return _NO_TERMS
-        used, _ = _looked_up(completion, sought, words=words, ignore_case=ignore_case, negated=negated)
-        return Score(1.0, reason=f"found {_named(used)}") if used else Score(0.0, reason=f"none of {_named(sought)}")
+        # audit: skip stuffing,misplaced,negated,lookalike it looks for terms, whatever else the completion says
+        used, unused = search(completion, answer)
+        if not used:
+            return Score(0.0, reason=f"none of {_named(unused)}") if unused else _NO_TERMS
+        return Score(1.0, reason=f"found {_named(used)}")
 
     return contains_any
 
@@ -200,27 +256,23 @@ def contains_none(
         terms: What must not be there, the same for every row; ``None`` for the column ``forbidden``.
         words: Only a term that stands as a word of its own counts: ``ass`` is not in ``class``.
         ignore_case: Upper and lower case are the same.
-
-    Raises:
-        ValueError: ``terms`` names none.
     """
-    fixed = _set_terms(terms)
+    search = _search(terms, words=words, ignore_case=ignore_case)
 
     @reward(score_range=(0, 1))
     def contains_none(completion: str, forbidden: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains none of the terms, otherwise 0.0.
 
-        A negated term is used all the same; thoughts are not read. Zero-width characters inside a term do not hide
-        it. A completion of blanks scores 0.0: it says nothing. Columns: ``forbidden``, a text or a list of texts,
-        unless the setting ``terms`` is given. ``None`` where there are no terms.
+        A negated term is used all the same; thoughts are not read. A completion of blanks scores 0.0: it says nothing.
+        Columns: ``forbidden``, a text or a list of texts, unless the setting ``terms`` is given. ``None`` where there
+        are no terms.
         """
-        sought = fixed if fixed is not None else _terms(forbidden)
-        if not sought:
+        used, unused = search(completion, forbidden)
+        if not used and not unused:
             return _NO_TERMS
-        if not fold(after_thinking(completion)).strip():
-            return Score(0.0, reason="the completion is empty")
-        used, _ = _looked_up(completion, sought, words=words, ignore_case=ignore_case, negated=True)
-        return Score(0.0, reason=f"found {_named(used)}") if used else Score(1.0)
+        if used or not fold(after_thinking(completion)).strip():
+            return Score(0.0, reason=f"found {_named(used)}" if used else "the completion is empty")
+        return Score(1.0)
 
     return contains_none
 
@@ -232,32 +284,27 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
     Args:
         letters: The letters that may be chosen where the row has no ``choices``; else as many as there are choices.
         first_index: The index of the first choice where ``answer`` is a number: 0 as in MMLU, or 1.
-
-    Raises:
-        ValueError: ``letters`` are not different Latin letters, or the index is negative.
     """
     allowed = letters.upper()
-    if len(set(allowed)) != len(allowed) or len(allowed) < 2 or not set(allowed) <= set(_ALPHABET):
-        raise ValueError(f"letters: expected at least two different Latin letters, got {letters!r}")
-    if first_index < 0:
-        raise ValueError(f"first_index: expected 0 or more, got {first_index}")
-    more = allowed + "".join(letter for letter in _ALPHABET if letter not in allowed)
+    fit = len(set(allowed)) == len(allowed) >= 2 and set(allowed) <= set(_ALPHABET)
+    require(fit, "at least two different Latin letters", letters=letters)
+    require(first_index >= 0, "0 or more", first_index=first_index)
+    more = "".join(dict.fromkeys(allowed + _ALPHABET))
 
     @reward(score_range=(0, 1))
     def multiple_choice(completion: str, answer: str | None, choices: list[str] | str | None = None) -> Score:
         """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
 
         What counts as chosen, after the thoughts and in the last 50,000 characters, is told by the first of these
-        rules by which a letter stands: the letters in tags (``<answer>``, ``<choice>``, ``<option>``) and
-        ``\\boxed{}``; statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``,
-        ``that leaves B``, in the usual languages, also with a choice's text); judgements (``B is correct``, a tick
-        beside it); lines that are a letter and nothing else (``B``, ``(b)``, ``**B**``, ``option B``); the first or
-        the last line where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because``; a choice's own text as the first
-        sentence or the last line. A letter that is denied, asked, supposed or taken back (``Wait, that is wrong``,
-        ``is a common mistake``) does not stand. Where the options are only listed or gone through, none is chosen, so
-        that a text that is cut off chooses none by its place. More than one letter by the rule that decides is a
-        stuffed answer: 0.0. So is a letter with another choice's text. ``A`` and ``I`` as words are no letters, and
-        Cyrillic or Greek look-alikes are none. The reason names the rule that decided.
+        rules by which a letter stands: letters in tags (``<answer>``, ``<choice>``, ``<option>``) and ``\\boxed{}``;
+        statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``, in the usual
+        languages, also with a choice's text); judgements (``B is correct``, a tick beside it); lines that are a letter
+        (``B``, ``(b)``, ``**B**``, ``option B``); the first or the last line where it begins with ``B)``, ``B.``,
+        ``(B)`` or ``B, because``; a choice's own text as the first sentence or the last line. A letter that is denied,
+        asked, supposed or taken back (``Wait, that is wrong``) does not stand. Where the options are only listed or
+        gone through, none is chosen. More than one letter by the rule that decides is a stuffed answer: 0.0. So is a
+        letter with another choice's text. ``A`` and ``I`` as words are no letters, and Cyrillic or Greek look-alikes
+        are none. The reason names the rule that decided.
 
         Columns: ``answer``, a letter, one before its text (``B. London``), the index of a choice (see the setting
         ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or
@@ -266,134 +313,18 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
         """
         if not answer or not answer.strip():
             return _NO_GOLD
-        texts: tuple[str, ...] | None = None
-        if choices:
-            texts = choice_texts((choices,) if isinstance(choices, str) else tuple(choices))
-            if texts is None and isinstance(choices, str) and choices.strip():
-                return Score(None, reason=f"the row's choices {_shown(choices)} are no list")
+        texts = choice_texts((choices,) if isinstance(choices, str) else tuple(choices)) if choices else None
+        if texts is None and isinstance(choices, str) and choices.strip():
+            return Score(None, reason=f"the row's choices {_shown(choices)} are no list")
         letters = more[: len(texts)] if texts else allowed
         gold = gold_letter(answer, letters, texts, first_index)
         if gold is None:
             return Score(None, reason=f"the row's answer {_shown(answer)} is not one of the choices")
         chosen, rule = letters_chosen(completion, letters, texts)
-        metrics = {"letters": len(chosen)}
-        if len(chosen) > 1:
-            return Score(0.0, reason=f"{rule} names several letters: {', '.join(sorted(chosen))}", metrics=metrics)
-        if not chosen:
-            return Score(0.0, reason="no letter chosen", metrics=metrics)
-        reason = f"{rule} chooses {min(chosen)}, right is {gold}"
-        return Score(float(chosen == {gold}), reason=reason, metrics=metrics)
+        reason = f"{rule} chooses {', '.join(sorted(chosen))}, right is {gold}" if chosen else "no letter chosen"
+        return Score(float(chosen == {gold}), reason=reason, metrics={"letters": len(chosen)})
 
     return multiple_choice
-
-
-@adjustable
-def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
-    """Settings of ``fuzzy_match``.
-
-    Args:
-        threshold: The similarity, 0 to 1, below which the score is 0.0.
-
-    Raises:
-        ValueError: It is not from 0 to 1.
-    """
-    if not 0 <= threshold <= 1:
-        raise ValueError(f"threshold: expected 0 to 1, got {threshold}")
-
-    @reward(score_range=(0, 1))
-    def fuzzy_match(completion: str, answer: str | None) -> Score:
-        """How alike the completion and the answer are, 0 to 1; 0.0 below the threshold.
-
-        Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
-        sum of their lengths, after NFKC, in lower case, all but letters and digits blank. It forgives slips, not facts:
-        0.0 where the numbers in the two differ, or one has more negations (``not``, ``never``, ``wrong``, an
-        unequal or not sign) than the other. What is compared of the completion is told at ``exact_match``.
-        Columns: ``answer``, the text. ``None`` where the row has no answer.
-        """
-        # audit: skip misplaced a word more or less is a slip that it forgives
-        answer = _gold_text(answer) if answer else ""
-        gold = _letters_only(answer)
-        if not gold:
-            return Score(None, reason=f"{_shown(answer)}: no letter") if answer else _NO_GOLD
-        found = answer_as_text(completion)
-        completion = found.answer or ""
-        said = _letters_only(completion)
-        alike = extra("rapidfuzz.fuzz").ratio(said, gold, score_cutoff=100 * threshold) / 100
-        alike = 1.0 if normalise(completion) == normalise(answer) else alike
-        if not alike:
-            return Score(0.0, reason=f"{len(said)} characters ({found.rule}), less than {threshold:.2f} alike")
-        said, gold = normalise(completion), normalise(answer)
-        if sorted(_DIGITS.findall(said)) != sorted(_DIGITS.findall(gold)):
-            return Score(0.0, reason="its numbers are not the answer's")
-        if negations(said) != negations(gold) or struck_out(completion) != struck_out(answer):
-            return Score(0.0, reason="one of the two is negated or struck out")
-        return Score(alike, reason=f"{alike:.2f} alike ({found.rule})")
-
-    return fuzzy_match
-
-
-def _letters_only(text: str) -> str:
-    """Gives letters and digits in lower case with single blanks between, by rapidfuzz's own means."""
-    plain: str = extra("rapidfuzz.utils").default_process(fold(text))
-    while "  " in plain:
-        plain = plain.replace("  ", " ")
-    return plain
-
-
-@reward(score_range=(0, 1))
-def edit_similarity(completion: str, answer: str | None) -> Score:
-    """How few edits turn the completion into the answer, 0 to 1.
-
-    Formula: 1 - d / max(n, m), with d the Levenshtein distance in characters and n, m the two lengths, after NFKC
-    and without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is
-    alike too. What is compared of the completion is told at ``exact_match``. Columns: ``answer``, the text.
-    ``None`` where the row has no answer.
-    """
-    # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
-    # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
-    # audit: skip lookalike a measure of likeness: it pays for what the two texts share, whatever stands around it
-    gold = fold(_gold_text(answer)).strip() if answer else ""
-    if not gold:
-        return _NO_GOLD
-    found = answer_as_text(completion)
-    said = fold(found.answer or "").strip()
-    distance = int(extra("rapidfuzz.distance.Levenshtein").distance(said, gold))
-    longest = max(len(said), len(gold))
-    return Score(
-        1 - distance / longest,
-        reason=f"{distance} edits in {longest} characters ({found.rule})",
-        metrics={"edits": distance},
-    )
-
-
-@reward(score_range=(0, 1))
-def token_f1(completion: str, answer: str | None) -> Score:
-    """How far the completion's words and the answer's are the same, 0 to 1: the F1 of SQuAD.
-
-    Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as
-    they occur; P is the share of the completion's words that the answer has, R the share of the answer's that the
-    completion has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count,
-    longer answers cost precision. What is compared of the completion is told at ``exact_match``. Columns:
-    ``answer``, the text. ``None`` where the row has no answer.
-    """
-    # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
-    # audit: skip lookalike a measure of likeness: it pays for what the two texts share, whatever stands around it
-    # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
-    gold = Counter(normal_words(_gold_text(answer))) if answer else Counter()
-    if not gold:
-        return _NO_GOLD
-    found = answer_as_text(completion)
-    words = Counter(normal_words(found.answer or ""))
-    return _f1((words & gold).total(), words.total(), gold.total(), "words", f" ({found.rule})")
-
-
-def _f1(shared: int, said: int, gold: int, what: str, rule: str = "") -> Score:
-    precision, recall = shared / said if said else 0.0, shared / gold
-    return Score(
-        2 * shared / (said + gold),
-        reason=f"{shared} of the answer's {gold} {what} among {said}{rule}",
-        metrics={"precision": precision, "recall": recall},
-    )
 
 
 @adjustable
@@ -404,14 +335,8 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
         ordered: Numbers must stand at the same place in both lists.
         rel: Largest difference that counts as equal, relative to the larger number.
         abs: Largest difference that counts as equal.
-
-    Raises:
-        ValueError: A tolerance is negative or not finite.
     """
-    for name, value in (("rel", rel), ("abs", abs)):
-        if not 0 <= value < float("inf"):
-            raise ValueError(f"{name}: expected a number from 0 on, got {value}")
-    absolute = abs
+    require(0 <= rel < math.inf and 0 <= abs < math.inf, "numbers from 0 on", rel=rel, abs=abs)
 
     @reward(score_range=(0, 1))
     def numeric_list(completion: str, answer: list[float | str] | float | str | None) -> Score:
@@ -424,27 +349,22 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
         (``1.``, ``2.``) apart. A list that is denied (``not``, ``never``, ``anything but``, an unequal sign before it
         in its clause, ``is wrong`` behind it) or taken back (``Wait, that is wrong``) does not count. 0.0 where none
         is left, for a stuffed answer (boxes or bracketed lists that differ), and for a text of over 100,000
-        characters; a number after ``not`` does not match. Columns: ``answer``, a list of
-        numbers, or text that holds one. ``None`` where the row's answer has no number.
+        characters. Columns: ``answer``, a list of numbers, or text that holds one. ``None`` where it has no number.
         """
-        gold = _gold_numbers(tuple(answer) if isinstance(answer, list) else (answer,))
+        gold = _gold_numbers(answer if isinstance(answer, list) else [answer])
         if not gold:
             return Score(None, reason="the row's answer has no numbers")
         said, fault = numbers_listed(completion)
         if fault:
             return Score(0.0, reason=fault)
-        if ordered:
-            pairs = sum(matched_numbers([a], [b], rel, absolute) for a, b in zip(said, gold, strict=False))
-        else:
-            pairs = matched_numbers(said, gold, rel, absolute)
-        return _f1(pairs, len(said), len(gold), "numbers")
+        lists = [([a], [b]) for a, b in zip(said, gold, strict=False)] if ordered else [(said, gold)]
+        return _f1(sum(matched_numbers(a, b, rel, abs) for a, b in lists), len(said), len(gold), "numbers")
 
     return numeric_list
 
 
-@functools.lru_cache(maxsize=256)
-def _gold_numbers(answer: tuple[float | str | None, ...]) -> list[float]:
-    """Gives the answer's numbers; none where any of them cannot be read. Not to be changed."""
+def _gold_numbers(answer: Sequence[float | str | None]) -> list[float]:
+    """Gives the answer's numbers; none where any of them cannot be read."""
     numbers: list[float] = []
     for part in answer:
         read = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]
@@ -459,32 +379,22 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     """How far the completion's items and the answer's are the same set, 0 to 1.
 
     Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as
-    in ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's list stands, after the
-    thoughts, in ``<answer>`` tags or ``\\boxed{}`` where there are any, else anywhere; its items are those of
-    the list in square brackets, else of the lines with list markers (of ``- **red**: warm`` what is bold), else of the
-    lines, each without what stands before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and
-    ``/`` where the answer has none. Times keep their colon, and an item of the answer that holds a comma or ``and``
-    is one item. The words before a list in its sentence (``The colours are``), ``Sure!`` and a table's head are no
-    items. A list that is denied (``not``, ``never``, ``all but``, an unequal sign before it, ``is wrong`` behind it) or
-    taken back (``Wait, that is wrong``) does not count. 0.0 where none is left, for a stuffed answer (boxes or
-    bracketed lists that differ), and for a text of over 100,000 characters. Columns: ``answer``, a list of texts, or
-    a text that lists them. ``None`` where the row's answer has no item.
+    in ``normalized_match``; repeating one changes nothing, made-up ones cost. Where the completion's list stands, and
+    which lists do not count, is told at ``numeric_list``. Its items are those of the list in square brackets, else of
+    the lines with list markers (of ``- **red**: warm`` what is bold), else of the lines, each without what stands
+    before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and ``/`` where the answer has none.
+    Times keep their colon, and an item of the answer that holds a comma or ``and`` is one item. The words before a list
+    in its sentence (``The colours are``), ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of
+    texts, or a text that lists them. ``None`` where it has no item.
     """
-    gold = _gold_items(tuple(answer) if isinstance(answer, list) else answer or "")
+    whole = answer if isinstance(answer, list) else []
+    gold = frozenset(items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, whole)) - {""}
     if not gold:
         return Score(None, reason="the row's answer has no items")
-    whole = answer if isinstance(answer, list) else []
-    written = "".join(whole) or answer or ""
+    written = "".join(whole or answer or "")
     marks = "".join(mark for mark in "|/" if mark not in written)
     listed, fault = items_listed(completion, gold, whole, marks)
     if fault:
         return Score(0.0, reason=fault)
     said = set(listed)
     return _f1(len(said & gold), len(said), len(gold), "items")
-
-
-@functools.lru_cache(maxsize=256)
-def _gold_items(answer: tuple[str, ...] | str) -> frozenset[str]:
-    """Gives the answer's normalised items; a group's completions ask for the same ones."""
-    items = map(plain_item, answer) if isinstance(answer, tuple) else items_listed(answer)[0]
-    return frozenset(items) - {""}

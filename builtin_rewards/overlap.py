@@ -21,12 +21,13 @@ _TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 _ROUGE = ("rougeL", *(f"rouge{order}" for order in range(1, 10)))
 _SPARE_CHARS = 20_000
 _TIMES_AS_LONG = 50
-_Compare = Callable[[str, list[str]], Score]
 
 
-def _compared(completion: str, answer: list[str] | str | None, compare: _Compare) -> Score:
+def _compared(
+    completion: str, answer: list[str] | str | None, compare: Callable[[str, tuple[str, ...]], Score]
+) -> Score:
     """Gives the score of a final answer by its references, or tells why there is none; the reason names the rule."""
-    references = [one for one in ([answer] if isinstance(answer, str) else answer or []) if one.strip()]
+    references = tuple(one for one in ([answer] if isinstance(answer, str) else answer or []) if one.strip())
     if not references:
         return Score(None, reason="the row has no reference")
     found = answer_as_text(completion)
@@ -37,19 +38,14 @@ def _compared(completion: str, answer: list[str] | str | None, compare: _Compare
     if len(said) > most:
         return Score(0.0, reason=f"{len(said)} characters ({found.rule}), over {most}")
     score = compare(said, references)
-    share = None if score.value is None else min(1.0, max(0.0, float(score.value)))
-    return Score(share, reason=f"{score.reason} ({found.rule})", metrics=score.metrics)
+    value = score.value if score.value is None else min(1.0, max(0.0, score.value))
+    return Score(value, reason=f"{score.reason} ({found.rule})", metrics=score.metrics)
 
 
-@functools.lru_cache(maxsize=32)
-def _metric(kind: str, **settings: Any) -> Any:
-    return getattr(extra("sacrebleu.metrics"), kind)(**settings)
-
-
-def _forget(tokenizer: Any) -> None:
-    """Empties sacrebleu's caches of tokenized texts: each would keep the last 65,536 of them."""
-    for kind in (type(tokenizer), extra("sacrebleu.tokenizers.tokenizer_re").TokenizerRegexp):
-        getattr(kind.__call__, "cache_clear", tuple)()
+@functools.lru_cache(maxsize=16)
+def _metric(kind: str, references: tuple[str, ...], **settings: Any) -> Any:
+    """Gives sacrebleu's metric with the references' n-grams counted; a group's completions ask for the same ones."""
+    return getattr(extra("sacrebleu.metrics"), kind)(references=[[one] for one in references], **settings)
 
 
 @adjustable
@@ -64,12 +60,13 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
     require(1 <= max_order <= 9, "1 to 9", max_order=max_order)
     require(tokenize in _TOKENIZERS, f"one of {', '.join(_TOKENIZERS)}", tokenize=tokenize)
 
-    def compare(said: str, references: list[str]) -> Score:
-        metric = _metric(
-            "BLEU", effective_order=True, max_ngram_order=max_order, tokenize=tokenize, lowercase=lowercase
-        )
-        found = metric.sentence_score(said, references)
-        _forget(metric.tokenizer)
+    settings = {"effective_order": True, "max_ngram_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
+
+    def compare(said: str, references: tuple[str, ...]) -> Score:
+        metric = _metric("BLEU", references, **settings)
+        found = metric.corpus_score([said], None)
+        for kind in (type(metric.tokenizer), extra("sacrebleu.tokenizers.tokenizer_re").TokenizerRegexp):
+            getattr(kind.__call__, "cache_clear", tuple)()  # each would keep the last 65,536 texts
         return Score(found.score / 100, reason=f"BLEU {found.score:.1f}", metrics={"brevity_penalty": float(found.bp)})
 
     @reward(score_range=(0, 1))
@@ -80,9 +77,7 @@ def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) 
         sacrebleu computes it for one sentence: effective order, exponential smoothing, divided by 100. Column:
         ``answer``.
         """
-        # audit: skip echo a measure of likeness: it pays for what the two texts share, whatever stands around it
-        # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
-        # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip echo,misplaced,negated a measure of likeness: it pays for what the two texts share
         return _compared(completion, answer, compare)
 
     return bleu
@@ -98,12 +93,12 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
         beta: How many times as much recall weighs as precision, 1 to 9.
         lowercase: Upper and lower case are the same.
     """
-    for name, value, least in (("char_order", char_order, 1), ("word_order", word_order, 0), ("beta", beta, 1)):
-        require(least <= value <= 9, f"{least} to 9", **{name: value})
+    settings = {"char_order": char_order, "word_order": word_order, "beta": beta, "lowercase": lowercase}
+    fit = 1 <= char_order <= 9 and 0 <= word_order <= 9 and 1 <= beta <= 9
+    require(fit, "1 to 9, or 0 for word_order", **settings)
 
-    def compare(said: str, references: list[str]) -> Score:
-        metric = _metric("CHRF", char_order=char_order, word_order=word_order, beta=beta, lowercase=lowercase)
-        score = metric.sentence_score(said, references).score
+    def compare(said: str, references: tuple[str, ...]) -> Score:
+        score = _metric("CHRF", references, **settings).corpus_score([said], None).score
         return Score(score / 100, reason=f"chrF {score:.1f}")
 
     @reward(score_range=(0, 1))
@@ -113,10 +108,7 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
         Formula: (1 + beta^2) P R / (beta^2 P + R) over character n-grams (Popovic 2015), as sacrebleu computes it
         for one sentence, divided by 100. Column: ``answer``.
         """
-        # audit: skip echo a measure of likeness: it pays for what the two texts share, whatever stands around it
-        # audit: skip stuffing a measure of likeness: it pays for what the two texts share, whatever stands around it
-        # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
-        # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip echo,stuffing,misplaced,negated a measure of likeness: it pays for what the two texts share
         return _compared(completion, answer, compare)
 
     return chrf
@@ -139,13 +131,14 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
     """
     require(kind in _ROUGE, "rougeL or rouge1 to rouge9", kind=kind)
 
-    def compare(said: str, references: list[str]) -> Score:
+    def compare(said: str, references: tuple[str, ...]) -> Score:
         tokens, scorer = _rouge(kind, use_stemmer)
         gold = list(map(tokens, references))
         if not any(gold):
             return Score(None, reason="the references have no Latin letter or digit, which is all that ROUGE reads")
-        if kind == "rougeL":
-            best = max(map(functools.partial(_rouge_l, tokens(said)), gold))
+        if kind == "rougeL":  # rapidfuzz finds the subsequence: rouge-score's own table takes quadratic time
+            words, common = tokens(said), extra("rapidfuzz.distance.LCSseq").similarity
+            best = max(2 * common(words, one) / (len(words) + len(one)) for one in gold if one)
         else:
             best = scorer.score_multi(references, said)[kind].fmeasure
         return Score(best, reason=f"{kind} {best:.3f}")
@@ -156,18 +149,9 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
 
         Formula: 2 P R / (P + R), with P and R the shares of the completion's and the reference's words in their
         longest common subsequence, or of their n-grams in common (Lin 2004), with rouge-score's tokens: Latin
-        letters and digits, in lower case. Column: ``answer``. ``None`` also where no reference has a Latin letter or
-        a digit.
+        letters and digits, in lower case. Column: ``answer``. ``None`` also where no reference has any of these.
         """
-        # audit: skip echo a measure of likeness: it pays for what the two texts share, whatever stands around it
-        # audit: skip misplaced a measure of likeness: it pays for what the two texts share, whatever stands around it
-        # audit: skip negated a measure of likeness: it pays for what the two texts share, whatever stands around it
+        # audit: skip echo,misplaced,negated a measure of likeness: it pays for what the two texts share
         return _compared(completion, answer, compare)
 
     return rouge
-
-
-def _rouge_l(said: list[str], gold: list[str]) -> float:
-    """Gives ROUGE-L's F-measure. rapidfuzz finds the subsequence: rouge-score's own table takes quadratic time."""
-    common = int(extra("rapidfuzz.distance.LCSseq").similarity(said, gold))
-    return 2 * common / (len(said) + len(gold)) if gold else 0.0

@@ -13,7 +13,6 @@ from builtin_rewards.reading.typography import fold
 from rewardkit import Reward, Score, reward
 
 _LONG_WORDS, _LONGEST_WORD = 16, 32
-_EMPTY = "the completion is empty"
 
 
 def units(text: str) -> list[str]:
@@ -34,6 +33,12 @@ def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
     return zip(words, *(words[place:] for place in range(1, n)), strict=False)
 
 
+def _counted(text: str, n: int) -> tuple[int, int]:
+    """Gives how many different n-grams a text has, and how many."""
+    found = list(grams(units(text), n))
+    return len(set(found)), len(found)
+
+
 @adjustable
 def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., Score]:
     """Settings of ``repetition_penalty``.
@@ -49,19 +54,14 @@ def repetition_penalty(n: int = 3, *, max_penalty: float = 1.0) -> Reward[..., S
     def repetition_penalty(completion: str) -> Score:
         """A penalty from 0 to -1 by the share of the completion's n-grams that are repeated.
 
-        Formula: -max_penalty (1 - distinct n-grams / n-grams), over blank-separated words in lower case. 0.0 for
-        fewer than n words, an empty completion included: a penalty is no judge of content. Source: the n-gram
-        penalty of arXiv 2502.03373, as its code at eddycmu/demystify-long-cot gives one number for a completion.
-        No columns; never ``None``.
+        Formula: -max_penalty (1 - distinct n-grams / n-grams), over blank-separated words in lower case. 0.0 for an
+        empty completion: a penalty is no judge of content. Source: the n-gram penalty of arXiv 2502.03373, as its code
+        at eddycmu/demystify-long-cot gives one number for a completion. No columns; never ``None``.
         """
-        words = units(completion)
-        total = len(words) - n + 1
-        if total < 1:
-            return Score(0.0, reason=f"fewer than {n} words")
-        repeated = total - len(set(grams(words, n)))
-        share = repeated / total
-        penalty = -max_penalty * share if repeated else 0.0
-        return Score(penalty, reason=f"{repeated} of {total} {n}-grams repeated", metrics={"repeated_share": share})
+        distinct, total = _counted(completion, n)
+        share = (total - distinct) / max(1, total)
+        reason = f"{total - distinct} of {total} {n}-grams repeated"
+        return Score(0.0 - max_penalty * share, reason=reason, metrics={"repeated_share": share})
 
     return repetition_penalty
 
@@ -83,12 +83,8 @@ def distinct_n(n: int = 2) -> Reward[..., Score]:
         n-gram. Source: distinct-1 and distinct-2 of Li et al., arXiv 1510.03055, which divide by words instead. 0.0
         for an empty completion. Short texts repeat little, so ask for length too. No columns; never ``None``.
         """
-        words = units(completion)
-        if not words:
-            return Score(0.0, reason=_EMPTY)
-        total = max(1, len(words) - n + 1)
-        distinct = len(set(grams(words, n)))
-        return Score(distinct / total, reason=f"{distinct} of {total} {n}-grams distinct")
+        distinct, total = _counted(completion, n)
+        return Score(distinct / total if total else 0.0, reason=f"{distinct} of {total} {n}-grams distinct")
 
     return distinct_n
 
@@ -111,7 +107,7 @@ def compression_ratio(low: float = 0.0, high: float = 1.0) -> Reward[..., Score]
         of under some hundred bytes hardly shrink. 0.0 for an empty completion. No columns; never ``None``.
         """
         if not fold(completion).strip():
-            return Score(0.0, reason=_EMPTY)
+            return Score(0.0, reason="the completion is empty")
         raw = completion.encode("utf-8", "surrogatepass")
         ratio = min(1.0, len(zlib.compress(raw)) / len(raw))
         score = min(1.0, max(0.0, (ratio - low) / (high - low)))

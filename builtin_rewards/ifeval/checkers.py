@@ -1,44 +1,78 @@
-"""The 25 kinds of verifiable instructions by their id, and what of a text the loose check looks at."""
+"""A verifiable instruction with its arguments, which are held to what their names ask for, never guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from builtin_rewards.ifeval import layout, wording
-from builtin_rewards.ifeval.arguments import Arguments, Checker, UnusableInstructionError
+from builtin_rewards.ifeval.kinds import KINDS, LEAST, LESS
+from builtin_rewards.ifeval.language import known_languages
 from builtin_rewards.reading.turn import unframed
 from builtin_rewards.reading.typography import shows
 
-KINDS: Mapping[str, Callable[[Arguments], Checker]] = {
-    "change_case:capital_word_frequency": wording.capital_word_frequency,
-    "change_case:english_capital": wording.english_capital,
-    "change_case:english_lowercase": wording.english_lowercase,
-    "combination:repeat_prompt": layout.repeat_prompt,
-    "combination:two_responses": layout.two_responses,
-    "detectable_content:number_placeholders": layout.number_placeholders,
-    "detectable_content:postscript": layout.postscript,
-    "detectable_format:constrained_response": layout.constrained_response,
-    "detectable_format:json_format": layout.json_format,
-    "detectable_format:multiple_sections": layout.multiple_sections,
-    "detectable_format:number_bullet_lists": layout.number_bullet_lists,
-    "detectable_format:number_highlighted_sections": layout.number_highlighted_sections,
-    "detectable_format:title": layout.title,
-    "keywords:existence": wording.keywords_exist,
-    "keywords:forbidden_words": wording.forbidden_words,
-    "keywords:frequency": wording.keyword_frequency,
-    "keywords:letter_frequency": wording.letter_frequency,
-    "language:response_language": wording.response_language,
-    "length_constraints:nth_paragraph_first_word": wording.nth_paragraph_first_word,
-    "length_constraints:number_paragraphs": wording.number_paragraphs,
-    "length_constraints:number_sentences": wording.number_sentences,
-    "length_constraints:number_words": wording.number_words,
-    "punctuation:no_comma": wording.no_comma,
-    "startend:end_checker": layout.end_checker,
-    "startend:quotation": layout.quotation,
+_SHOWN_CHARS = 80
+
+
+class UnusableInstructionError(ValueError):
+    """An instruction's id is unknown, or its arguments cannot be used: the row is at fault, not the completion."""
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+_Wanted = tuple[str, Callable[[Any], bool]]
+_TEXT: _Wanted = ("a text that is not blank", _is_text)
+_NUMBER: _Wanted = ("a whole number of at least 0", _is_number)
+_PLACE: _Wanted = ("a whole number of at least 1", lambda value: _is_number(value) and value > 0)
+_RELATION: _Wanted = (f"{LESS!r} or {LEAST!r}", lambda value: value in (LESS, LEAST))
+_TEXTS: _Wanted = (
+    "a list of texts that are not blank",
+    lambda value: isinstance(value, list | tuple) and bool(value) and all(map(_is_text, value)),
+)
+_WANTED: Mapping[str, _Wanted] = {
+    **dict.fromkeys(("keywords", "forbidden_words"), _TEXTS),
+    **dict.fromkeys(("relation", "let_relation", "capital_relation"), _RELATION),
+    **dict.fromkeys(("num_paragraphs", "nth_paragraph"), _PLACE),
+    **dict.fromkeys(("frequency", "let_frequency", "capital_frequency", "num_words", "num_sentences"), _NUMBER),
+    **dict.fromkeys(("num_placeholders", "num_bullets", "num_highlights", "num_sections"), _NUMBER),
+    "letter": ("one character", lambda value: _is_text(value) and len(value.strip()) == 1),
+    "language": ("a language that can be told", lambda value: _is_text(value) and value in known_languages()),
 }
-"""For each kind, what makes its checker from its arguments."""
+"""What an argument must be, by its name; those that are not named are texts."""
+
+
+def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Gives the arguments of some names; texts without blanks around, ``3.0`` of a data set's table as ``3``.
+
+    Raises:
+        UnusableInstructionError: One is missing, ``None`` or of another kind.
+    """
+    read = {}
+    for name in names:
+        value = values.get(name)
+        if value is None:
+            raise UnusableInstructionError(f"argument {name!r} is missing")
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
+        wanted, fits = _WANTED.get(name, _TEXT)
+        if not fits(value):
+            raise UnusableInstructionError(f"argument {name!r}: expected {wanted}, got {repr(value)[:_SHOWN_CHARS]}")
+        read[name] = value.strip() if isinstance(value, str) else value
+    return read
+
+
+def _described(values: Mapping[str, Any]) -> str:
+    """Gives the arguments that are there on one line, cut to a width, for a reason."""
+    known = sorted((name, value) for name, value in values.items() if value is not None)
+    line = ", ".join(f"{name}={repr(value)[:_SHOWN_CHARS]}" for name, value in known)
+    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +87,12 @@ class Instruction:
 
     kind: str
     details: str
-    check: Checker
+    check: Callable[[str], bool]
 
     def followed_by(self, text: str, *, loose: bool = False) -> bool:
         """Whether a text follows it; loosely, whether any of its :func:`loose_variants` does."""
         text = unframed(text)
-        if not loose:
-            return shows(text) and self.check(text)
-        return any(self.check(variant) for variant in loose_variants(text) if shows(variant))
+        return any(self.check(variant) for variant in (loose_variants(text) if loose else [text]) if shows(variant))
 
 
 def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Instruction:
@@ -70,30 +102,20 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
         UnusableInstructionError: The id is unknown, or an argument is missing or unusable.
     """
     kind = instruction_id.removeprefix("en:")
-    make = KINDS.get(kind)
-    if make is None:
-        raise UnusableInstructionError(f"unknown instruction {instruction_id[:80]!r}")
-    given = Arguments(arguments)
+    if kind not in KINDS:
+        raise UnusableInstructionError(f"unknown instruction {instruction_id[:_SHOWN_CHARS]!r}")
     try:
-        return Instruction(kind, given.described(), make(given))
+        given = _read_arguments(arguments, list(inspect.signature(KINDS[kind]).parameters)[1:])
     except UnusableInstructionError as fault:
         raise UnusableInstructionError(f"{kind}: {fault}") from None
+    if given.get("nth_paragraph", 0) > given.get("num_paragraphs", 0):
+        raise UnusableInstructionError(f"{kind}: {given['nth_paragraph']} of {given['num_paragraphs']} paragraphs")
+    return Instruction(kind, _described(arguments), functools.partial(KINDS[kind], **given))
 
 
 def loose_variants(text: str) -> Iterator[str]:
-    """Gives a text, then it without its first line, its last line, and both; and the four without ``*``.
-
-    Those that are the same as one before are left out.
-    """
-    seen = set()
-    first, last = text.find("\n"), text.rfind("\n")
-    without_first = text[first + 1 :].strip() if first >= 0 else ""
-    without_last = text[:last].strip() if last >= 0 else ""
-    without_both = text[first + 1 : last].strip() if first < last else ""
-    variants = (text, without_first, without_last, without_both)
-    for strip_stars in (False, True):
-        for variant in variants:
-            shown = variant.replace("*", "") if strip_stars else variant
-            if shown not in seen:
-                seen.add(shown)
-                yield shown
+    """Gives a text, then it without its first line, its last line, and both; and the four without ``*``; each once."""
+    lines = text.split("\n")
+    cut = ("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))
+    variants = (text, *cut)
+    yield from dict.fromkeys((*variants, *(variant.replace("*", "") for variant in variants)))

@@ -1,19 +1,33 @@
-"""The language of a text, by langdetect with a fixed seed.
+"""The language of a text by langdetect, its sentences and words in capitals by nltk, as in the paper's program.
 
-langdetect draws at random which parts of a text to look at; with a seed of our own the same text always gives the
-same language, and the library's global seed stays as it is.
+langdetect draws what it looks at: with a seed of our own, the same text always gives the same language. nltk's punkt
+learns its abbreviations from a corpus, which nltk does not come with; here they are a list.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 from builtin_rewards.extras import extra
 
 _SEED = 0
 _LOOKED_AT = 20_000
-"""Characters handed to langdetect. It looks at 10,000 itself, after it has taken out addresses."""
+_ABBREVIATIONS = (
+    "a.d a.m adm apr approx assn aug ave b.c bros capt cf cmdr co col corp cpl d.c dec dept dr e.g esq est etc et.al "
+    "feb fig gen gov hon i.e inc jan jr jul jun lt ltd maj messrs mr mrs ms mt mtg n.j n.y nov oct op p.m p.p.s p.s "
+    "ph.d prof pvt rep rev sen sep sept sgt sr st u.k u.n u.s u.s.a viz vol vs"
+)
+_STARTERS = (
+    "a after all also although an and as at because before but by despite during each even every finally first for "
+    "from he here his how however i if in instead it its later many meanwhile more most moreover my no now of on "
+    "once one only or other our perhaps she since so some still such that the their then there therefore these they "
+    "this those though through to under until we what when where whether while who why with yet you your"
+)
+"""Words that are capitalised only where a sentence starts, and often do start one."""
+_RUN = re.compile(r"(?<=[!?])[.!?]+|\.{2,}(?=\s+[a-z])")
+"""Marks that end no sentence more: of a run such as ``!!!`` all but the first, and dots within a sentence."""
 
 
 @functools.cache
@@ -33,9 +47,29 @@ def text_language(text: str) -> str | None:
     detector = _detectors().create()
     detector.seed = _SEED
     detector.append(text[:_LOOKED_AT])
-    failed = extra("langdetect.lang_detect_exception").LangDetectException
     try:
         found = str(detector.detect())
-    except failed:
+    except extra("langdetect.lang_detect_exception").LangDetectException:
         return None
     return None if found == detector.UNKNOWN_LANG else found
+
+
+@functools.cache
+def _splitter() -> Any:
+    punkt = extra("nltk.tokenize.punkt")
+    learnt = punkt.PunktParameters()
+    learnt.abbrev_types, learnt.sent_starters = set(_ABBREVIATIONS.split()), set(_STARTERS.split())
+    return punkt.PunktSentenceTokenizer(learnt)
+
+
+def count_sentences(text: str) -> int:
+    """Gives the number of sentences; a rest of text without an end counts as one."""
+    return sum(1 for _ in _splitter().span_tokenize(_RUN.sub("", text)))
+
+
+def count_capital_words(text: str) -> int:
+    """Gives the number of words whose letters are all capitals, such as ``NASA``, ``I`` and ``U.S.``.
+
+    Contractions are two words, as nltk has it: ``I'm`` counts once and ``IT'S`` twice.
+    """
+    return sum(map(str.isupper, extra("nltk.tokenize.destructive").NLTKWordTokenizer().tokenize(text)))

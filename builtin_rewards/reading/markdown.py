@@ -9,7 +9,7 @@ from typing import NamedTuple
 from builtin_rewards.reading.typography import shows
 
 _FENCES = ("```", "~~~")
-_INLINE_CODE = re.compile(r"`[^`\n]*+`")
+_FENCE_OR_INLINE_CODE = re.compile(r"^[ \t]*+(?:`{3,}+[^`\n]*+|~{3,}.*+)$|`[^`\n]*+`", re.MULTILINE)
 
 
 class FencedBlock(NamedTuple):
@@ -60,7 +60,7 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
 
 def without_code(text: str) -> str:
     """Gives a text without its code, fenced and inline."""
-    return _INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
+    return _FENCE_OR_INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
 
 
 def code_blocks(text: str, marks: Container[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """Known mistakes in a reward's source, read from its syntax tree; nothing is run.
 
 A finding is silenced by ``# audit: ok REASON`` on its line, and a family of probes that makes no sense for a reward
-or a rule of thumb is left out by ``# audit: skip NAME REASON`` anywhere in its function; both need the reason.
+or a rule of thumb is left out by ``# audit: skip NAME REASON`` anywhere in its function, several by
+``# audit: skip NAME,NAME REASON``; both need the reason.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def left_out(reward: Reward[..., Any]) -> dict[str, str]:
         for said in piece.comments(1, len(piece.lines)):
             verb, _, rest = said.partition(" ")
             if verb == "skip":
-                name, _, reason = rest.strip().partition(" ")
-                found[skippable(name, f"reward {reward.name!r}: # audit: {said}")] = reason.strip()
+                names, _, reason = rest.strip().partition(" ")
+                for name in names.split(","):
+                    found[skippable(name, f"reward {reward.name!r}: # audit: {said}")] = reason.strip()
                 if not reason.strip():
                     raise RewardDefinitionError(f"reward {reward.name!r}: # audit: {said}: give the reason behind it")
     return found

@@ -42,6 +42,14 @@ THREE = ["a", "b", "c"]
         ("Snow\u30101\u2020source\u3011, rain\u30108\u2020source\u3011.", 0.5),
         ("\u30101\u3011", 0.0),
         ("Snow\u30101", 0.0),
+        # An index in code is no citation.
+        ("x[1] = 5", 0.0),
+        ("list[1] += 2, and rows[1][2] == 3, and t[1] < 4.", 0.0),
+        ("So a[1] and b[2][3] it is.", 0.0),
+        ("Take x[4] as it is [1].", 1.0),
+        ("Snow[1], rain[2][3] and ice[1].", 1.0),
+        ("<p>Snow[1]<br>rain[2]</p>", 1.0),
+        ("Take vitamin C[1].", 1.0),
         # Thoughts are no answers.
         ("<think>Source [1] says so.</think>Snow is white.", 0.0),
         ("<think>Is it [9]?</think>Snow is white [1].", 1.0),
@@ -82,12 +90,12 @@ def test_rows_without_sources_are_skipped(sources: Any) -> None:
 
 
 def test_settings_of_citations() -> None:
-    """How many sources, all of them, all or nothing; wide ranges are not written out."""
+    """How many sources, all of them, all or nothing; ten thousand at most."""
     assert 0.5 == citation(minimum=2)(completion="Snow [1].", sources=THREE).value
     assert 1.0 == citation(minimum=9)(completion="Snow [1-3].", sources=THREE).value
     assert 2 / 3 == citation(all_sources=True)(completion="Snow [1, 3].", sources=THREE).value
     assert 0.0 == citation(all_or_nothing=True)(completion="Snow [1], [4].", sources=THREE).value
-    assert 1.0 == citation(all_sources=True)(completion="Snow [1-5] [4-99] [100-999999999].", sources=999_999_999).value
+    assert 1.0 == citation(all_sources=True)(completion="Snow [1-5] [4-99] [100-10000].", sources=999_999_999).value
     with pytest.raises(ValueError, match="minimum=0"):
         citation(minimum=0)
 

@@ -108,6 +108,7 @@ def test_tags_that_are_none(tags: tuple[str, ...]) -> None:
         ("a\nb", "(?s)a.b", 1.0),
         ("a\nabc", "^abc$", 0.0),
         ("", "a*", 1.0),
+        ("[", "[[]", 1.0),
         ("abc", None, None),
         ("abc", "", None),
         ("abc", "(", None),

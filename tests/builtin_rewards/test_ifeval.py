@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.ifeval.checkers import KINDS, build_instruction
+from builtin_rewards.ifeval.checkers import build_instruction
+from builtin_rewards.ifeval.kinds import KINDS
 from builtin_rewards.instructions import instructions
 
 RANDOM_LETTER = {

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.ifeval.arguments import UnusableInstructionError
-from builtin_rewards.ifeval.checkers import KINDS, build_instruction, loose_variants
-from builtin_rewards.ifeval.language import text_language
-from builtin_rewards.ifeval.sentences import count_capital_words, count_sentences
+from builtin_rewards.ifeval.checkers import UnusableInstructionError, build_instruction, loose_variants
+from builtin_rewards.ifeval.kinds import KINDS
+from builtin_rewards.ifeval.language import count_capital_words, count_sentences, text_language
 from builtin_rewards.instructions import instructions
 from rewardkit import Rollout, Runtime, Status
 
@@ -270,7 +269,7 @@ def test_columns_of_text_and_without_arguments() -> None:
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": float("nan")}], "a whole number"),
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": True}], "a whole number"),
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": -1}], "a whole number"),
-        (["language:response_language"], [{"language": "xx"}], "no language that can be told"),
+        (["language:response_language"], [{"language": "xx"}], "a language that can be told"),
         (["length_constraints:nth_paragraph_first_word"], [{**ARGUMENTS, "nth_paragraph": 3}], "3 of 2 paragraphs"),
         (["startend:end_checker"], [{"end_phrase": ""}], "not blank"),
     ],

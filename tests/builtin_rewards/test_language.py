@@ -72,6 +72,19 @@ SWAHILI = "Kamati ilikutana siku ya Alhamisi kujadili kama daraja la zamani lina
         # Code and thoughts are not read.
         (GERMAN + "\n```python\nfor line in open('the file that was left'):\n    print(line)\n```", "de", 1.0),
         (GERMAN + "\n~~~\nThis is the text of the file that was left, and of another one.\n~~~", "de", 1.0),
+        ("```python\nfor line in open('the file that was left'):\n    print(line)\n```", "de", None),
+        # A text that stands wholly in a fence is read, and the fence's mark is no word of it.
+        (f"```\n{GERMAN}\n```", "de", 1.0),
+        (f"Here:\n```markdown\n{GERMAN}\n```", "en", 0.0),
+        (f"~~~plaintext\n{GERMAN}\n~~~", "en", 0.0),
+        (f'```json\n{{"titre": "{FRENCH}"}}\n```', "fr", 1.0),
+        (f"```markdown text of the committee\n42\n```\n```py\n{ENGLISH}", "en", None),
+        # Vowel signs do not part words, and letters that are syllables weigh more.
+        ("ಹೌದು, ಹ್ಯಾಂಬರ್ಗರ್‌ಗಳು ಸ್ಯಾಂಡ್‌ವಿಚ್‌ಗಳಾಗಿವೆ.", "kn", 1.0),
+        ("ಹೌದು, ಹ್ಯಾಂಬರ್ಗರ್‌ಗಳು ಸ್ಯಾಂಡ್‌ವಿಚ್‌ಗಳಾಗಿವೆ.", "en", 0.0),
+        ("તમે ગુજરાતના કયા ભાગના છો?", "gu", 1.0),
+        ("તમે ગુજરાતના કયા ભાગના છો?", "en", 0.0),
+        ("आप कैसे हैं? मैं ठीक हूँ।", "hi", 1.0),
         (f"<think>{ENGLISH * 3}</think>\n{GERMAN}", "de", 1.0),
         (f"<think>{GERMAN}</think>\n{ENGLISH}<|im_end|>", "de", 0.0),
         (f"<think>{ENGLISH}</think>\n42", "en", None),

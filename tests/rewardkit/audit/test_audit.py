@@ -271,16 +271,18 @@ def test_conversational_rows_are_answered_by_messages(audit: Auditor, tmp_path: 
 
 
 def test_the_author_leaves_out_a_family_with_a_reason(audit: Auditor, tmp_path: Path) -> None:
-    """A comment in the reward's source leaves a family out; the reason is in the report."""
+    """A comment in the reward's source leaves families out; the reason is in the report."""
     file = tmp_path / "similar.py"
     file.write_text(
         "import difflib\nfrom rewardkit import reward\n\n@reward\n"
         "def similar(completion: str, answer: str) -> float:\n"
-        "    # audit: skip negated likeness knows no negation\n"
+        "    # audit: skip negated,echo likeness knows no negation\n"
         "    return difflib.SequenceMatcher(None, completion[:200], answer).ratio()\n"
     )
-    assert {Family.NEGATED: "likeness knows no negation"} == lint.left_out(resolve(f"{file}:similar"))  # type: ignore[arg-type]
-    file.write_text(file.read_text().replace("negated likeness", "nonsense likeness"))
+    reason = "likeness knows no negation"
+    similar: Any = resolve(f"{file}:similar")
+    assert {Family.NEGATED: reason, Family.ECHO: reason} == lint.left_out(similar)
+    file.write_text(file.read_text().replace("negated,echo likeness", "nonsense likeness"))
 
 
 @pytest.mark.parametrize(("comment", "said"), [("nonsense why", "no family 'nonsense'"), ("echo", "give the reason")])

@@ -1,6 +1,6 @@
 """What reading the leavings of a hostile evaluation costs the process that asked for it.
 
-    python tests/benchmarks/bench_verdicts.py [--rounds 3]
+    python tests/benchmarks/bench_hostile_leavings.py [--rounds 3]
 
 Each row is a completion that writes what is slow to read to a place that its caller reads: results, standard
 output, values, the judge's socket. The figure is the processor time of the calling thread, at the default limits,

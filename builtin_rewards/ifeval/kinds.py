@@ -1,0 +1,162 @@
+"""The 25 kinds of verifiable instructions: for each id, whether a text that is not blank follows it.
+
+All take time linear in the text: where a regular expression would look for an end again from every start, the text is
+scanned by hand. What may not be there (forbidden words, ``less than`` n keywords or letters) is looked for in the text
+as it reads: zero-width characters are left out, and full-width characters and the Cyrillic and Greek letters that look
+Latin stand for the Latin ones. What must be there is looked for as written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+
+from builtin_rewards.ifeval.language import count_capital_words, count_sentences, text_language
+from builtin_rewards.reading.typography import beyond_ascii, fold
+
+LESS, LEAST = "less than", "at least"
+_LOOK_ALIKES = (
+    "a:\u0430\u03b1 c:\u0441 d:\u0501 e:\u0435 g:\u0261 h:\u04bb i:\u0456\u0131\u03b9 j:\u0458 "
+    "k:\u043a\u03ba l:\u04cf o:\u043e\u03bf p:\u0440\u03c1 q:\u051b s:\u0455 u:\u03c5 v:\u03bd\u0475 "
+    "w:\u051d x:\u0445\u03c7 y:\u0443 A:\u0410\u0391 B:\u0412\u0392 C:\u0421 E:\u0415\u0395 "
+    "H:\u041d\u0397 I:\u0406\u0399 J:\u0408 K:\u041a\u039a M:\u041c\u039c N:\u039d O:\u041e\u039f "
+    "P:\u0420\u03a1 S:\u0405 T:\u0422\u03a4 X:\u0425\u03a7 Y:\u04ae\u03a5 Z:\u0396"
+)
+_LOOK_LATIN = str.maketrans({char: entry[0] for entry in _LOOK_ALIKES.split() for char in entry[2:]})
+"""Cyrillic and Greek letters, and a few Latin ones, by the Latin letter that they look like."""
+_HIGHLIGHTS = (re.compile(r"\*([^\n*]*)\*"), re.compile(r"\*\*([^\n*]*)\*\*"))
+_POSTSCRIPTS = {"P.S.": r"p\.\s?s\.", "P.P.S": r"p\.\s?p\.\s?s"}
+_OPTIONS = ("my answer is yes.", "my answer is no.", "my answer is maybe.")
+_FENCES = ("```json", "```Json", "```JSON", "```")
+
+
+def _as_read(text: str) -> str:
+    """Gives a text as it reads, for what may not be in it."""
+    return fold(text).translate(_LOOK_LATIN).lower()
+
+
+def _bounded(found: int, relation: str, limit: int) -> bool:
+    return found < limit if relation == LESS else found >= limit
+
+
+def _is_used(text: str, term: str, relation: str, limit: int) -> bool:
+    """Whether a term is there at least, or less than, so many times, also inside words, in any case."""
+    read = _as_read if relation == LESS else str.lower
+    return _bounded(read(text).count(read(term) or term), relation, limit)
+
+
+def _held(text: str, opening: str, closing: str) -> Iterator[str]:
+    """Gives what stands on one line between an opening and the next closing, without blanks and openings."""
+    for line in text.split("\n"):
+        *parts, _ = line.split(closing)
+        yield from (part.partition(opening)[2].strip(opening + " \t") for part in parts)
+
+
+def _paragraphs(text: str, wanted: int, nth: int, first_word: str) -> bool:
+    """Whether there are so many paragraphs, divided by blank lines, and the nth starts with the word, in any case."""
+    paragraphs = text.split("\n\n")
+    words = paragraphs[nth - 1].split(maxsplit=1) if len(paragraphs) >= nth else []
+    found = re.split(r"[.,?!'\"]", words[0].lstrip("'").lstrip('"'), maxsplit=1)[0].lower() if words else ""
+    return sum(bool(paragraph.strip()) for paragraph in paragraphs) == wanted and found == first_word.lower()
+
+
+def _is_divided(text: str, mark: str, wanted: int) -> bool:
+    """Whether marks divide a text into so many different parts, none between two marks blank."""
+    parts = [part.strip() for part in re.split(mark, text)]
+    return all(parts[1:-1]) and sum(map(bool, parts)) == wanted
+
+
+def _is_json(text: str) -> bool:
+    bare = text.strip()
+    for fence in _FENCES:
+        bare = bare.removeprefix(fence)
+    try:
+        # Numbers stay text: turning long ones into integers is quadratic, and refused.
+        json.loads(bare.removesuffix("```").strip(), parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _has_comma(text: str) -> bool:
+    marks = (char for char in beyond_ascii(text) if unicodedata.category(char) == "Po")
+    return "," in text or any("COMMA" in unicodedata.name(mark) for mark in marks)
+
+
+KINDS: Mapping[str, Callable[..., bool]] = {
+    # English in capitals; langdetect reads few of them, and can take a short text for another language.
+    "change_case:english_capital": lambda text: text.isupper() and text_language(text) == "en",
+    "change_case:english_lowercase": lambda text: text.islower() and text_language(text) == "en",
+    "change_case:capital_word_frequency": lambda text, capital_relation, capital_frequency: _bounded(
+        count_capital_words(text), capital_relation, capital_frequency
+    ),
+    # The request word for word at the start, in any case.
+    "combination:repeat_prompt": lambda text, prompt_to_repeat: (
+        text.strip().lower().startswith(prompt_to_repeat.lower())
+    ),
+    # Two different responses, divided by ``******``.
+    "combination:two_responses": lambda text: (
+        _is_divided(text, r"\*{6}", 2) and len({part.strip() for part in text.split("******")} - {""}) == 2
+    ),
+    # Placeholders such as ``[address]``; blank ones do not count.
+    "detectable_content:number_placeholders": lambda text, num_placeholders: (
+        sum(map(bool, _held(text, "[", "]"))) >= num_placeholders
+    ),
+    # In any case and with spaces between the letters of ``P.S.``.
+    "detectable_content:postscript": lambda text, postscript_marker: bool(
+        re.search(_POSTSCRIPTS.get(postscript_marker) or re.escape(postscript_marker.lower()), text.lower())
+    ),
+    # One of the three, and no other of them.
+    "detectable_format:constrained_response": lambda text: sum(option in text.lower() for option in _OPTIONS) == 1,
+    # All of the text, or a fenced block that is all of it.
+    "detectable_format:json_format": _is_json,
+    # A mark and a number, such as ``Section 1``.
+    "detectable_format:multiple_sections": lambda text, section_spliter, num_sections: (
+        len(re.findall(re.escape(section_spliter) + r"\s?\d+", text)) >= num_sections
+    ),
+    # Exactly so many lines that start with ``*`` (not ``**``) or ``-``.
+    "detectable_format:number_bullet_lists": lambda text, num_bullets: (
+        sum(re.match(r"-|\*(?!\*)", line.lstrip()) is not None for line in text.split("\n")) == num_bullets
+    ),
+    # Passages of one line marked ``*so*`` or ``**so**``; blank ones do not count.
+    "detectable_format:number_highlighted_sections": lambda text, num_highlights: (
+        sum(bool(held.strip()) for mark in _HIGHLIGHTS for held in mark.findall(text)) >= num_highlights
+    ),
+    # In double angular brackets, such as ``<<poem of joy>>``, on one line and not blank.
+    "detectable_format:title": lambda text: any(_held(text, "<<", ">>")),
+    # Also inside a word, in any case.
+    "keywords:existence": lambda text, keywords: all(keyword.lower() in text.lower() for keyword in keywords),
+    # As whole words, in any case.
+    "keywords:forbidden_words": lambda text, forbidden_words: (
+        not re.search(
+            rf"(?<!\w)(?:{'|'.join(re.escape(_as_read(word).strip() or word) for word in forbidden_words)})(?!\w)",
+            _as_read(text),
+        )
+    ),
+    "keywords:frequency": lambda text, keyword, relation, frequency: _is_used(text, keyword, relation, frequency),
+    "keywords:letter_frequency": lambda text, letter, let_relation, let_frequency: _is_used(
+        text, letter, let_relation, let_frequency
+    ),
+    # A text in which no language can be told is in none.
+    "language:response_language": lambda text, language: text_language(text) == language,
+    "length_constraints:nth_paragraph_first_word": lambda text, num_paragraphs, nth_paragraph, first_word: _paragraphs(
+        text, num_paragraphs, nth_paragraph, first_word
+    ),
+    "length_constraints:number_paragraphs": lambda text, num_paragraphs: _is_divided(
+        text, r"\s?\*\*\*\s?", num_paragraphs
+    ),
+    "length_constraints:number_sentences": lambda text, relation, num_sentences: _bounded(
+        count_sentences(text), relation, num_sentences
+    ),
+    # A word is a run of letters, digits and underscores.
+    "length_constraints:number_words": lambda text, relation, num_words: _bounded(
+        len(re.findall(r"\w+", text)), relation, num_words
+    ),
+    # Of any script.
+    "punctuation:no_comma": lambda text: not _has_comma(text),
+    # In any case; quotation marks after it do not count.
+    "startend:end_checker": lambda text, end_phrase: text.strip().strip('"').lower().endswith(end_phrase.lower()),
+    "startend:quotation": lambda text: re.fullmatch(r'\s*".*"\s*', text, re.DOTALL) is not None,
+}
