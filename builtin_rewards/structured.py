@@ -8,7 +8,8 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
@@ -74,8 +75,7 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
     return json_valid
 
 
-@dataclass(frozen=True, slots=True)
-class _Schema:
+class _Schema(NamedTuple):
     """A schema that is ready: jsonschema's validator, and the names in its top-level ``required``."""
 
     validator: Any
@@ -92,46 +92,34 @@ def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
         usual = getattr(library, f"Draft{draft.replace('-', '')}Validator")
         kind = library.validators.validator_for(schema, default=usual)
         kind.check_schema(schema)
-        registry = _registry(remotes, usual)
-        _check_references(schema, kind, registry)
+        registry = _registry(remotes, _specification(usual))
+        _check_references(_specification(kind).create_resource(schema), registry)
         validator = kind(schema, registry=registry)
     except library.SchemaError as fault:
         return _short(f"{fault.json_path}: {fault.message}")
     except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as fault:
         return _short(f"{type(fault).__name__}: {fault}")
-    required = schema.get("required", []) if isinstance(schema, dict) else []
-    return _Schema(validator, frozenset(required if isinstance(required, list) else []))
-
-
-def _schema_text(schema: Any) -> str:
-    if isinstance(schema, str):
-        return schema
-    try:
-        return json.dumps(schema)
-    except (TypeError, ValueError, RecursionError) as fault:
-        raise ValueError(f"no JSON: {fault}") from None
-
-
-def _registry(remotes: Any, usual: Any) -> Any:
-    """Gives the registry of what may be referred to; unlike jsonschema's own, it fetches nothing."""
-    referencing, known = extra("referencing"), extra("jsonschema_specifications").REGISTRY
-    if not isinstance(remotes, Mapping) or isinstance(remotes, referencing.Registry):
-        return known.combine(referencing.Registry() if remotes is None else remotes)
-    specification = _specification(usual)
-    made = [(uri, referencing.Resource.from_contents(one, specification)) for uri, one in remotes.items()]
-    return known.combine(referencing.Registry().with_resources(made))
+    required = schema.get("required") if isinstance(schema, dict) else None
+    return _Schema(validator, frozenset(required if isinstance(required, list) else ()))
 
 
 def _specification(kind: Any) -> Any:
     return extra("referencing.jsonschema").specification_with(kind.META_SCHEMA["$schema"])
 
 
-def _check_references(schema: Any, kind: Any, registry: Any) -> None:
+def _registry(remotes: Any, usual: Any) -> Any:
+    """Gives the registry of what may be referred to; unlike jsonschema's own, it fetches nothing."""
+    if not isinstance(remotes, extra("referencing").Registry):
+        contents = (remotes or {}).items()
+        remotes = extra("referencing").Registry().with_contents(contents, default_specification=usual)
+    return extra("jsonschema_specifications").REGISTRY.combine(remotes)
+
+
+def _check_references(root: Any, registry: Any) -> None:
     """Raise where some reference leads nowhere, whether or not a value would lead there.
 
     Otherwise a completion could choose between a score and a skip.
     """
-    root = _specification(kind).create_resource(schema)
     pending = [(registry.resolver_with_root(root), root)]
     seen: set[int] = set()
     while pending:
@@ -139,8 +127,7 @@ def _check_references(schema: Any, kind: Any, registry: Any) -> None:
         if id(resource.contents) in seen or not isinstance(resource.contents, Mapping):
             continue
         seen.add(id(resource.contents))
-        for word in ("$ref", "$dynamicRef"):
-            reference = resource.contents.get(word)
+        for reference in (resource.contents.get(word) for word in ("$ref", "$dynamicRef")):
             if isinstance(reference, str):
                 found = resolver.lookup(reference)
                 target = type(resource).from_contents(found.contents, default_specification=resource._specification)
@@ -192,7 +179,7 @@ def json_schema(
     """
     require(draft in DRAFTS, f"one of {', '.join(DRAFTS)}", draft=draft)
     schema_in = functools.lru_cache(_KEPT_SCHEMAS)(functools.partial(_read_schema, draft, remotes))
-    usual = None if schema is None else _schema_text(schema)
+    usual = None if schema is None else _text(schema)
     fault = None if usual is None else schema_in(usual)
     require(not isinstance(fault, str), f"no broken schema: {fault}", schema=schema)
 
@@ -213,23 +200,22 @@ def json_schema(
         leads nowhere or round in a circle. The validator is the library jsonschema. A schema's regular expression
         may take exponential time on some completions; the worker's deadline bounds it (``timeout``).
         """
-        given = usual
-        if given is None:
-            if schema is None or (isinstance(schema, str) and schema.strip() in ("", "null", "None")):
-                return Score(None, reason="the row has no schema")
-            try:
-                given = _schema_text(schema)
-            except ValueError as fault:
-                return Score(None, reason=f"the row's schema cannot be used: {fault}")
-        read = schema_in(given)
+        if usual is None and (schema is None or (isinstance(schema, str) and schema.strip() in ("", "null", "None"))):
+            return Score(None, reason="the row has no schema")
+        try:
+            read = schema_in(usual or _text(schema))
+        except (TypeError, ValueError, RecursionError) as fault:
+            read = f"no JSON: {fault}"
         if isinstance(read, str):
             return Score(None, reason=f"the row's schema cannot be used: {read}")
         value = _value_in(completion)
-        if isinstance(value, Score):
-            return value
-        return _judged(read, value, partial)
+        return value if isinstance(value, Score) else _judged(read, value, partial)
 
     return json_schema
+
+
+def _text(schema: Any) -> str:
+    return schema if isinstance(schema, str) else json.dumps(schema)
 
 
 _MAX_EXTRA = 10
@@ -261,7 +247,7 @@ class _Comparison:
     rel: float
     abs: float
 
-    def count(self, wanted: Any, given: Any, tally: _Tally) -> None:
+    def count(self, wanted: Any, given: Any, tally: _Tally) -> _Tally:
         """Compares what is expected with what stands in its place, and adds what comes of it to a tally."""
         if isinstance(wanted, dict) and wanted and isinstance(given, dict):
             for name, value in wanted.items():
@@ -269,49 +255,40 @@ class _Comparison:
             tally.names += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
         elif isinstance(wanted, list) and wanted and isinstance(given, list):
             placed = given if self.ordered else self._arranged(wanted, given)
-            for place, value in enumerate(wanted):
-                self.count(value, placed[place] if place < len(placed) else _MISSING, tally)
+            for value, item in zip_longest(wanted, placed[: len(wanted)], fillvalue=_MISSING):
+                self.count(value, item, tally)
             tally.items += sum(map(count_leaves, placed[len(wanted) :]))
         else:
             tally.right += self._is_right(wanted, given)
             tally.fields += count_leaves(wanted)
+        return tally
 
     def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
         """Gives the items in the places of those that they are paired with; the others stand where there is room."""
-        left, rest = dict(enumerate(wanted)), dict(enumerate(given))
-        placed: dict[int, Any] = {}
-        for worth in (self._equality, self._likeness):
-            pairs = [
-                (-worth(one, other), place, behind) for place, one in left.items() for behind, other in rest.items()
-            ]
-            for share, place, behind in sorted(pairs):
-                if share and place in left and behind in rest:
-                    placed[place] = rest.pop(behind)
-                    del left[place]
-        others = iter(rest.values())
-        return [
-            *(placed[place] if place in placed else next(others, _MISSING) for place in range(len(wanted))),
-            *others,
+        rest, placed = dict(enumerate(given)), dict.fromkeys(range(len(wanted)), _MISSING)
+        pairs = [
+            (-self._likeness(one, other), place, behind)
+            for place, one in enumerate(wanted)
+            for behind, other in rest.items()
         ]
-
-    def _equality(self, wanted: Any, given: Any) -> float:
-        return float(wanted == given and same(wanted, given))
+        for worth, place, behind in sorted(pairs):
+            if worth and placed[place] is _MISSING and behind in rest:
+                placed[place] = rest.pop(behind)
+        others = iter(rest.values())
+        return [*(next(others, one) if one is _MISSING else one for one in placed.values()), *others]
 
     def _likeness(self, wanted: Any, given: Any) -> float:
-        self.count(wanted, given, tally := _Tally())
+        if same(wanted, given):
+            return 2.0
+        tally = self.count(wanted, given, _Tally())
         return tally.right / (tally.fields + tally.names + tally.items)
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
         """Whether a value is the expected one, one that holds no others."""
         if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
             return _normal(wanted) == _normal(given)
-        if _is_number(wanted) and _is_number(given):
-            return bool(wanted == given or abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
-        return same(wanted, given)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (wanted, given))
+        return same(wanted, given) or (numbers and abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
 
 
 @adjustable
@@ -376,15 +353,11 @@ def json_fields(
             return value
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
-        comparison.count(wanted, value, tally := _Tally())
-        return _share(tally, extra, partial)
+        tally = comparison.count(wanted, value, _Tally())
+        share = tally.right / (tally.fields + extra * tally.names + tally.items)
+        more = tally.names + tally.items
+        reason = f"{tally.right} of {tally.fields} fields right, {more} extra"
+        metrics = {"right": float(tally.right), "fields": float(tally.fields), "extra": float(more)}
+        return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
 
     return json_fields
-
-
-def _share(tally: _Tally, extra: float, partial: bool) -> Score:
-    share = tally.right / (tally.fields + extra * tally.names + tally.items)
-    more = tally.names + tally.items
-    reason = f"{tally.right} of {tally.fields} fields right, {more} extra"
-    metrics = {"right": float(tally.right), "fields": float(tally.fields), "extra": float(more)}
-    return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
