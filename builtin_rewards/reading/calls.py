@@ -10,14 +10,13 @@ import json
 import re
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from builtin_rewards.reading.values import Untyped, fenced_json, read_json, read_json_at
 
-_MOST_CALLS = 100
-"""So many calls are read; what stands behind them is not."""
-_MAX_CODE_CHARS = 20_000
-"""Calls written in Python that are longer are no calls."""
+_MOST_CALLS, _MAX_CODE_CHARS = 100, 20_000
+"""So many calls are read, and so much Python; what is longer is no call."""
 
 
 class Call(NamedTuple):
@@ -34,8 +33,6 @@ class Call(NamedTuple):
 
 BROKEN = Call("", None)
 """What stands in the place of a call and is none."""
-
-_Read = tuple[list[Call], int]
 
 _NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
 _SEP = "<\uff5ctool\u2581sep\uff5c>"
@@ -65,7 +62,7 @@ _UNREAD = (
 _MARK = re.compile(
     r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
     + "|".join(f"(?P<{name}>{mark})" for name, (mark, _) in _FORMS.items())
-    + f"|(?P<unread>{_UNREAD}))"
+    + rf"|(?P<unread>{_UNREAD}))\s*"
 )
 _CLOSES = {name: re.compile(close) for name, (_, close) in _FORMS.items()}
 _KEY = r'"(?:name|function|tool|tool_name|action)"\s*:\s*"[^"\n]{1,200}"'
@@ -111,14 +108,10 @@ def call_of(value: Any) -> Call:
     name = value.get("name", value.get("tool_name")) if isinstance(value, Mapping) else None
     if not isinstance(name, str):
         return BROKEN
-    arguments = value.get("arguments", value.get("parameters"))
+    arguments = value.get("arguments", value.get("parameters")) or {}
     if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments or "{}")
-        except ValueError:
-            return Call(name, None)
-    if arguments is None:
-        arguments = {}
+        with suppress(ValueError):
+            arguments = read_json(arguments) or {}
     return Call(name, dict(arguments) if isinstance(arguments, Mapping) else None)
 
 
@@ -135,8 +128,7 @@ def _listed(value: Any) -> list[Any]:
 
 # How calls are written
 
-_BLANKS = re.compile(r"\s*")
-_NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)|")
+_NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)")
 _CODED_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
 _END_OF_CODE = re.compile(r"<\|\w+\|>|</[\w:]*(?:tool|function)_calls?>|```|\Z")
 _HEAD = re.compile(
@@ -181,19 +173,12 @@ def _json_values(text: str, place: int) -> tuple[list[Any], int]:
         except ValueError:
             break
         values += _listed(value)
-        place = _behind(_NEXT, text, end)
+        place = found.end() if (found := _NEXT.match(text, end)) else end
     return values, place
 
 
-def _behind(pattern: re.Pattern[str], text: str, place: int) -> int:
-    """Gives the place behind a pattern that stands there, or that place."""
-    found = pattern.match(text, place)
-    return place if found is None else found.end()
-
-
-def _read(text: str, place: int, close: re.Pattern[str]) -> _Read:
+def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[Call], int]:
     """Reads what stands behind a mark: another mark, JSON, a name with its arguments, or calls of Python."""
-    place = _behind(_BLANKS, text, place)
     if _MARK.match(text, place):
         return [], place
     values, end = _json_values(text, place)
@@ -208,7 +193,7 @@ def _read(text: str, place: int, close: re.Pattern[str]) -> _Read:
     return ([BROKEN], place) if closed is None else (calls, closed.end())
 
 
-def _named(name: str, text: str, place: int, tags: bool) -> _Read:
+def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[Call], int]:
     """Reads the arguments of a call whose name stood before them: JSON, or tags that carry no types.
 
     A key that stands twice makes no call, as in JSON.
