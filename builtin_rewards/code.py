@@ -47,14 +47,9 @@ _READER = Path(program.__file__).read_text(encoding="utf-8")
 def extract_code(completion: str, language: str = "python") -> str | None:
     """Gives the last code that a completion offers, or ``None`` for none.
 
-    The rule: the last fenced block marked with the language (``python``, ``py`` or ``python3``, in any case)
-    counts; where no block is so marked, the last block with no mark. A completion without any fence is code as it
-    stands. Blocks that are marked with other languages never count, nor do sessions that begin with ``>>>``. A block
-    whose fence is not closed ends with the completion.
-
-    Args:
-        completion: The model's text; fences are lines of three or more backticks or tildes.
-        language: The language asked for.
+    That is the last fenced block marked with the language (``python``, ``py`` or ``python3``, in any case), else the
+    last block with no mark; a completion without any fence is code as it stands. Blocks that are marked with other
+    languages never count, nor do sessions that begin with ``>>>``. A fence that is not closed ends with the completion.
     """
     found = code_blocks(completion, _NAMES.get(language.lower(), (language.lower(),)))
     return found[-1] if found else None
@@ -90,36 +85,17 @@ def _text(tests: str) -> str:
     return tests
 
 
-def _check_pairs(
-    sandbox: Sandbox,
-    code: str,
-    entry_point: str | None,
-    inputs: Sequence[Any],
-    outputs: Sequence[Any] | None,
-    limits: Limits,
-) -> CheckReport:
-    if outputs is None or len(outputs) != len(inputs):
-        raise CheckError(f"{len(inputs)} inputs and {0 if outputs is None else len(outputs)} outputs")
-    pairs = list(zip(inputs, outputs, strict=True))
-    if entry_point is None:
-        return check_programs(sandbox, code, [ProgramCheck(stdin, stdout) for stdin, stdout in pairs], limits=limits)
-    checks = [FunctionCheck(arguments, expected) for arguments, expected in pairs]
-    return check_functions(sandbox, code, entry_point, checks, limits=limits)
-
-
 def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
     checks = [check for report in reports for check in report.checks]
-    lost = [check for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
+    lost = [check.reason for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
     if lost or not checks:
-        raise InfrastructureError(f"the jail failed: {lost[0].reason if lost else 'it reported no check'}")
-    passed = sum(report.passed for report in reports)
-    share = passed / len(checks)
-    failed = next((check for check in checks if check.status is not CheckStatus.PASSED), None)
-    reason = f"{passed} of {len(checks)} checks passed"
-    if failed is not None:
-        reason += f"; {failed.status}: {failed.label}: {failed.reason}"
-    score = float(share == 1.0) if all_or_nothing else share
-    return Score(score, reason=reason, metrics={"passed": float(passed), "checks": float(len(checks))})
+        raise InfrastructureError(f"the jail failed: {[*lost, 'it reported no check'][0]}")
+    failed = [check for check in checks if check.status is not CheckStatus.PASSED]
+    passed = len(checks) - len(failed)
+    told = "".join(f"; {check.status}: {check.label}: {check.reason}" for check in failed[:1])
+    score = float(not failed) if all_or_nothing else passed / len(checks)
+    metrics = {"passed": float(passed), "checks": float(len(checks))}
+    return Score(score, reason=f"{passed} of {len(checks)} checks passed{told}", metrics=metrics)
 
 
 @adjustable
@@ -162,8 +138,7 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         the prefix's, never the completion's.
 
         0.0 where the completion holds no code (see :func:`extract_code`). ``None`` where the row has no tests, or
-        tests that cannot be run, such as those that use a name which nothing on their side defines: that is not the
-        completion's fault, and told from the tests alone.
+        tests that cannot be run, such as those that use a name which nothing on their side defines.
         """
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
@@ -178,7 +153,16 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
                 about: Any = {"entry_point": entry_point, "setup": setup, "helpers": before, "limits": limits}
                 reports.append(check_asserts(sandbox, code, text, **about))
             if inputs is not None:
-                reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs, limits))
+                if outputs is None or len(outputs) != len(inputs):
+                    raise CheckError(f"{len(inputs)} inputs and {len(outputs or ())} outputs")
+                pairs = list(zip(inputs, outputs, strict=True))
+                if entry_point is None:
+                    reports.append(
+                        check_programs(sandbox, code, [ProgramCheck(*pair) for pair in pairs], limits=limits)
+                    )
+                else:
+                    calls = [FunctionCheck(*pair) for pair in pairs]
+                    reports.append(check_functions(sandbox, code, entry_point, calls, limits=limits))
         except (CheckError, NotPlainError) as fault:
             return Score(None, reason=f"the row's tests cannot be run: {fault}")
         return _score(reports, all_or_nothing=all_or_nothing)
@@ -193,9 +177,7 @@ def code_runs(completion: str, sandbox: Sandbox) -> Score:
     It is given no input. 0.0 also where the completion holds no code (see :func:`extract_code`); never ``None``.
     """
     code = _program(completion, sandbox)
-    if code is None:
-        return Score(0.0, reason=_NO_CODE)
-    return _outcome(sandbox.run(code, limits=LIMITS))
+    return Score(0.0, reason=_NO_CODE) if code is None else _outcome(sandbox.run(code, limits=LIMITS))
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -209,9 +191,8 @@ def code_compiles(completion: str, sandbox: Sandbox) -> Score:
     if code is None:
         return Score(0.0, reason=_NO_CODE)
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
-    value = execution.value[0] if execution.value else None
-    if execution.status == "ok" and value is not None:
-        return Score(1.0) if value.ok else Score(0.0, reason=value.error)
+    if execution.status == "ok" and execution.value and not execution.value[0].ok:
+        return Score(0.0, reason=execution.value[0].error)
     return _outcome(execution)
 
 
