@@ -26,8 +26,8 @@ from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import code_blocks
 from rewardkit import Reward, Score, reward
 
-_STEPS = 10_000
-"""Instructions of SQLite's machine between two looks at the clock; less than a millisecond."""
+_STEPS, _MAX_BYTES = 10_000, 32_000_000
+"""Instructions of SQLite's machine between two looks at the clock; text and blobs of one result, together."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -38,16 +38,11 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
     sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
 }
-_MAX_BYTES = 32_000_000
-"""Text and blobs of one result, together."""
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
-_REFUSED_IN_SCHEMAS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
 _MARKS = frozenset(("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql"))
 """Marks of fenced blocks that hold SQL."""
-_ABSOLUTE = 1e-9
-_SHOWN_CHARS = 200
-
+_ABSOLUTE, _SHOWN_CHARS = 1e-9, 200
 _LIMIT = re.compile(r"limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""--[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? | '[^']*+'? | "[^"]*+"? | `[^`]*+`? | \[[^\]]*+\]?
@@ -152,10 +147,9 @@ def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> Non
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
     def allow(action: int, *about: str | None) -> int:
-        if action == sqlite3.SQLITE_PRAGMA:
-            return sqlite3.SQLITE_IGNORE  # dumps begin with one
-        refused = action in _REFUSED_IN_SCHEMAS or (action == sqlite3.SQLITE_FUNCTION and about[1] == "load_extension")
-        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+        if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) or about[1] == "load_extension":
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_IGNORE if action == sqlite3.SQLITE_PRAGMA else sqlite3.SQLITE_OK  # dumps begin with one
 
     connection.set_authorizer(allow)
     with _bounded(connection, timeout_s):
@@ -167,11 +161,7 @@ def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> Non
 
 
 def _run(connection: sqlite3.Connection, query: str, timeout_s: float, max_rows: int) -> _Result:
-    """Gives what a query gives.
-
-    Raises:
-        _QueryError: It is no single query, fails, or goes beyond a bound.
-    """
+    """Gives what a query gives; raises where it is no single query, fails, or goes beyond a bound."""
     tables: set[str] = set()
 
     def allow(action: int, *about: str | None) -> int:
@@ -226,10 +216,7 @@ def _asked(gold: _Result, query: str, ties: bool, run: Callable[[str], list[_Row
     """Gives the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
 
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
-    they give the same rows.
-
-    Raises:
-        _QueryError: A run fails or goes beyond a bound, or the limit is no plain number.
+    they give the same rows. Raises where a run fails, or the limit is no plain number.
     """
     query = _TOKEN.sub(lambda found: " " if found[0][:2] in ("--", "/*") else found[0], query)
     places = _clauses(query)
@@ -273,9 +260,8 @@ def _difference(
     if any_column_order:
         rows, given = _in_order(rows), _in_order(given)
     left, right = _rest(rows, given), _rest(given, rows)
-    unequal = len(right)
-    if len(rows) == len(given):
-        unequal = sum(not all(map(_same, *pair, [tolerance] * len(pair[0]))) for pair in zip(left, right, strict=True))
+    nearly = [_same(*pair, tolerance) for pair in zip(left, right, strict=False)] if len(left) == len(right) else []
+    unequal = len(right) - sum(nearly)
     ordered = " in value or order" * (len(set(turns)) > 1)
     return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
 
@@ -288,8 +274,7 @@ def _in_order(rows: list[_Row]) -> list[_Row]:
 
 def _rest(rows: list[_Row], others: list[_Row]) -> list[_Row]:
     """Gives the rows that the others do not have exactly, sorted so that nearly equal rows meet."""
-    rest = Counter(rows) - Counter(others)
-    return sorted(rest.elements(), key=lambda row: [*map(_order, row)])
+    return sorted((Counter(rows) - Counter(others)).elements(), key=lambda row: [*map(_order, row)])
 
 
 def _order(value: tuple[int, Any]) -> tuple[int, Any]:
@@ -297,6 +282,9 @@ def _order(value: tuple[int, Any]) -> tuple[int, Any]:
     return (1, float(f"{value[1]:.6g}")) if value[0] == 1 else value
 
 
-def _same(wanted: tuple[int, Any], given: tuple[int, Any], tolerance: float) -> bool:
-    real = wanted[0] == given[0] and float in map(type, (wanted[1], given[1]))
-    return wanted == given or (real and math.isclose(wanted[1], given[1], rel_tol=tolerance, abs_tol=_ABSOLUTE))
+def _same(wanted: _Row, given: _Row, tolerance: float) -> bool:
+    for one, other in zip(wanted, given, strict=True):
+        real = one[0] == other[0] and isinstance(one[1], int | float) and float in (type(one[1]), type(other[1]))
+        if one != other and not (real and math.isclose(one[1], other[1], rel_tol=tolerance, abs_tol=_ABSOLUTE)):
+            return False
+    return True
