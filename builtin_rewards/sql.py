@@ -284,7 +284,7 @@ def _order(value: tuple[int, Any]) -> tuple[int, Any]:
 
 def _same(wanted: _Row, given: _Row, tolerance: float) -> bool:
     for one, other in zip(wanted, given, strict=True):
-        real = one[0] == other[0] and isinstance(one[1], int | float) and float in (type(one[1]), type(other[1]))
+        real = one[0] == other[0] and float in (type(one[1]), type(other[1]))
         if one != other and not (real and math.isclose(one[1], other[1], rel_tol=tolerance, abs_tol=_ABSOLUTE)):
             return False
     return True

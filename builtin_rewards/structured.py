@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
@@ -56,14 +56,11 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
         What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole answer. The
         answer is what follows the last thought, such as ``<think>...</think>``, of it only what stands in the last
         ``<answer>`` tags where there are any and they do not differ; a completion that is JSON as it stands is the
-        answer. A byte order mark before it and stop tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no
-        content.
+        answer. A byte order mark and stop tokens at the end (``<|im_end|>``, ``</s>`` and the like) are no content.
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the
         value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about
-        1,000 levels or more.
-
-        A bare ``42`` or ``null`` is JSON too; ``json_valid(kind="object")`` asks for an object. Never ``None``.
+        1,000 levels or more. A bare ``42`` or ``null`` is JSON too. Never ``None``.
         """
         value = _value_in(completion)
         if isinstance(value, Score):
@@ -75,15 +72,8 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
     return json_valid
 
 
-class _Schema(NamedTuple):
-    """A schema that is ready: jsonschema's validator, and the names in its top-level ``required``."""
-
-    validator: Any
-    required: frozenset[str]
-
-
-def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
-    """Gives the schema that a text is, or what is wrong with it."""
+def _read_schema(draft: str, remotes: Any, text: str) -> Any:
+    """Gives jsonschema's validator of the schema that a text is, or what is wrong with it."""
     library = extra("jsonschema")
     try:
         schema = read_json(text)
@@ -94,13 +84,11 @@ def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
         kind.check_schema(schema)
         registry = _registry(remotes, _specification(usual))
         _check_references(_specification(kind).create_resource(schema), registry)
-        validator = kind(schema, registry=registry)
+        return kind(schema, registry=registry)
     except library.SchemaError as fault:
-        return _short(f"{fault.json_path}: {fault.message}")
+        return f"{fault.json_path}: {fault.message}"[:_SHOWN_CHARS]
     except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as fault:
-        return _short(f"{type(fault).__name__}: {fault}")
-    required = schema.get("required") if isinstance(schema, dict) else None
-    return _Schema(validator, frozenset(required if isinstance(required, list) else ()))
+        return f"{type(fault).__name__}: {fault}"[:_SHOWN_CHARS]
 
 
 def _specification(kind: Any) -> Any:
@@ -135,33 +123,31 @@ def _check_references(root: Any, registry: Any) -> None:
         pending.extend((resolver.in_subresource(part), part) for part in resource.subresources())
 
 
-def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
+def _judged(validator: Any, value: Any, partial: bool) -> Score:
     """Gives the score of a JSON value."""
-    present = schema.required & value.keys() if isinstance(value, dict) else frozenset()
-    spoiled: set[str] = set()
+    listed = validator.schema.get("required") if isinstance(validator.schema, dict) else None
+    required = set(listed if isinstance(listed, list) else ())
+    present = required & value.keys() if isinstance(value, dict) else set()
+    spoiled: set[Any] = set()
     first = None
     try:
-        for error in schema.validator.iter_errors(value):
+        for error in validator.iter_errors(value):
             first = first or error
-            spoiled.update(step for step in list(error.absolute_path)[:1] if step in present)
+            spoiled.update(present.intersection(list(error.absolute_path)[:1]))
     except RecursionError:
         if deeper_than(value, _SURELY_SHALLOW):
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
     except (re.error, OverflowError, extra("referencing.exceptions").Unresolvable) as fault:
-        return Score(None, reason=_short(f"the row's schema cannot be used: {type(fault).__name__}: {fault}"))
-    wanted = len(schema.required)
-    satisfied = len(present) - len(spoiled)
+        reason = f"the row's schema cannot be used: {type(fault).__name__}: {fault}"
+        return Score(None, reason=reason[:_SHOWN_CHARS])
+    wanted, satisfied = len(required), len(present) - len(spoiled)
     metrics = {"required": float(wanted), "satisfied": float(satisfied)}
     if first is None:
         return Score(1.0, reason="valid", metrics=metrics)
     share = satisfied / wanted if satisfied < wanted else wanted / (wanted + 1)
     reason = f"not valid, {satisfied} of {wanted} required properties satisfied; {first.json_path}: {first.message}"
-    return Score(share if partial else 0.0, reason=_short(reason), metrics=metrics)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+    return Score(share if partial else 0.0, reason=reason[:_SHOWN_CHARS], metrics=metrics)
 
 
 @adjustable
@@ -193,12 +179,12 @@ def json_schema(
         read and how strictly is told at ``json_valid``.
 
         Column ``schema``: a JSON Schema as JSON text, dict or bool. Its draft is the one that ``$schema`` names,
-        else 2020-12. Regular expressions are Python's. ``format`` is not asserted. ``$ref`` is never fetched: what
-        it points to lies in the schema, in the drafts' own schemas or in the setting ``remotes``.
+        else 2020-12. Regular expressions are Python's, and may take exponential time, which the worker's deadline
+        bounds. ``format`` is not asserted. ``$ref`` is never fetched: what it points to lies in the schema, in the
+        drafts' own schemas or in the setting ``remotes``. The validator is the library jsonschema.
 
         ``None`` where the row has no schema or a broken one: no JSON, not valid by its draft, a reference that
-        leads nowhere or round in a circle. The validator is the library jsonschema. A schema's regular expression
-        may take exponential time on some completions; the worker's deadline bounds it (``timeout``).
+        leads nowhere or round in a circle.
         """
         if usual is None and (schema is None or (isinstance(schema, str) and schema.strip() in ("", "null", "None"))):
             return Score(None, reason="the row has no schema")
@@ -329,11 +315,8 @@ def json_fields(
         values as the answer, and ten more, scores 0.0.
 
         Values are equal as JSON: 1 is 1.0, and neither ``true`` nor ``"1"``; ``null`` is a value, and not a missing
-        one; text counts to the letter, and names always do. The settings allow tolerances of numbers, normalised text,
-        lists in any order and names that are not expected.
-
-        What is read and how strictly is told at ``json_valid``: one JSON value. 0.0 for text that is none, such as
-        several objects, an object with a key twice, or ``NaN``.
+        one; text counts to the letter, and names always do. What is read and how strictly is told at ``json_valid``:
+        0.0 for text that is not one JSON value.
 
         Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has none, where it
         is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
