@@ -16,7 +16,7 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading import program
 from builtin_rewards.reading.answer import Rule, final_answer
-from builtin_rewards.reading.markdown import code_blocks
+from builtin_rewards.reading.markdown import code_blocks, last_code
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     CheckReport,
@@ -38,26 +38,15 @@ DEADLINE_S = 60.0
 """Seconds that one call of these rewards may take; above the jail's own limit, which is what ends slow code."""
 
 _NO_CODE = "no block of Python code in the completion"
-_NAMES = {"python": ("python", "py", "python3")}
+_MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
 _FIRST_LINE = re.compile(r"^(?:(?:from|import|def|class|async def|@)\b|[A-Za-z_]\w* *=)", re.MULTILINE)
 _READER = Path(program.__file__).read_text(encoding="utf-8")
 
 
-def extract_code(completion: str, language: str = "python") -> str | None:
-    """Gives the last code that a completion offers, or ``None`` for none.
-
-    That is the last fenced block marked with the language (``python``, ``py`` or ``python3``, in any case), else the
-    last block with no mark; a completion without any fence is code as it stands. Blocks that are marked with other
-    languages never count, nor do sessions that begin with ``>>>``. A fence that is not closed ends with the completion.
-    """
-    found = code_blocks(completion, _NAMES.get(language.lower(), (language.lower(),)))
-    return found[-1] if found else None
-
-
 def _prefix(prompt: str) -> str:
     """Gives the code that a prompt ends in: its last block of Python, else all from its first line of code."""
-    code = (code_blocks(prompt, _NAMES["python"]) or [""])[-1]
+    code = last_code(prompt, _MARKS) or ""
     begins = _FIRST_LINE.search(code)
     return code[begins.start() :] if begins else ""
 
@@ -66,7 +55,7 @@ def _program(
     completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
     """Gives the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
-    blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _NAMES["python"])
+    blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _MARKS)
     if len(blocks) > 1 or (blocks and prefix.strip()):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
         if execution.status == "infrastructure":
@@ -131,13 +120,14 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``prefix``: code that the completion goes on from; without it the prompt, or its last block of Python.
 
-        Which code counts: of the Python blocks after the last thought, the last that defines what is tested, with the
-        other blocks that define what it uses; usage in another block is not run. Where it lacks an import or helper
+        Which code counts: of the blocks marked ``python``, ``py`` or ``python3`` after the last thought, else of the
+        unmarked ones, the last that defines what is tested, with those that define what it uses; usage in another
+        block is not run. An answer without any fence is code as it stands. Where it lacks an import or helper
         that the prefix has, the prefix comes before it. Where no block defines the entry point, and the prefix ends
         in it without a body, the last block is that body. What the tests call beside the entry point is theirs, or
         the prefix's, never the completion's.
 
-        0.0 where the completion holds no code (see :func:`extract_code`). ``None`` where the row has no tests, or
+        0.0 where the completion holds no code. ``None`` where the row has no tests, or
         tests that cannot be run, such as those that use a name which nothing on their side defines.
         """
         if not tests and inputs is None:
@@ -174,7 +164,7 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
 def code_runs(completion: str, sandbox: Sandbox) -> Score:
     """1.0 if the completion's Python code runs as a program to exit code 0, otherwise 0.0; with the reason.
 
-    It is given no input. 0.0 also where the completion holds no code (see :func:`extract_code`); never ``None``.
+    It is given no input. 0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
     """
     code = _program(completion, sandbox)
     return Score(0.0, reason=_NO_CODE) if code is None else _outcome(sandbox.run(code, limits=LIMITS))
@@ -185,7 +175,7 @@ def code_compiles(completion: str, sandbox: Sandbox) -> Score:
     """1.0 if the completion's Python code compiles, otherwise 0.0 with the error; it is not run.
 
     Compiling happens in the jail, for source that is made for it can crash the compiler. 0.0 also where the
-    completion holds no code (see :func:`extract_code`); never ``None``.
+    completion holds no code (see ``code_tests``); never ``None``.
     """
     code = _program(completion, sandbox)
     if code is None:

@@ -11,6 +11,7 @@ worker's deadline ends it. The row's schema script is trusted to be meant well, 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import sqlite3
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.answer import Rule, final_answer
-from builtin_rewards.reading.markdown import code_blocks
+from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
 _STEPS, _MAX_BYTES = 10_000, 32_000_000
@@ -40,10 +41,10 @@ _LIMITS = {
 }
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
-_MARKS = frozenset(("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql"))
+_MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql")
 """Marks of fenced blocks that hold SQL."""
 _ABSOLUTE, _SHOWN_CHARS = 1e-9, 200
-_LIMIT = re.compile(r"limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""--[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? | '[^']*+'? | "[^"]*+"? | `[^`]*+`? | \[[^\]]*+\]?
     | [A-Za-z_][A-Za-z0-9_$]*+ | [();]""",
@@ -55,7 +56,8 @@ class _QueryError(Exception):
     """A script or query does not run, or goes beyond a bound; says which."""
 
 
-_Row = tuple[tuple[int, Any], ...]
+_Value = tuple[int, Any]
+_Row = tuple[_Value, ...]
 """A row, each value behind the number of its kind."""
 _KINDS = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
 
@@ -118,19 +120,20 @@ def sql_result(
         if not schema or not schema.strip() or not answer or not answer.strip():
             return Score(None, reason="the row has no schema or no answer")
         with closing(sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)) as connection:
+            run = functools.partial(_run, connection, timeout_s, max_rows)
             try:
                 _build(connection, schema, timeout_s)
-                gold = _run(connection, answer, timeout_s, max_rows)
-                asked = _asked(gold, answer, ties, lambda query: _run(connection, query, timeout_s, max_rows).rows)
+                gold = run(answer)
+                asked = _asked(gold, answer, run if ties else None)
             except _QueryError as fault:
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
                 return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            queries = code_blocks(final_answer(completion, (Rule.TAG,)), _MARKS)
-            if not queries:
+            query = last_code(final_answer(completion, (Rule.TAG,)), _MARKS)
+            if query is None:
                 return Score(0.0, reason="no query in the completion")
             try:
-                found = _run(connection, queries[-1], timeout_s, max_rows)
+                found = run(query)
             except _QueryError as fault:
                 return Score(0.0, reason=str(fault))
         fault_found = _difference(gold, found, *asked, tolerance, any_column_order)
@@ -160,7 +163,7 @@ def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> Non
         connection.setlimit(category, limit)
 
 
-def _run(connection: sqlite3.Connection, query: str, timeout_s: float, max_rows: int) -> _Result:
+def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query: str) -> _Result:
     """Gives what a query gives; raises where it is no single query, fails, or goes beyond a bound."""
     tables: set[str] = set()
 
@@ -212,7 +215,7 @@ def _clauses(query: str) -> dict[str, int]:
     return places
 
 
-def _asked(gold: _Result, query: str, ties: bool, run: Callable[[str], list[_Row]]) -> tuple[list[_Row], list[int]]:
+def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
     """Gives the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
 
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
@@ -222,22 +225,21 @@ def _asked(gold: _Result, query: str, ties: bool, run: Callable[[str], list[_Row
     places = _clauses(query)
     ordered, end = "by" in places, places.get(";", len(query))
     cut = places.get("limit", end)
+    if run is None or not (ordered or cut < end):
+        turns = [number * ordered for number in range(len(gold.rows))]
+        return _tied(turns, gold.rows), turns
     limit = _LIMIT.fullmatch(query, cut, end)
-    up, turns = gold.rows, [number * ordered for number in range(len(gold.rows))]
-    if ties and (ordered or cut < end):
-        if cut < end and limit is None:
-            raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
-        columns = range(1, gold.columns + 1)
-        ways = ("".join(f", {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
-        up, down = (run(query[:cut] + way * ordered) for way in ways)
-        balances = accumulate(hash(one) - hash(other) for one, other in zip(up, down, strict=True))
-        turns = [0, *accumulate(ordered and not balance for balance in balances)][: len(up)]
-    start = int((limit and (limit["before"] or limit["offset"])) or 0) if ties else 0
+    if limit is None:
+        raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
+    columns = range(1, gold.columns + 1)
+    ways = ("".join(f", {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
+    up, down = (run(query[:cut] + way * ordered).rows for way in ways)
+    balances = accumulate(hash(one) - hash(other) for one, other in zip(up, down, strict=True))
+    turns = [0, *accumulate(ordered and not balance for balance in balances)][: len(up)]
+    start = int(limit["before"] or limit["offset"] or 0)
     taken = turns[start : start + len(gold.rows)]
-    first = _tied(taken, gold.rows)
-    known = {row[0] for row in first}
-    rows = [row for row in _tied(turns, up) if row[0] in known]
-    if not set(first) <= set(rows):
+    rows = [row for row in _tied(turns, up) if taken[0] <= row[0][1] <= taken[-1]] if taken else []
+    if not set(_tied(taken, gold.rows)) <= set(rows):
         raise _QueryError("it does not give the same rows each time, so that its ties are not known")
     return rows, taken
 
@@ -260,8 +262,8 @@ def _difference(
     if any_column_order:
         rows, given = _in_order(rows), _in_order(given)
     left, right = _rest(rows, given), _rest(given, rows)
-    nearly = [_same(*pair, tolerance) for pair in zip(left, right, strict=False)] if len(left) == len(right) else []
-    unequal = len(right) - sum(nearly)
+    pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
+    unequal = len(right) - sum(all(map(functools.partial(_same, tolerance), *pair)) for pair in pairs)
     ordered = " in value or order" * (len(set(turns)) > 1)
     return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
 
@@ -277,14 +279,11 @@ def _rest(rows: list[_Row], others: list[_Row]) -> list[_Row]:
     return sorted((Counter(rows) - Counter(others)).elements(), key=lambda row: [*map(_order, row)])
 
 
-def _order(value: tuple[int, Any]) -> tuple[int, Any]:
+def _order(value: _Value) -> _Value:
     """Gives where a value sorts; numbers by six digits, so that a difference within the tolerance moves none."""
     return (1, float(f"{value[1]:.6g}")) if value[0] == 1 else value
 
 
-def _same(wanted: _Row, given: _Row, tolerance: float) -> bool:
-    for one, other in zip(wanted, given, strict=True):
-        real = one[0] == other[0] and float in (type(one[1]), type(other[1]))
-        if one != other and not (real and math.isclose(one[1], other[1], rel_tol=tolerance, abs_tol=_ABSOLUTE)):
-            return False
-    return True
+def _same(tolerance: float, wanted: _Value, given: _Value) -> bool:
+    real = wanted[0] == given[0] and float in (type(wanted[1]), type(given[1]))
+    return wanted == given or (real and math.isclose(wanted[1], given[1], rel_tol=tolerance, abs_tol=_ABSOLUTE))

@@ -10,16 +10,12 @@ from builtin_rewards.reading.calls import BROKEN, Call, call_of, calls_in, calls
 from builtin_rewards.reading.values import expected_json, same, spoken
 from rewardkit import Message, Reward, Score, reward
 
-WEIGHTS = (0.2, 0.3, 0.5)
-"""What the name, the arguments' names and the arguments' values of a call are worth."""
-
-_MAX_EXTRA = 10
+_MAX_EXTRA, _SHOWN_CHARS = 10, 80
 """So many times the calls expected, and as many more, are compared; with more of them the score is 0."""
-_SHOWN_CHARS = 80
 
 
 @adjustable
-def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., Score]:
+def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Reward[..., Score]:
     """Settings of ``tool_call``.
 
     Args:
@@ -28,7 +24,6 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
     """
     fit = len(weights) == 3 and min(weights) >= 0 and abs(sum(weights) - 1.0) <= 1e-9
     require(fit, "three numbers from 0 up that sum to 1", weights=weights)
-    shares = tuple(weights)
 
     @reward(score_range=(0, 1))
     def tool_call(completion: str | list[Message], answer: Any) -> Score:
@@ -42,26 +37,21 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
 
         What is read of a conversation whose assistant messages have ``tool_calls`` (as OpenAI has them, ``arguments``
         as JSON text or as an object), ``function_call`` or blocks of the type ``tool_use``: all of these. Otherwise
-        all calls in the text. A call begins behind
-
-        - ``<tool_call>`` (Hermes, Qwen, GLM, LongCat), ``<function=name>`` (Llama 3.1, Qwen3-Coder, Seed) and
-          ``<invoke name="name">`` (MiniMax, Step, DeepSeek V3.2), and must be closed by their ends;
-        - ``[TOOL_CALLS]`` (Mistral), ``<|python_tag|>`` (Llama), ``<function_calls>`` (OLMo), a block ``tool_code``
-          (Gemma), ``<|channel|>commentary to=functions.`` (gpt-oss), and the tokens of DeepSeek, Kimi, LFM, Granite,
-          Phi, Jamba, Hunyuan, Nemotron, InternLM and Command.
-
-        There stands JSON (``{"name": ..., "arguments": {...}}`` or a list of such; ``parameters`` is read as
-        ``arguments``), a name with its arguments (as JSON, as ``<parameter=k>v</parameter>``, with ``name="k"`` too, or
-        as ``<arg_key>k</arg_key><arg_value>v</arg_value>``), or ``name(k="v")`` as Python writes it. Where no mark
-        stands, the whole answer, as ``json_valid`` finds it, may be JSON that is a call, a list of calls or an object
-        with ``tool_calls``, or ``[name(k="v"), ...]`` (Llama).
+        all calls in the text. A call begins behind ``<tool_call>`` (Hermes, Qwen, GLM), ``<function=name>`` (Llama 3.1,
+        Qwen3-Coder, Seed) or ``<invoke name="name">`` (MiniMax, Step, DeepSeek V3.2) and ends with their ends, or
+        behind ``[TOOL_CALLS]`` (Mistral), ``<|python_tag|>`` (Llama), ``<|channel|>commentary to=functions.``
+        (gpt-oss), ``<function_calls>`` (OLMo), a block ``tool_code`` (Gemma), and the tokens of DeepSeek, Kimi, LFM,
+        Granite, Phi, Jamba, Hunyuan, Nemotron, InternLM and Command. There stands JSON (``{"name": ..., "arguments": {...}}`` or a
+        list of such; ``parameters`` is read as ``arguments``), a name with its arguments (as JSON, as
+        ``<parameter=k>v</parameter>`` or as ``<arg_key>k</arg_key><arg_value>v</arg_value>``), or ``name(k="v")`` as
+        Python writes it. Without a mark, the whole answer, as ``json_valid`` finds it, may be JSON that is a call, a
+        list of calls or an object with ``tool_calls``, or ``[name(k="v"), ...]`` (Llama).
 
         A mark counts wherever it stands, as servers take it, but not in a thought or right behind a backtick; where
         the answer stands in ``<answer>`` tags, only there. What stands in the place of a call and is none, or is cut
-        off, counts as an extra call. At most 100 calls are read.
-
-        Forms of tags carry no types: there a value is equal to text that it is, and to any other value whose JSON it
-        is (``5`` to 5 and to ``"5"``; Python's ``True``, ``False`` and ``None`` are JSON's there).
+        off, counts as an extra call. At most 100 calls are read. Tags carry no types: a value in them is equal to text
+        that it is, and to any other value whose JSON it is (``5`` to 5 and to ``"5"``; ``True``, ``False`` and ``None``
+        are read too).
 
         Column ``answer``: ``{"name": ..., "arguments": {...}}`` or a list of such, as JSON text or as objects. An
         empty list expects no call: then 1.0 for a completion without one, even an empty one, and 0.0 otherwise.
@@ -70,9 +60,10 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
         JSON in other text or with other keys, or nothing but a name with its arguments (``name(k="v")``, ``name
         {...}``). Beside calls that are read, such a mark counts as an extra call.
         """
-        expected = _expected(answer)
-        if isinstance(expected, str):
-            return Score(None, reason=expected)
+        try:
+            expected = _expected(answer)
+        except ValueError as fault:
+            return Score(None, reason=str(fault))
         made = _calls(completion)
         if made is None:
             return Score(None, reason="an unread form of call")
@@ -80,11 +71,11 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
         reason = f"{len(made)} calls made, {len(expected)} expected"
         if not expected or not made or len(made) > _MAX_EXTRA * (len(expected) + 1):
             return Score(float(not expected and not made), reason=reason, metrics=metrics)
-        pairs = _matched(expected, made, shares)
+        pairs = _matched(expected, made, weights)
         exact = sum(equal for equal, _ in pairs)
-        missed = (call.name for call, (equal, _) in zip(expected, pairs, strict=True) if not equal)
-        fault = next((f"; not so: {name[:_SHOWN_CHARS]!r}" for name in missed), "")
-        reason = f"{exact} of {len(expected)} expected calls made exactly, {len(made)} calls made{fault}"
+        missed = [call.name for call, (equal, _) in zip(expected, pairs, strict=True) if not equal]
+        reason = f"{exact} of {len(expected)} expected calls made exactly, {len(made)} calls made"
+        reason += "".join(f"; not so: {name[:_SHOWN_CHARS]!r}" for name in missed[:1])
         most = max(len(expected), len(made))
         score = min(sum(worth for _, worth in pairs) / most, 1.0)
         return Score(1.0 if exact == most else score, reason=reason, metrics=metrics)
@@ -92,14 +83,13 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
     return tool_call
 
 
-def _expected(answer: Any) -> list[Call] | str:
-    """Gives the calls that a row expects, or why they cannot be read."""
-    try:
-        calls = calls_of(expected_json(answer))
-    except ValueError as fault:
-        return str(fault)
+def _expected(answer: Any) -> list[Call]:
+    """Gives the calls that a row expects; raises where they cannot be read."""
+    calls = calls_of(expected_json(answer))
     if any(not call.name or call.arguments is None for call in calls):
-        return "the row's answer is no tool call: expected {'name': ..., 'arguments': {...}} or a list of such"
+        raise ValueError(
+            "the row's answer is no tool call: expected {'name': ..., 'arguments': {...}} or a list of such"
+        )
     return calls
 
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from builtin_rewards.reading.values import Untyped, fenced_json, read_json, read_json_at
+from builtin_rewards.reading.markdown import last_code
+from builtin_rewards.reading.values import Untyped, read_json, read_json_at
 
 _MOST_CALLS, _MAX_CODE_CHARS = 100, 20_000
 """So many calls are read, and so much Python; what is longer is no call."""
@@ -144,7 +145,7 @@ _PAIR = re.compile(
 
 def _unmarked(text: str) -> list[Call]:
     """Gives the calls that a text without marks is; data may have a name too."""
-    written = (fenced_json(text) or "").strip()
+    written = (last_code(text, ("json",)) or "").strip()
     if _CODED_LIST.match(written):
         return _coded(written)
     values, end = _json_values(written, 0)

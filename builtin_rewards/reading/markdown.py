@@ -61,7 +61,8 @@ def without_code(text: str) -> str:
 def code_blocks(text: str, marks: Container[str]) -> list[str]:
     """Gives the blocks with one of some marks, or else those with none; the whole text where nothing is fenced.
 
-    Sessions that begin with ``>>>`` are no code.
+    Blocks with other marks never count, nor do sessions that begin with ``>>>``. A block whose fence is not closed ends
+    with the text.
     """
     blocks, _ = split_fences(text)
     if not blocks:
@@ -69,6 +70,11 @@ def code_blocks(text: str, marks: Container[str]) -> list[str]:
     code = [block for block in blocks if not block.body.lstrip().startswith(">>>")]
     found = [block for block in code if block.mark in marks] or [block for block in code if not block.mark]
     return [block.body + "\n" * (block.closed and block.body != "") for block in found]
+
+
+def last_code(text: str, marks: Container[str]) -> str | None:
+    """Gives the last of the :func:`code_blocks`; ``None`` for none."""
+    return next(reversed(code_blocks(text, marks)), None)
 
 
 class Markdown(NamedTuple):

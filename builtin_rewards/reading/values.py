@@ -6,10 +6,10 @@ import contextlib
 import json
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from builtin_rewards.reading.answer import Rule, final_answer
-from builtin_rewards.reading.markdown import code_blocks
+from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.turn import unframed
 
 _MAX_DEPTH = 100
@@ -22,8 +22,8 @@ class Untyped(str):
 
 
 def json_text(completion: str) -> str | None:
-    """Gives the text that should be JSON (see :func:`fenced_json`) in the :func:`spoken` part; ``None`` for none."""
-    return fenced_json(spoken(completion))
+    """Gives the last block marked ``json`` of the :func:`spoken` part, else the last unmarked one, else all of it."""
+    return last_code(spoken(completion), ("json",))
 
 
 def spoken(completion: str) -> str:
@@ -37,12 +37,6 @@ def spoken(completion: str) -> str:
             read_json(bare)
             return bare
     return final_answer(completion, (Rule.TAG,))
-
-
-def fenced_json(text: str) -> str | None:
-    """Gives the last fenced block marked ``json``, else the last unmarked one, else all where there is no fence."""
-    found = code_blocks(text, ("json",))
-    return found[-1] if found else None
 
 
 def read_json(text: str) -> Any:
@@ -77,20 +71,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
 def _number(text: str) -> int | float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError("a number beyond a double's range")
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text[:_SHOWN_CHARS]} is no JSON number within a double's range")
     return int(text) if text.lstrip("-").isdigit() else number
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_number, parse_int=_number
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_number, parse_float=_number, parse_int=_number)
 
 
 def expected_json(answer: Any) -> Any:
