@@ -36,7 +36,6 @@ LIMITS = Limits(timeout_s=10.0)
 """What one completion may use in ``code_tests`` and ``code_runs``, all its checks together."""
 DEADLINE_S = 60.0
 """Seconds that one call of these rewards may take; above the jail's own limit, which is what ends slow code."""
-
 _NO_CODE = "no block of Python code in the completion"
 _MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
@@ -114,21 +113,21 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
 
         - ``tests``: assert-style text (HumanEval's ``check(candidate)``, or asserts that call functions by name),
           or a JSON list of asserts (MBPP). ``setup`` is code that runs before it, on the tests' side.
-        - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is the list of a
-          call's arguments (or an object of keyword arguments) and each output the value expected, compared
-          strictly by type. Without one, each pair is a program's standard input and output.
+        - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is a call's arguments,
+          a list or an object, and each output the value expected, compared strictly by type. Without one, each pair
+          is a program's standard input and output.
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``prefix``: code that the completion goes on from; without it the prompt, or its last block of Python.
 
         Which code counts: of the blocks marked ``python``, ``py`` or ``python3`` after the last thought, else of the
         unmarked ones, the last that defines what is tested, with those that define what it uses; usage in another
-        block is not run. An answer without any fence is code as it stands. Where it lacks an import or helper
-        that the prefix has, the prefix comes before it. Where no block defines the entry point, and the prefix ends
-        in it without a body, the last block is that body. What the tests call beside the entry point is theirs, or
-        the prefix's, never the completion's.
+        block is not run. An answer without any fence is code as it stands. Where it lacks an import or helper that the
+        prefix has, the prefix comes before it. Where no block defines the entry point, and the prefix ends in it
+        without a body, the last block is that body. What the tests call beside the entry point is theirs, or the
+        prefix's, never the completion's.
 
-        0.0 where the completion holds no code. ``None`` where the row has no tests, or
-        tests that cannot be run, such as those that use a name which nothing on their side defines.
+        0.0 where the completion holds no code. ``None`` where the row has no tests, or tests that cannot be run, such
+        as those that use a name which nothing on their side defines.
         """
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
@@ -174,12 +173,12 @@ def code_runs(completion: str, sandbox: Sandbox) -> Score:
 def code_compiles(completion: str, sandbox: Sandbox) -> Score:
     """1.0 if the completion's Python code compiles, otherwise 0.0 with the error; it is not run.
 
-    Compiling happens in the jail, for source that is made for it can crash the compiler. 0.0 also where the
-    completion holds no code (see ``code_tests``); never ``None``.
+    0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
     """
     code = _program(completion, sandbox)
     if code is None:
         return Score(0.0, reason=_NO_CODE)
+    # in the jail, for source that is made for it can crash the compiler
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
     if execution.status == "ok" and execution.value and not execution.value[0].ok:
         return Score(0.0, reason=execution.value[0].error)

@@ -5,8 +5,8 @@ Both run in an SQLite of their own in memory, inside the reward's worker process
 Covered: writes, ``ATTACH``, ``PRAGMA``, extensions and every statement that is no query are refused by SQLite's
 authorizer; time is bounded by its progress handler, rows, bytes, expression depth and statement length by limits.
 
-Not covered: a single built-in function that takes long on one value, such as ``LIKE`` with many wildcards; the
-worker's deadline ends it. The row's schema script is trusted to be meant well, though held to the same time.
+Not covered: a single built-in function that takes long on one value; the worker's deadline ends it. The row's schema
+script is trusted to be meant well, though held to the same time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_COLUMN: 500,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
     sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
 }
@@ -44,22 +43,17 @@ _REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"
 _MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql")
 """Marks of fenced blocks that hold SQL."""
 _ABSOLUTE, _SHOWN_CHARS = 1e-9, 200
-_LIMIT = re.compile(r"(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?", re.IGNORECASE)
-_TOKEN = re.compile(
-    r"""--[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? | '[^']*+'? | "[^"]*+"? | `[^`]*+`? | \[[^\]]*+\]?
-    | [A-Za-z_][A-Za-z0-9_$]*+ | [();]""",
-    re.VERBOSE,
-)
-
-
-class _QueryError(Exception):
-    """A script or query does not run, or goes beyond a bound; says which."""
-
-
+_LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
+_HIDDEN = re.compile(r"""--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
+_INNER = re.compile(r"\([^()]*\)")
 _Value = tuple[int, Any]
 _Row = tuple[_Value, ...]
 """A row, each value behind the number of its kind."""
 _KINDS = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
+
+
+class _QueryError(Exception):
+    """A script or query does not run, or goes beyond a bound; says which."""
 
 
 class _Result(NamedTuple):
@@ -108,8 +102,7 @@ def sql_result(
         same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a
         relative difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that
         reads no table, where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table are
-        not told from queries: keep the data out of the prompt. There is no partial credit, for a query that merely
-        runs is easily written.
+        not told from queries: keep the data out of the prompt. There is no partial credit.
 
         Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion in an
         SQLite in memory; ``answer``, the gold query. ``None`` where either is missing or does not run within the
@@ -145,8 +138,7 @@ def sql_result(
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:
     """Run the row's script, and set the bounds of what comes after."""
-    connection.execute("PRAGMA temp_store = FILE")
-    connection.execute("PRAGMA cache_size = -8192")
+    connection.executescript("PRAGMA temp_store = FILE; PRAGMA cache_size = -8192;")
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
     def allow(action: int, *about: str | None) -> int:
@@ -202,17 +194,12 @@ def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]
         connection.set_progress_handler(None, 0)
 
 
-def _clauses(query: str) -> dict[str, int]:
-    """Gives where ``ORDER BY``, ``LIMIT`` and ``;`` stand in a query, outside parentheses and strings."""
-    depth, last = 0, ""
-    places: dict[str, int] = {}
-    for found in _TOKEN.finditer(query):
-        word = found[0].lower()
-        if depth == 0 and (word in ("limit", ";") or (last, word) == ("order", "by")):
-            places.setdefault(word, found.start())
-        depth += (word == "(") - (word == ")")
-        last = word
-    return places
+def _bare(query: str) -> str:
+    """Gives a query with blanks in place of its comments, strings, quoted names and parentheses."""
+    bare = _HIDDEN.sub(lambda found: " " * len(found[0]), query)
+    while (outer := _INNER.sub(lambda found: " " * len(found[0]), bare)) != bare:
+        bare = outer
+    return bare
 
 
 def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
@@ -221,18 +208,17 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
     they give the same rows. Raises where a run fails, or the limit is no plain number.
     """
-    query = _TOKEN.sub(lambda found: " " if found[0][:2] in ("--", "/*") else found[0], query)
-    places = _clauses(query)
-    ordered, end = "by" in places, places.get(";", len(query))
-    cut = places.get("limit", end)
-    if run is None or not (ordered or cut < end):
+    bare = _bare(query).partition(";")[0]
+    ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
+    cut = next(re.finditer(r"(?i)\blimit\b|\Z", bare)).start()
+    if run is None or not (ordered or bare[cut:]):
         turns = [number * ordered for number in range(len(gold.rows))]
         return _tied(turns, gold.rows), turns
-    limit = _LIMIT.fullmatch(query, cut, end)
+    limit = _LIMIT.fullmatch(bare, cut)
     if limit is None:
         raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
     columns = range(1, gold.columns + 1)
-    ways = ("".join(f", {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
+    ways = ("".join(f"\n, {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
     up, down = (run(query[:cut] + way * ordered).rows for way in ways)
     balances = accumulate(hash(one) - hash(other) for one, other in zip(up, down, strict=True))
     turns = [0, *accumulate(ordered and not balance for balance in balances)][: len(up)]

@@ -6,10 +6,9 @@ import functools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
@@ -17,16 +16,12 @@ from builtin_rewards.reading.typography import normalise
 from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 from rewardkit import Reward, Score, reward
 
-DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
-"""The drafts of JSON Schema that ``json_schema`` knows."""
-
-_KINDS: dict[str, tuple[type, ...]] = {"any": (object,), "object": (dict,), "array": (list,)}
-_SURELY_SHALLOW = 64
+_DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
+_KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
+_SURELY_SHALLOW, _SHOWN_CHARS = 64, 200
 """Nesting up to which a validation that recurses too deep is the schema's fault."""
-_KEPT_SCHEMAS = 256
 _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError, re.error)
 """What the library raises for schemas that are broken beyond what their draft's own schema tells."""
-_SHOWN_CHARS = 200
 
 
 def _value_in(completion: str) -> Any:
@@ -65,16 +60,15 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
         value = _value_in(completion)
         if isinstance(value, Score):
             return value
-        if not isinstance(value, _KINDS[kind]):
-            return Score(0.0, reason=f"JSON, but no {kind}")
-        return Score(1.0, reason="one JSON value")
+        fits = isinstance(value, _KINDS[kind])
+        return Score(float(fits), reason="one JSON value" if fits else f"JSON, but no {kind}")
 
     return json_valid
 
 
 def _read_schema(draft: str, remotes: Any, text: str) -> Any:
     """Gives jsonschema's validator of the schema that a text is, or what is wrong with it."""
-    library = extra("jsonschema")
+    library, specified = extra("jsonschema"), extra("referencing.jsonschema").specification_with
     try:
         schema = read_json(text)
         if not isinstance(schema, dict | bool):
@@ -82,25 +76,17 @@ def _read_schema(draft: str, remotes: Any, text: str) -> Any:
         usual = getattr(library, f"Draft{draft.replace('-', '')}Validator")
         kind = library.validators.validator_for(schema, default=usual)
         kind.check_schema(schema)
-        registry = _registry(remotes, _specification(usual))
-        _check_references(_specification(kind).create_resource(schema), registry)
+        usual, drafted = (specified(one.META_SCHEMA["$schema"]) for one in (usual, kind))
+        if not isinstance(remotes, extra("referencing").Registry):
+            made = extra("referencing").Registry()  # unlike jsonschema's own, it fetches nothing
+            remotes = made.with_contents((remotes or {}).items(), default_specification=usual)
+        registry = extra("jsonschema_specifications").REGISTRY.combine(remotes)
+        _check_references(drafted.create_resource(schema), registry)
         return kind(schema, registry=registry)
     except library.SchemaError as fault:
         return f"{fault.json_path}: {fault.message}"[:_SHOWN_CHARS]
     except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as fault:
         return f"{type(fault).__name__}: {fault}"[:_SHOWN_CHARS]
-
-
-def _specification(kind: Any) -> Any:
-    return extra("referencing.jsonschema").specification_with(kind.META_SCHEMA["$schema"])
-
-
-def _registry(remotes: Any, usual: Any) -> Any:
-    """Gives the registry of what may be referred to; unlike jsonschema's own, it fetches nothing."""
-    if not isinstance(remotes, extra("referencing").Registry):
-        contents = (remotes or {}).items()
-        remotes = extra("referencing").Registry().with_contents(contents, default_specification=usual)
-    return extra("jsonschema_specifications").REGISTRY.combine(remotes)
 
 
 def _check_references(root: Any, registry: Any) -> None:
@@ -139,8 +125,7 @@ def _judged(validator: Any, value: Any, partial: bool) -> Score:
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
     except (re.error, OverflowError, extra("referencing.exceptions").Unresolvable) as fault:
-        reason = f"the row's schema cannot be used: {type(fault).__name__}: {fault}"
-        return Score(None, reason=reason[:_SHOWN_CHARS])
+        return Score(None, reason=f"the row's schema cannot be used: {type(fault).__name__}: {fault}"[:_SHOWN_CHARS])
     wanted, satisfied = len(required), len(present) - len(spoiled)
     metrics = {"required": float(wanted), "satisfied": float(satisfied)}
     if first is None:
@@ -163,9 +148,9 @@ def json_schema(
         draft: The draft of schemas without ``$schema``: ``3``, ``4``, ``6``, ``7``, ``2019-09`` or ``2020-12``.
         partial: Give partial credit; otherwise a value that is not valid scores 0.0.
     """
-    require(draft in DRAFTS, f"one of {', '.join(DRAFTS)}", draft=draft)
-    schema_in = functools.lru_cache(_KEPT_SCHEMAS)(functools.partial(_read_schema, draft, remotes))
-    usual = None if schema is None else _text(schema)
+    require(draft in _DRAFTS, f"one of {', '.join(_DRAFTS)}", draft=draft)
+    schema_in = functools.lru_cache(256)(functools.partial(_read_schema, draft, remotes))
+    usual = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
     fault = None if usual is None else schema_in(usual)
     require(not isinstance(fault, str), f"no broken schema: {fault}", schema=schema)
 
@@ -186,10 +171,11 @@ def json_schema(
         ``None`` where the row has no schema or a broken one: no JSON, not valid by its draft, a reference that
         leads nowhere or round in a circle.
         """
-        if usual is None and (schema is None or (isinstance(schema, str) and schema.strip() in ("", "null", "None"))):
+        given = schema if usual is None else usual
+        if given is None or (isinstance(given, str) and given.strip() in ("", "null", "None")):
             return Score(None, reason="the row has no schema")
         try:
-            read = schema_in(usual or _text(schema))
+            read = schema_in(given if isinstance(given, str) else json.dumps(given))
         except (TypeError, ValueError, RecursionError) as fault:
             read = f"no JSON: {fault}"
         if isinstance(read, str):
@@ -200,32 +186,13 @@ def json_schema(
     return json_schema
 
 
-def _text(schema: Any) -> str:
-    return schema if isinstance(schema, str) else json.dumps(schema)
-
-
-_MAX_EXTRA = 10
-"""So many times the fields expected may be given; with more of them the score is 0."""
-_MAX_UNORDERED = 200
-"""Fields of a row's answer whose lists are compared without their order; each is compared with each."""
+_MAX_EXTRA, _MAX_UNORDERED = 10, 200
+"""So many times the fields expected may be given; so many may be compared without order, each with each."""
+_MISSING = object()
 _normal = functools.lru_cache(maxsize=4096)(normalise)
 
 
-_MISSING = object()
-
-
-@dataclass(slots=True)
-class _Tally:
-    """How many fields are right, how many there are, and how many more are given: under names, and in lists."""
-
-    right: int = 0
-    fields: int = 0
-    names: int = 0
-    items: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(NamedTuple):
     """How fields are compared; the settings of ``json_fields``."""
 
     ordered: bool
@@ -233,41 +200,41 @@ class _Comparison:
     rel: float
     abs: float
 
-    def count(self, wanted: Any, given: Any, tally: _Tally) -> _Tally:
-        """Compares what is expected with what stands in its place, and adds what comes of it to a tally."""
-        if isinstance(wanted, dict) and wanted and isinstance(given, dict):
-            for name, value in wanted.items():
-                self.count(value, given.get(name, _MISSING), tally)
-            tally.names += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
-        elif isinstance(wanted, list) and wanted and isinstance(given, list):
-            placed = given if self.ordered else self._arranged(wanted, given)
-            for value, item in zip_longest(wanted, placed[: len(wanted)], fillvalue=_MISSING):
-                self.count(value, item, tally)
-            tally.items += sum(map(count_leaves, placed[len(wanted) :]))
-        else:
-            tally.right += self._is_right(wanted, given)
-            tally.fields += count_leaves(wanted)
+    def tally(self, wanted: Any, given: Any) -> Counter[str]:
+        """Counts the fields expected, those that are right, and what is more: under ``names``, and ``items``."""
+        self._count(wanted, given, tally := Counter[str]())
         return tally
 
-    def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
-        """Gives the items in the places of those that they are paired with; the others stand where there is room."""
-        rest, placed = dict(enumerate(given)), dict.fromkeys(range(len(wanted)), _MISSING)
-        pairs = [
+    def _count(self, wanted: Any, given: Any, tally: Counter[str]) -> None:
+        lists = isinstance(wanted, list) and isinstance(given, list)
+        if not wanted or not (lists or (isinstance(wanted, dict) and isinstance(given, dict))):
+            tally["right"] += self._is_right(wanted, given)
+            tally["fields"] += count_leaves(wanted)
+            return
+        if lists:
+            given = dict(enumerate(given)) if self.ordered else self._arranged(wanted, given)
+            wanted = dict(enumerate(wanted))
+        for name, value in wanted.items():
+            self._count(value, given.get(name, _MISSING), tally)
+        tally["items" if lists else "names"] += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
+
+    def _arranged(self, wanted: list[Any], given: list[Any]) -> dict[int, Any]:
+        """Gives the items by the places of those that they are paired with, the others by what places are free."""
+        rest, placed = dict(enumerate(given)), dict[int, Any]()
+        likeness = (
             (-self._likeness(one, other), place, behind)
             for place, one in enumerate(wanted)
-            for behind, other in rest.items()
-        ]
-        for worth, place, behind in sorted(pairs):
-            if worth and placed[place] is _MISSING and behind in rest:
+            for behind, other in enumerate(given)
+        )
+        for worth, place, behind in sorted(likeness):
+            if worth and place not in placed and behind in rest:
                 placed[place] = rest.pop(behind)
-        others = iter(rest.values())
-        return [*(next(others, one) if one is _MISSING else one for one in placed.values()), *others]
+        free = [place for place in range(len(wanted) + len(rest)) if place not in placed]
+        return placed | dict(zip(free, rest.values(), strict=False))
 
     def _likeness(self, wanted: Any, given: Any) -> float:
-        if same(wanted, given):
-            return 2.0
-        tally = self.count(wanted, given, _Tally())
-        return tally.right / (tally.fields + tally.names + tally.items)
+        tally = self.tally(wanted, given)
+        return 2.0 if same(wanted, given) else tally["right"] / (tally["fields"] + tally["names"] + tally["items"])
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
         """Whether a value is the expected one, one that holds no others."""
@@ -336,11 +303,11 @@ def json_fields(
             return value
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
-        tally = comparison.count(wanted, value, _Tally())
-        share = tally.right / (tally.fields + extra * tally.names + tally.items)
-        more = tally.names + tally.items
-        reason = f"{tally.right} of {tally.fields} fields right, {more} extra"
-        metrics = {"right": float(tally.right), "fields": float(tally.fields), "extra": float(more)}
-        return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
+        tally = comparison.tally(wanted, value)
+        share = tally["right"] / (fields + extra * tally["names"] + tally["items"])
+        metrics = {"right": tally["right"], "fields": fields, "extra": tally["names"] + tally["items"]}
+        reason = "{right} of {fields} fields right, {extra} extra".format(**metrics)
+        kept = share if partial or share == 1.0 else 0.0
+        return Score(kept, reason=reason, metrics={name: float(number) for name, number in metrics.items()})
 
     return json_fields

@@ -41,8 +41,8 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         Qwen3-Coder, Seed) or ``<invoke name="name">`` (MiniMax, Step, DeepSeek V3.2) and ends with their ends, or
         behind ``[TOOL_CALLS]`` (Mistral), ``<|python_tag|>`` (Llama), ``<|channel|>commentary to=functions.``
         (gpt-oss), ``<function_calls>`` (OLMo), a block ``tool_code`` (Gemma), and the tokens of DeepSeek, Kimi, LFM,
-        Granite, Phi, Jamba, Hunyuan, Nemotron, InternLM and Command. There stands JSON (``{"name": ..., "arguments": {...}}`` or a
-        list of such; ``parameters`` is read as ``arguments``), a name with its arguments (as JSON, as
+        Granite, Phi, Jamba, Hunyuan, Nemotron, InternLM and Command. There stands JSON (``{"name": ..., "arguments":
+        {...}}`` or a list of such; ``parameters`` is read as ``arguments``), a name with its arguments (as JSON, as
         ``<parameter=k>v</parameter>`` or as ``<arg_key>k</arg_key><arg_value>v</arg_value>``), or ``name(k="v")`` as
         Python writes it. Without a mark, the whole answer, as ``json_valid`` finds it, may be JSON that is a call, a
         list of calls or an object with ``tool_calls``, or ``[name(k="v"), ...]`` (Llama).

@@ -21,12 +21,7 @@ _MOST_CALLS, _MAX_CODE_CHARS = 100, 20_000
 
 
 class Call(NamedTuple):
-    """One tool call.
-
-    Attributes:
-        name: The tool's name; empty where what was written is no call.
-        arguments: By name; ``None`` where what was written is no JSON object.
-    """
+    """A tool call; its name is empty where what was written is none, its arguments ``None`` where no object."""
 
     name: str
     arguments: dict[str, Any] | None
@@ -34,15 +29,12 @@ class Call(NamedTuple):
 
 BROKEN = Call("", None)
 """What stands in the place of a call and is none."""
-
 _NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
 _SEP = "<\uff5ctool\u2581sep\uff5c>"
 _FORMS = {
-    # Hermes, Qwen, GLM, Granite 3.1 and LongCat; around the calls of MiniMax and Seed
+    # Hermes, Qwen, GLM, LongCat; Llama 3.1, Qwen3-Coder, Seed; DeepSeek V3.2, MiniMax, Step
     "tool_call": (rf"<{_NS}tool_call>", rf"\s*</{_NS}tool_call>"),
-    # Llama 3.1, Qwen3-Coder, Seed
     "function": ("<function=", r"\s*</function>"),
-    # DeepSeek V3.2, MiniMax, Step
     "invoke": (rf'<{_NS}invoke\s+name="', rf"\s*</{_NS}invoke>"),
     # Mistral, Llama, Granite, Phi, Command, InternLM, LFM, Kimi; DeepSeek; Gemma, OLMo, Jamba, Nemotron; gpt-oss
     "open": (
@@ -162,10 +154,7 @@ def _is_call(value: Any) -> bool:
 
 
 def _json_values(text: str, place: int) -> tuple[list[Any], int]:
-    """Gives the JSON values that begin at a place, lists taken apart, and the place behind the last.
-
-    Several are parted by semicolons or stand on lines of their own.
-    """
+    """Gives the JSON values from a place on, lists taken apart, parted by semicolons or lines, and the place behind."""
     values: list[Any] = []
     end = -1
     while place != end and text.startswith(("{", "["), place):
@@ -205,34 +194,28 @@ def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[Call], in
         except ValueError:
             return [BROKEN], place
         return [Call(name, value if isinstance(value, dict) else None)], place
-    arguments: dict[str, Any] = {}
-    count = 0
+    pairs: list[tuple[str, str]] = []
     while (pair := _PAIR.match(text, place)) is not None:
         value = pair["value"].removeprefix("\n").removesuffix("\n")
-        arguments[pair["key"].strip()] = value if pair["text"] == "true" else Untyped(value)
-        place, count = pair.end(), count + 1
-    return [Call(name, arguments) if len(arguments) == count else BROKEN], place
+        pairs.append((pair["key"].strip(), value if pair["text"] == "true" else Untyped(value)))
+        place = pair.end()
+    return [Call(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], place
 
 
 _PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)
-
-
-class _Constants(ast.NodeTransformer):
-    """Takes JSON's words for Python's."""
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        words = {"true": True, "false": False, "null": None}
-        return ast.Constant(words[node.id]) if node.id in words else node
+_STRING_OR_WORD = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*+\1|\b(?:true|false|null)\b""", re.DOTALL)
+_WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def _coded(code: str) -> list[Call]:
-    """Gives the calls that Python code makes and does nothing else: a line each, in a list, or printed."""
+    """Gives the calls that Python code makes and does nothing else; they stand in lines, in a list, or printed."""
     if len(code) > _MAX_CODE_CHARS:
         return [BROKEN]
+    code = _STRING_OR_WORD.sub(lambda found: _WORDS.get(found[0], found[0]), _PRINTED.sub(r"\1", code))
     try:
         with warnings.catch_warnings():  # a text with "\d" in it is warned of
             warnings.simplefilter("ignore")
-            lines = ast.parse(_PRINTED.sub(r"\1", code).strip()).body
+            lines = ast.parse(code.strip()).body
         values = [line.value if isinstance(line, ast.Expr) else None for line in lines]
         parts = [part for value in values for part in (value.elts if isinstance(value, ast.List) else [value])]
         return [_coded_call(part) for part in parts] or [BROKEN]
@@ -248,7 +231,7 @@ def _coded_call(node: ast.expr | None) -> Call:
     if node.args or None in given or len(given) < len(node.keywords):
         return Call(name, None)
     try:
-        arguments = {key: ast.literal_eval(_Constants().visit(value)) for key, value in given.items()}
+        arguments = {key: ast.literal_eval(value) for key, value in given.items()}
         return Call(name.removesuffix(".call"), read_json(json.dumps(arguments)))
     except (TypeError, ValueError):
         return Call(name, None)

@@ -14,13 +14,7 @@ _INLINE_CODE = re.compile(r"`[^`\n]*+`")
 
 
 class FencedBlock(NamedTuple):
-    """A fenced block of Markdown.
-
-    Attributes:
-        mark: The language behind the opening fence, in lower case; empty for none.
-        body: What stands between the fences.
-        closed: Whether there is a closing fence.
-    """
+    """A fenced block: the language behind its fence in lower case, or an empty text; its body; whether it is closed."""
 
     mark: str
     body: str
@@ -61,8 +55,7 @@ def without_code(text: str) -> str:
 def code_blocks(text: str, marks: Container[str]) -> list[str]:
     """Gives the blocks with one of some marks, or else those with none; the whole text where nothing is fenced.
 
-    Blocks with other marks never count, nor do sessions that begin with ``>>>``. A block whose fence is not closed ends
-    with the text.
+    Sessions that begin with ``>>>`` are no code. A block whose fence is not closed ends with the text.
     """
     blocks, _ = split_fences(text)
     if not blocks:

@@ -116,6 +116,5 @@ def _definition(code: str, path: str = "") -> Any:
 def _is_stub(node: Any) -> bool:
     """Whether this is a function with nothing yet but a docstring and imports."""
     said = [one.value if isinstance(one, _ast.Expr) else one for one in getattr(node, "body", ())]
-    return bool(said) and all(
-        isinstance(one, _ast.Constant | _ast.Pass | _ast.Import | _ast.ImportFrom) for one in said
-    )
+    nothing = (_ast.Constant, _ast.Pass, _ast.Import, _ast.ImportFrom)
+    return bool(said) and all(isinstance(one, nothing) for one in said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,9 +13,8 @@ from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.turn import unframed
 
-_MAX_DEPTH = 100
+_MAX_DEPTH, _SHOWN_CHARS = 100, 200
 """Nesting of what a row expects, so that comparing with it cannot recurse too deep."""
-_SHOWN_CHARS = 200
 
 
 class Untyped(str):
@@ -40,13 +40,10 @@ def spoken(completion: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Gives the one JSON value that a text is, read strictly by RFC 8259.
+    """Gives the one JSON value that a text is, read strictly by RFC 8259; raises a ``ValueError`` where it is none.
 
     ``NaN`` and ``Infinity`` are refused, and so are an object that has a key twice, numbers beyond a double's range
     and nesting beyond what the standard library's parser takes (about 1,000 levels).
-
-    Raises:
-        ValueError: It is no such value; says why.
     """
     try:
         return _DECODER.decode(text)
@@ -65,8 +62,7 @@ def read_json_at(text: str, place: int) -> tuple[Any, int]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in made if keys.count(key) > 1)
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:_SHOWN_CHARS]!r} stands twice in an object")
     return made
 
@@ -81,11 +77,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_number, p
 
 
 def expected_json(answer: Any) -> Any:
-    """Gives the JSON value that a row expects, of JSON text or of an object.
-
-    Raises:
-        ValueError: There is none, or it is nested deeper than 100 levels; says why.
-    """
+    """Gives the JSON value that a row expects, of JSON text or of an object; raises a ``ValueError`` for none."""
     if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
         raise ValueError("the row has no answer")
     try:
@@ -125,9 +117,7 @@ def _is_written(wanted: Any, text: str) -> bool:
 
 def _inner(value: Any) -> Collection[Any]:
     """Gives what an object or an array holds; nothing where it is neither."""
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def deeper_than(value: Any, levels: int) -> bool:
