@@ -82,8 +82,7 @@ def sql_result(
         any_column_order: Let the columns come in another order, one for all rows. They are told by their values, and
             those that hold the same values by their place; names do not matter.
         ties: Let rows that the gold's ``ORDER BY`` leaves tied come in any order, and where its ``LIMIT`` (plain
-            numbers) takes some of them, or there is no ``ORDER BY``, let others of them come, as many, all equal
-            exactly.
+            numbers) takes some of them, or there is no ``ORDER BY``, others of them, as many, all equal exactly.
     """
     require(0 < timeout_s < math.inf, "a number above 0", timeout_s=timeout_s)
     require(max_rows >= 1, "1 or more", max_rows=max_rows)
@@ -104,9 +103,9 @@ def sql_result(
         reads no table, where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table are
         not told from queries: keep the data out of the prompt. There is no partial credit.
 
-        Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion in an
-        SQLite in memory; ``answer``, the gold query. ``None`` where either is missing or does not run within the
-        bounds, and where the gold gives no rows: any query that finds nothing would match it.
+        Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion; ``answer``,
+        the gold query. ``None`` where either is missing or does not run within the bounds, and where the gold gives
+        no rows: any query that finds nothing would match it.
         """
         # audit: skip negated a query is run, not read: 'ORDER BY x is false' gives the same rows
         # audit: skip digits a query is run, not read: another bound can give the same rows

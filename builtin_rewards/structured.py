@@ -304,10 +304,10 @@ def json_fields(
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
         tally = comparison.tally(wanted, value)
+        more = tally["names"] + tally["items"]
         share = tally["right"] / (fields + extra * tally["names"] + tally["items"])
-        metrics = {"right": tally["right"], "fields": fields, "extra": tally["names"] + tally["items"]}
-        reason = "{right} of {fields} fields right, {extra} extra".format(**metrics)
-        kept = share if partial or share == 1.0 else 0.0
-        return Score(kept, reason=reason, metrics={name: float(number) for name, number in metrics.items()})
+        metrics = {"right": float(tally["right"]), "fields": float(fields), "extra": float(more)}
+        reason = f"{tally['right']} of {fields} fields right, {more} extra"
+        return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
 
     return json_fields

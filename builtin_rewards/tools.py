@@ -61,9 +61,13 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         {...}``). Beside calls that are read, such a mark counts as an extra call.
         """
         try:
-            expected = _expected(answer)
+            expected = calls_of(expected_json(answer))
         except ValueError as fault:
             return Score(None, reason=str(fault))
+        if any(not call.name or call.arguments is None for call in expected):
+            return Score(
+                None, reason="the row's answer is no tool call, {'name': ..., 'arguments': {...}}, and no list of such"
+            )
         made = _calls(completion)
         if made is None:
             return Score(None, reason="an unread form of call")
@@ -83,16 +87,6 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
     return tool_call
 
 
-def _expected(answer: Any) -> list[Call]:
-    """Gives the calls that a row expects; raises where they cannot be read."""
-    calls = calls_of(expected_json(answer))
-    if any(not call.name or call.arguments is None for call in calls):
-        raise ValueError(
-            "the row's answer is no tool call: expected {'name': ..., 'arguments': {...}} or a list of such"
-        )
-    return calls
-
-
 def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
     """Gives the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
     messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
@@ -108,8 +102,7 @@ def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
 def _given(message: Message) -> list[Call]:
     """Gives the calls that a message has beside its text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
     calls = message.get("tool_calls") or []
-    called = message.get("function_call")
-    given = [*(calls if isinstance(calls, list | tuple) else [None]), *([called] if called else [])]
+    given = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
     used = [block for block in _blocks(message) if block.get("type") == "tool_use"]
     given += ({"name": block.get("name"), "arguments": block.get("input")} for block in used)
     return [call_of(one) for one in given]

@@ -106,8 +106,7 @@ def read_markdown(text: str) -> Markdown:
         if fresh and not _is_rule(line) and shows(line):
             headings.update((name, True) for _, name in open_titles)
             fresh = False
-        item = _LIST_ITEM.match(line)
-        if item is not None and any(map(str.isalnum, item[1])):
+        if (item := _LIST_ITEM.match(line)) and any(map(str.isalnum, item[1])):
             items.add(item[1].strip())
     tables = sum(map(_begins_table, lines, lines[1:], lines[2:]))
     return Markdown(headings, len(items), tables, sum(block.closed and shows(block.body) for block in blocks))
