@@ -126,7 +126,8 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         without a body, the last block is that body. What the tests call beside the entry point is theirs, or the
         prefix's, never the completion's.
 
-        0.0 where the completion holds no code. ``None`` where the row has no tests, or tests that cannot be run, such
+        0.0 where the completion holds no code. What is no plain value, such as a generator or what an ``async``
+        function gives, passes no check. ``None`` where the row has no tests, or tests that cannot be run, such
         as those that use a name which nothing on their side defines.
         """
         if not tests and inputs is None:

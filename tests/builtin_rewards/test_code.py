@@ -113,6 +113,9 @@ BLOCKS = [
         + fenced("from __future__ import annotations\n" + BY_PLUS),
         1.0,
     ),
+    # What is no plain value: it is true, and would pass a bare assert.
+    (fenced("async def add(a, b):\n    return a + b\n"), 0.0),
+    (fenced("def add(a, b):\n    yield a + b\n"), 0.0),
     # One block counts whole.
     (fenced(ADD + "print(add(1, None))\n"), 0.0),
     # What is no answer: thoughts, what stands beside the answer.
