@@ -48,7 +48,7 @@ _FORMS = {
 """What forms begin a call with, and what must close it."""
 _UNREAD = (
     r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
-    r"|<(?:tools?|tool_code|function|call|execute|invoke|action)(?=[\s>])|<\|(?:tools_prefix|recipient)\|>"
+    rf"|<{_NS}(?:tools?|tool_code|function|call|execute|invoke|action)(?=[\s>])|<\|(?:tools_prefix|recipient)\|>"
     r"|Action: ?[\w.-]+[ \t]*\n+Action Input:"
 )
 """What looks like the mark of a call."""
@@ -126,7 +126,7 @@ _CODED_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
 _END_OF_CODE = re.compile(r"<\|\w+\|>|</[\w:]*(?:tool|function)_calls?>|```|\Z")
 _HEAD = re.compile(
     rf"(?:functions\.|function{_SEP}\s*)?(?P<name>[\w.-]+)(?::\d+)?(?:\s|\[CALL_ID\][\w-]*|\[ARGS\]|{_SEP}|\"?>|```"
-    r"|<\|(?:channel|constrain|message|tool_call_argument_begin)\|>|(?:json|code|commentary)\b)*(?=[{<])"
+    r"|<\|(?:channel|constrain)\|>\s*\w*|<\|(?:message|tool_call_argument_begin)\|>|(?:json|code)\b)*(?=[{<])"
 )
 _PAIR = re.compile(
     rf'\s*<(?:arg_key>|{_NS}parameter(?:=|\s+name="))(?P<key>[^<>"]*)"?(?:\s+string="(?P<text>true|false)")?'

@@ -88,6 +88,7 @@ FORMS = {
     f"{JSON}<|call|>",
     "gpt-oss, as the role's": "<|start|>assistant to=functions.weather<|channel|>commentary json<|message|>"
     f"{JSON}<|call|>",
+    "gpt-oss, in another channel": f"<|start|>assistant to=functions.weather<|channel|>analysis json<|message|>{JSON}",
     "gpt-oss, continued": f"<|channel|>commentary to=functions.weather code<|message|>{JSON}",
     "gpt-oss, tokens left out": f"commentary to=functions.weather json{JSON}",
     "JSON": CALL,
@@ -223,6 +224,7 @@ def test_which_calls_a_text_makes(text: str, names: list[str]) -> None:
         '<tool name="weather"><city>Oslo</city></tool>',
         f"<execute>{CODE}</execute>",
         "<call>weather()</call>",
+        '<steptml:invoke "weather">',
         "<tool_code>weather()</tool_code>",
         "<action>weather</action>",
         f"<|recipient|>weather\n<|content|>{JSON}",
