@@ -27,7 +27,8 @@ from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
-_STEPS, _MAX_BYTES = 10_000, 32_000_000
+_STEPS = 10_000
+_MAX_BYTES = 32_000_000
 """Instructions of SQLite's machine between two looks at the clock; text and blobs of one result, together."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,

@@ -10,8 +10,9 @@ from builtin_rewards.reading.calls import BROKEN, Call, call_of, calls_in, calls
 from builtin_rewards.reading.values import expected_json, same, spoken
 from rewardkit import Message, Reward, Score, reward
 
-_MAX_EXTRA, _SHOWN_CHARS = 10, 80
+_MAX_EXTRA = 10
 """So many times the calls expected, and as many more, are compared; with more of them the score is 0."""
+_SHOWN_CHARS = 80
 
 
 @adjustable
@@ -65,9 +66,7 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         except ValueError as fault:
             return Score(None, reason=str(fault))
         if any(not call.name or call.arguments is None for call in expected):
-            return Score(
-                None, reason="the row's answer is no tool call, {'name': ..., 'arguments': {...}}, and no list of such"
-            )
+            return Score(None, reason="the row's answer is no call ({'name': ..., 'arguments': {...}}) or list of them")
         made = _calls(completion)
         if made is None:
             return Score(None, reason="an unread form of call")

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.values import Untyped, read_json, read_json_at
 
-_MOST_CALLS, _MAX_CODE_CHARS = 100, 20_000
+_MOST_CALLS = 100
+_MAX_CODE_CHARS = 20_000
 """So many calls are read, and so much Python; what is longer is no call."""
 
 
