@@ -16,7 +16,7 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading import program
 from builtin_rewards.reading.answer import Rule, final_answer
-from builtin_rewards.reading.markdown import code_blocks
+from builtin_rewards.reading.markdown import code_blocks, last_code
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     CheckReport,
@@ -36,33 +36,16 @@ LIMITS = Limits(timeout_s=10.0)
 """What one completion may use in ``code_tests`` and ``code_runs``, all its checks together."""
 DEADLINE_S = 60.0
 """Seconds that one call of these rewards may take; above the jail's own limit, which is what ends slow code."""
-
 _NO_CODE = "no block of Python code in the completion"
-_NAMES = {"python": ("python", "py", "python3")}
+_MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
 _FIRST_LINE = re.compile(r"^(?:(?:from|import|def|class|async def|@)\b|[A-Za-z_]\w* *=)", re.MULTILINE)
 _READER = Path(program.__file__).read_text(encoding="utf-8")
 
 
-def extract_code(completion: str, language: str = "python") -> str | None:
-    """Gives the last code that a completion offers, or ``None`` for none.
-
-    The rule: the last fenced block marked with the language (``python``, ``py`` or ``python3``, in any case)
-    counts; where no block is so marked, the last block with no mark. A completion without any fence is code as it
-    stands. Blocks that are marked with other languages never count, nor do sessions that begin with ``>>>``. A block
-    whose fence is not closed ends with the completion.
-
-    Args:
-        completion: The model's text; fences are lines of three or more backticks or tildes.
-        language: The language asked for.
-    """
-    found = code_blocks(completion, _NAMES.get(language.lower(), (language.lower(),)))
-    return found[-1] if found else None
-
-
 def _prefix(prompt: str) -> str:
     """Gives the code that a prompt ends in: its last block of Python, else all from its first line of code."""
-    code = (code_blocks(prompt, _NAMES["python"]) or [""])[-1]
+    code = last_code(prompt, _MARKS) or ""
     begins = _FIRST_LINE.search(code)
     return code[begins.start() :] if begins else ""
 
@@ -71,7 +54,7 @@ def _program(
     completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
     """Gives the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
-    blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _NAMES["python"])
+    blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _MARKS)
     if len(blocks) > 1 or (blocks and prefix.strip()):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
         if execution.status == "infrastructure":
@@ -90,36 +73,17 @@ def _text(tests: str) -> str:
     return tests
 
 
-def _check_pairs(
-    sandbox: Sandbox,
-    code: str,
-    entry_point: str | None,
-    inputs: Sequence[Any],
-    outputs: Sequence[Any] | None,
-    limits: Limits,
-) -> CheckReport:
-    if outputs is None or len(outputs) != len(inputs):
-        raise CheckError(f"{len(inputs)} inputs and {0 if outputs is None else len(outputs)} outputs")
-    pairs = list(zip(inputs, outputs, strict=True))
-    if entry_point is None:
-        return check_programs(sandbox, code, [ProgramCheck(stdin, stdout) for stdin, stdout in pairs], limits=limits)
-    checks = [FunctionCheck(arguments, expected) for arguments, expected in pairs]
-    return check_functions(sandbox, code, entry_point, checks, limits=limits)
-
-
 def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
     checks = [check for report in reports for check in report.checks]
-    lost = [check for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
+    lost = [check.reason for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
     if lost or not checks:
-        raise InfrastructureError(f"the jail failed: {lost[0].reason if lost else 'it reported no check'}")
-    passed = sum(report.passed for report in reports)
-    share = passed / len(checks)
-    failed = next((check for check in checks if check.status is not CheckStatus.PASSED), None)
-    reason = f"{passed} of {len(checks)} checks passed"
-    if failed is not None:
-        reason += f"; {failed.status}: {failed.label}: {failed.reason}"
-    score = float(share == 1.0) if all_or_nothing else share
-    return Score(score, reason=reason, metrics={"passed": float(passed), "checks": float(len(checks))})
+        raise InfrastructureError(f"the jail failed: {[*lost, 'it reported no check'][0]}")
+    failed = [check for check in checks if check.status is not CheckStatus.PASSED]
+    passed = len(checks) - len(failed)
+    told = "".join(f"; {check.status}: {check.label}: {check.reason}" for check in failed[:1])
+    score = float(not failed) if all_or_nothing else passed / len(checks)
+    metrics = {"passed": float(passed), "checks": float(len(checks))}
+    return Score(score, reason=f"{passed} of {len(checks)} checks passed{told}", metrics=metrics)
 
 
 @adjustable
@@ -149,21 +113,22 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
 
         - ``tests``: assert-style text (HumanEval's ``check(candidate)``, or asserts that call functions by name),
           or a JSON list of asserts (MBPP). ``setup`` is code that runs before it, on the tests' side.
-        - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is the list of a
-          call's arguments (or an object of keyword arguments) and each output the value expected, compared
-          strictly by type. Without one, each pair is a program's standard input and output.
+        - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is a call's arguments,
+          a list or an object, and each output the value expected, compared strictly by type. Without one, each pair
+          is a program's standard input and output.
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``prefix``: code that the completion goes on from; without it the prompt, or its last block of Python.
 
-        Which code counts: of the Python blocks after the last thought, the last that defines what is tested, with the
-        other blocks that define what it uses; usage in another block is not run. Where it lacks an import or helper
-        that the prefix has, the prefix comes before it. Where no block defines the entry point, and the prefix ends
-        in it without a body, the last block is that body. What the tests call beside the entry point is theirs, or
-        the prefix's, never the completion's.
+        Which code counts: of the blocks marked ``python``, ``py`` or ``python3`` after the last thought, else of the
+        unmarked ones, the last that defines what is tested, with those that define what it uses; usage in another
+        block is not run. An answer without any fence is code as it stands. Where it lacks an import or helper that the
+        prefix has, the prefix comes before it. Where no block defines the entry point, and the prefix ends in it
+        without a body, the last block is that body. What the tests call beside the entry point is theirs, or the
+        prefix's, never the completion's.
 
-        0.0 where the completion holds no code (see :func:`extract_code`). ``None`` where the row has no tests, or
-        tests that cannot be run, such as those that use a name which nothing on their side defines: that is not the
-        completion's fault, and told from the tests alone.
+        0.0 where the completion holds no code. What is no plain value, such as a generator or what an ``async``
+        function gives, passes no check. ``None`` where the row has no tests, or tests that cannot be run, such
+        as those that use a name which nothing on their side defines.
         """
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
@@ -178,7 +143,16 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
                 about: Any = {"entry_point": entry_point, "setup": setup, "helpers": before, "limits": limits}
                 reports.append(check_asserts(sandbox, code, text, **about))
             if inputs is not None:
-                reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs, limits))
+                if outputs is None or len(outputs) != len(inputs):
+                    raise CheckError(f"{len(inputs)} inputs and {len(outputs or ())} outputs")
+                pairs = list(zip(inputs, outputs, strict=True))
+                if entry_point is None:
+                    reports.append(
+                        check_programs(sandbox, code, [ProgramCheck(*pair) for pair in pairs], limits=limits)
+                    )
+                else:
+                    calls = [FunctionCheck(*pair) for pair in pairs]
+                    reports.append(check_functions(sandbox, code, entry_point, calls, limits=limits))
         except (CheckError, NotPlainError) as fault:
             return Score(None, reason=f"the row's tests cannot be run: {fault}")
         return _score(reports, all_or_nothing=all_or_nothing)
@@ -190,28 +164,25 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
 def code_runs(completion: str, sandbox: Sandbox) -> Score:
     """1.0 if the completion's Python code runs as a program to exit code 0, otherwise 0.0; with the reason.
 
-    It is given no input. 0.0 also where the completion holds no code (see :func:`extract_code`); never ``None``.
+    It is given no input. 0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
     """
     code = _program(completion, sandbox)
-    if code is None:
-        return Score(0.0, reason=_NO_CODE)
-    return _outcome(sandbox.run(code, limits=LIMITS))
+    return Score(0.0, reason=_NO_CODE) if code is None else _outcome(sandbox.run(code, limits=LIMITS))
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
 def code_compiles(completion: str, sandbox: Sandbox) -> Score:
     """1.0 if the completion's Python code compiles, otherwise 0.0 with the error; it is not run.
 
-    Compiling happens in the jail, for source that is made for it can crash the compiler. 0.0 also where the
-    completion holds no code (see :func:`extract_code`); never ``None``.
+    0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
     """
     code = _program(completion, sandbox)
     if code is None:
         return Score(0.0, reason=_NO_CODE)
+    # in the jail, for source that is made for it can crash the compiler
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
-    value = execution.value[0] if execution.value else None
-    if execution.status == "ok" and value is not None:
-        return Score(1.0) if value.ok else Score(0.0, reason=value.error)
+    if execution.status == "ok" and execution.value and not execution.value[0].ok:
+        return Score(0.0, reason=execution.value[0].error)
     return _outcome(execution)
 
 

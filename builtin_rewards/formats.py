@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from xml.parsers import expat
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.code import extract_code
-from builtin_rewards.reading.markdown import heading_title, read_markdown, split_fences
+from builtin_rewards.reading.markdown import heading_title, last_code, read_markdown, split_fences
 from builtin_rewards.reading.turn import after_thinking, begins_in_thought, unframed
 from builtin_rewards.reading.typography import fold, says, shows
 from rewardkit import Reward, Score, reward
@@ -164,7 +163,7 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
         completion = unframed(completion)
         whole = completion.lstrip()
         begins = whole.startswith("<") and not begins_in_thought(whole)
-        source = extract_code(completion if begins else after_thinking(completion), "xml")
+        source = last_code(completion if begins else after_thinking(completion), ("xml",))
         if source is None:
             return Score(0.0, reason="no XML in the completion")
         fault, outermost = _xml_fault(source.strip())

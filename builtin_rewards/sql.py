@@ -5,56 +5,52 @@ Both run in an SQLite of their own in memory, inside the reward's worker process
 Covered: writes, ``ATTACH``, ``PRAGMA``, extensions and every statement that is no query are refused by SQLite's
 authorizer; time is bounded by its progress handler, rows, bytes, expression depth and statement length by limits.
 
-Not covered: a single built-in function that takes long on one value, such as ``LIKE`` with many wildcards; the
-worker's deadline ends it. The row's schema script is trusted to be meant well, though held to the same time.
+Not covered: a single built-in function that takes long on one value; the worker's deadline ends it. The row's schema
+script is trusted to be meant well, though held to the same time.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.answer import Rule, final_answer
-from builtin_rewards.reading.markdown import code_blocks
+from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000
-"""Instructions of SQLite's machine between two looks at the clock; less than a millisecond."""
+_MAX_BYTES = 32_000_000
+"""Instructions of SQLite's machine between two looks at the clock; text and blobs of one result, together."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 500,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
     sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
-    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
-    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-_MAX_BYTES = 32_000_000
-"""Text and blobs of one result, together."""
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
-_REFUSED_IN_SCHEMAS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
-_MARKS = frozenset(("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql"))
+_MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql")
 """Marks of fenced blocks that hold SQL."""
-_ABSOLUTE = 1e-9
-_SHOWN_CHARS = 200
-
-_LIMIT = re.compile(r"limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*", re.IGNORECASE)
-_TOKEN = re.compile(
-    r"""--[^\n]*+ | /\*(?:[^*]|\*(?!/))*+(?:\*/)? | '[^']*+'? | "[^"]*+"? | `[^`]*+`? | \[[^\]]*+\]?
-    | [A-Za-z_][A-Za-z0-9_$]*+ | [();]""",
-    re.VERBOSE,
-)
+_ABSOLUTE, _SHOWN_CHARS = 1e-9, 200
+_LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
+_HIDDEN = re.compile(r"""--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
+_INNER = re.compile(r"\([^()]*\)")
+_Value = tuple[int, Any]
+_Row = tuple[_Value, ...]
+"""A row, each value behind the number of its kind."""
+_KINDS = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
 
 
 class _QueryError(Exception):
@@ -65,7 +61,7 @@ class _Result(NamedTuple):
     """What a query gives, and the tables that it reads."""
 
     columns: int
-    rows: list[tuple[Any, ...]]
+    rows: list[_Row]
     tables: frozenset[str]
 
 
@@ -81,14 +77,13 @@ def sql_result(
     """Settings of ``sql_result``.
 
     Args:
-        timeout_s: Seconds that the schema and each of the two queries may take.
+        timeout_s: Seconds that the schema and each query may take.
         max_rows: Rows that a query may give.
         tolerance: Relative difference up to which two numbers are equal, unless both are integers; from 0 to below 1.
         any_column_order: Let the columns come in another order, one for all rows. They are told by their values, and
             those that hold the same values by their place; names do not matter.
-        ties: Let rows that the gold's ``ORDER BY`` leaves tied come in any order, and where its ``LIMIT`` takes some
-            of them, or there is no ``ORDER BY``, let others of them come, as many, and all rows equal exactly. The
-            gold is then run without its ``LIMIT`` too, which must be plain numbers.
+        ties: Let rows that the gold's ``ORDER BY`` leaves tied come in any order, and where its ``LIMIT`` (plain
+            numbers) takes some of them, or there is no ``ORDER BY``, others of them, as many, all equal exactly.
     """
     require(0 < timeout_s < math.inf, "a number above 0", timeout_s=timeout_s)
     require(max_rows >= 1, "1 or more", max_rows=max_rows)
@@ -99,41 +94,39 @@ def sql_result(
         """1.0 if the completion's query gives the same result as the gold query, otherwise 0.0 with the reason.
 
         What is read: the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``,
-        ...), else the last unmarked one, else the whole completion; always after the thoughts, and in the last
-        ``<answer>`` tags where there are any and they do not differ. Stop tokens at the end do not count. It
-        must be one query, ``SELECT``, ``WITH`` or ``VALUES``: several statements, and all that writes or reaches
-        outside, are refused, and so is ``random()``.
+        ...), else the last unmarked one, else the whole answer, as ``json_valid`` finds it. It must be one query,
+        ``SELECT``, ``WITH`` or ``VALUES``: several statements, and all that writes or reaches outside, are refused,
+        and so is ``random()``.
 
         Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the
         same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a
         relative difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that
         reads no table, where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table are
-        not told from queries: keep the data out of the prompt. There is no partial credit, for a query that merely
-        runs is easily written.
+        not told from queries: keep the data out of the prompt. There is no partial credit.
 
-        Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion in an
-        SQLite in memory; ``answer``, the gold query. ``None`` where either is missing or does not run within the
-        bounds, and where the gold gives no rows: any query that finds nothing would match it, so rows are worth
-        scoring only with data that the gold finds.
+        Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion; ``answer``,
+        the gold query. ``None`` where either is missing or does not run within the bounds, and where the gold gives
+        no rows: any query that finds nothing would match it.
         """
         # audit: skip negated a query is run, not read: 'ORDER BY x is false' gives the same rows
         # audit: skip digits a query is run, not read: another bound can give the same rows
         if not schema or not schema.strip() or not answer or not answer.strip():
             return Score(None, reason="the row has no schema or no answer")
         with closing(sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)) as connection:
+            run = functools.partial(_run, connection, timeout_s, max_rows)
             try:
                 _build(connection, schema, timeout_s)
-                gold = _run(connection, answer, timeout_s, max_rows)
-                asked = _asked(gold, answer, ties, lambda query: _run(connection, query, timeout_s, max_rows).rows)
+                gold = run(answer)
+                asked = _asked(gold, answer, run if ties else None)
             except _QueryError as fault:
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
                 return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            queries = code_blocks(final_answer(completion, (Rule.TAG,)), _MARKS)
-            if not queries:
+            query = last_code(final_answer(completion, (Rule.TAG,)), _MARKS)
+            if query is None:
                 return Score(0.0, reason="no query in the completion")
             try:
-                found = _run(connection, queries[-1], timeout_s, max_rows)
+                found = run(query)
             except _QueryError as fault:
                 return Score(0.0, reason=str(fault))
         fault_found = _difference(gold, found, *asked, tolerance, any_column_order)
@@ -145,30 +138,25 @@ def sql_result(
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:
     """Run the row's script, and set the bounds of what comes after."""
-    connection.execute("PRAGMA temp_store = FILE")
-    connection.execute("PRAGMA cache_size = -8192")
+    connection.executescript("PRAGMA temp_store = FILE; PRAGMA cache_size = -8192;")
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
     def allow(action: int, *about: str | None) -> int:
-        if action == sqlite3.SQLITE_PRAGMA:
-            return sqlite3.SQLITE_IGNORE  # dumps begin with one
-        refused = action in _REFUSED_IN_SCHEMAS or (action == sqlite3.SQLITE_FUNCTION and about[1] == "load_extension")
-        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+        if action in (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH) or about[1] == "load_extension":
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_IGNORE if action == sqlite3.SQLITE_PRAGMA else sqlite3.SQLITE_OK  # dumps begin with one
 
     connection.set_authorizer(allow)
-    _bounded(connection, timeout_s, lambda: connection.executescript(schema))
+    with _bounded(connection, timeout_s):
+        connection.executescript(schema)
     if connection.in_transaction:
         connection.commit()
     for category, limit in _LIMITS.items():
         connection.setlimit(category, limit)
 
 
-def _run(connection: sqlite3.Connection, query: str, timeout_s: float, max_rows: int) -> _Result:
-    """Gives what a query gives.
-
-    Raises:
-        _QueryError: It is no single query, fails, or goes beyond a bound.
-    """
+def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query: str) -> _Result:
+    """Gives what a query gives; raises where it is no single query, fails, or goes beyond a bound."""
     tables: set[str] = set()
 
     def allow(action: int, *about: str | None) -> int:
@@ -178,98 +166,76 @@ def _run(connection: sqlite3.Connection, query: str, timeout_s: float, max_rows:
         return sqlite3.SQLITE_OK if action in _ALLOWED and not refused else sqlite3.SQLITE_DENY
 
     connection.set_authorizer(allow)
-
-    def fetch() -> tuple[int, list[tuple[Any, ...]]]:
-        with closing(connection.cursor()) as cursor:
-            cursor.execute(query)
-            if cursor.description is None:
-                raise _QueryError("it is no query")
-            return len(cursor.description), list(_taken(cursor, max_rows))
-
-    columns, rows = _bounded(connection, timeout_s, fetch)
-    return _Result(columns, rows, frozenset(tables))
-
-
-def _taken(cursor: sqlite3.Cursor, max_rows: int) -> Iterator[tuple[Any, ...]]:
+    rows: list[_Row] = []
     held = 0
-    for number, row in enumerate(cursor):
-        held += sum(len(value) for value in row if isinstance(value, str | bytes))
-        if number >= max_rows:
-            raise _QueryError(f"it gives more than {max_rows} rows")
-        if held > _MAX_BYTES:
-            raise _QueryError(f"it gives more than {_MAX_BYTES} bytes")
-        yield row
+    with _bounded(connection, timeout_s), closing(connection.cursor()) as cursor:
+        cursor.execute(query)
+        if cursor.description is None:
+            raise _QueryError("it is no query")
+        for row in cursor:
+            rows.append(tuple((_KINDS[type(value)], value) for value in row))
+            held += sum(len(value) for value in row if isinstance(value, str | bytes))
+            if len(rows) > max_rows or held > _MAX_BYTES:
+                raise _QueryError(f"it gives more than {max_rows} rows or {_MAX_BYTES} bytes")
+    return _Result(len(cursor.description), rows, frozenset(tables))
 
 
-def _bounded(connection: sqlite3.Connection, timeout_s: float, action: Callable[[], Any]) -> Any:
-    """Do something with a connection, and end it when its time is up."""
+@contextmanager
+def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]:
+    """End what is done with a connection when its time is up."""
     deadline = time.monotonic() + timeout_s
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
-        return action()
+        yield
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as fault:
-        if time.monotonic() > deadline:
-            raise _QueryError(f"it takes more than {timeout_s} s") from None
-        raise _QueryError(f"it does not run: {str(fault)[:_SHOWN_CHARS]}") from None
+        late = f"it takes more than {timeout_s} s" if time.monotonic() > deadline else ""
+        raise _QueryError(late or f"it does not run: {str(fault)[:_SHOWN_CHARS]}") from None
     finally:
         connection.set_progress_handler(None, 0)
 
 
-def _clauses(query: str) -> dict[str, int]:
-    """Gives where ``ORDER BY``, ``LIMIT`` and ``;`` stand in a query, outside parentheses and strings."""
-    depth, last = 0, ""
-    places: dict[str, int] = {}
-    for found in _TOKEN.finditer(query):
-        word = found[0].lower()
-        if depth == 0 and (word in ("limit", ";") or (last, word) == ("order", "by")):
-            places.setdefault(word, found.start())
-        depth += (word == "(") - (word == ")")
-        last = word
-    return places
+def _bare(query: str) -> str:
+    """Gives a query with blanks in place of its comments, strings, quoted names and parentheses."""
+    bare = _HIDDEN.sub(lambda found: " " * len(found[0]), query)
+    while (outer := _INNER.sub(lambda found: " " * len(found[0]), bare)) != bare:
+        bare = outer
+    return bare
 
 
-_Rows = list[tuple[Any, ...]]
-
-
-def _asked(gold: _Result, query: str, ties: bool, run: Callable[[str], _Rows]) -> tuple[_Rows, list[int]]:
+def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
     """Gives the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
 
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
-    they give the same rows.
-
-    Raises:
-        _QueryError: A run fails or goes beyond a bound, or the limit is no plain number.
+    they give the same rows. Raises where a run fails, or the limit is no plain number.
     """
-    query = _TOKEN.sub(lambda found: " " if found[0][:2] in ("--", "/*") else found[0], query)
-    places = _clauses(query)
-    ordered, end = "by" in places, places.get(";", len(query))
-    cut = places.get("limit", end)
-    limit = _LIMIT.fullmatch(query, cut, end)
-    rows = [(number * ordered, *row) for number, row in enumerate(gold.rows)]
-    if not ties or not (ordered or cut < end):
-        return rows, [row[0] for row in rows]
-    if cut < end and limit is None:
+    bare = _bare(query).partition(";")[0]
+    ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
+    cut = next(re.finditer(r"(?i)\blimit\b|\Z", bare)).start()
+    if run is None or not (ordered or bare[cut:]):
+        turns = [number * ordered for number in range(len(gold.rows))]
+        return _tied(turns, gold.rows), turns
+    limit = _LIMIT.fullmatch(bare, cut)
+    if limit is None:
         raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
-    ways = [
-        ", ".join(f"{place} COLLATE BINARY {way}" for place in range(1, gold.columns + 1)) for way in ("ASC", "DESC")
-    ]
-    up, down = (run(query[:cut] + f"\n, {way}" * ordered) for way in ways)
-    number = balance = 0
-    rows = []
-    for one, other in zip(up, down, strict=True):
-        rows.append((number, *one))
-        balance += hash(_exact(one)) - hash(_exact(other))
-        number += ordered and not balance
-    start = int((limit and (limit["before"] or limit["offset"])) or 0)
-    turns = [row[0] for row in rows[start : start + len(gold.rows)]]
-    rows = [row for row in rows if row[0] in set(turns)]
-    if {_exact((turn, *row)) for turn, row in zip(turns, gold.rows, strict=True)} - set(map(_exact, rows)):
+    columns = range(1, gold.columns + 1)
+    ways = ("".join(f"\n, {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
+    up, down = (run(query[:cut] + way * ordered).rows for way in ways)
+    balances = accumulate(hash(one) - hash(other) for one, other in zip(up, down, strict=True))
+    turns = [0, *accumulate(ordered and not balance for balance in balances)][: len(up)]
+    start = int(limit["before"] or limit["offset"] or 0)
+    taken = turns[start : start + len(gold.rows)]
+    rows = [row for row in _tied(turns, up) if taken[0] <= row[0][1] <= taken[-1]] if taken else []
+    if not set(_tied(taken, gold.rows)) <= set(rows):
         raise _QueryError("it does not give the same rows each time, so that its ties are not known")
-    return rows, turns
+    return rows, taken
+
+
+def _tied(turns: list[int], rows: list[_Row]) -> list[_Row]:
+    return [((1, turn), *row) for turn, row in zip(turns, rows, strict=True)]
 
 
 def _difference(
-    gold: _Result, found: _Result, rows: _Rows, turns: Sequence[int], tolerance: float, any_column_order: bool
+    gold: _Result, found: _Result, rows: list[_Row], turns: list[int], tolerance: float, any_column_order: bool
 ) -> str | None:
     """Gives how a result differs from the gold's, or ``None``."""
     if gold.tables and not found.tables:
@@ -278,51 +244,32 @@ def _difference(
         return f"{found.columns} columns, {gold.columns} expected"
     if len(gold.rows) != len(found.rows):
         return f"{len(found.rows)} rows, {len(gold.rows)} expected"
-    given = [(turn, *row) for turn, row in zip(turns, found.rows, strict=True)]
+    given = _tied(turns, found.rows)
     if any_column_order:
         rows, given = _in_order(rows), _in_order(given)
-    left, right = _unmatched(rows, given)
-    unequal = len(right)
-    if len(rows) == len(given):
-        pairs = (zip(one, other, strict=True) for one, other in zip(left, right, strict=True))
-        unequal = sum(not all(_same(one, other, tolerance) for one, other in pair) for pair in pairs)
+    left, right = _rest(rows, given), _rest(given, rows)
+    pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
+    unequal = len(right) - sum(all(map(functools.partial(_same, tolerance), *pair)) for pair in pairs)
     ordered = " in value or order" * (len(set(turns)) > 1)
     return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
 
 
-def _in_order(rows: _Rows) -> _Rows:
+def _in_order(rows: list[_Row]) -> list[_Row]:
     """Gives rows with their columns in an order that only the values in them make."""
     order = sorted(range(1, len(rows[0])), key=lambda place: sorted(_order(row[place]) for row in rows))
     return [(row[0], *(row[place] for place in order)) for row in rows]
 
 
-def _unmatched(
-    wanted: Sequence[tuple[Any, ...]], given: Sequence[tuple[Any, ...]]
-) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Gives the rows that are not exactly in both, each side sorted so that nearly equal rows meet."""
-    left, right = Counter(map(_exact, wanted)), Counter(map(_exact, given))
-    sides = []
-    for rest in (left - right, right - left):
-        rows = [tuple(value for _, value in row) for row in rest.elements()]
-        sides.append(sorted(rows, key=lambda row: [_order(value) for value in row]))
-    return sides[0], sides[1]
+def _rest(rows: list[_Row], others: list[_Row]) -> list[_Row]:
+    """Gives the rows that the others do not have exactly, sorted so that nearly equal rows meet."""
+    return sorted((Counter(rows) - Counter(others)).elements(), key=lambda row: [*map(_order, row)])
 
 
-def _exact(row: Sequence[Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(("number" if isinstance(value, int | float) else type(value).__name__, value) for value in row)
-
-
-def _order(value: Any) -> tuple[int, Any]:
+def _order(value: _Value) -> _Value:
     """Gives where a value sorts; numbers by six digits, so that a difference within the tolerance moves none."""
-    if value is None:
-        return 0, 0
-    if isinstance(value, int | float):
-        return 1, float(f"{value:.6g}")
-    return (2, value) if isinstance(value, str) else (3, value)
+    return (1, float(f"{value[1]:.6g}")) if value[0] == 1 else value
 
 
-def _same(wanted: Any, given: Any, tolerance: float) -> bool:
-    if isinstance(wanted, float) or isinstance(given, float):
-        numbers = isinstance(wanted, int | float) and isinstance(given, int | float)
-        return numbers and math.isclose(wanted, given, rel_tol=tolerance, abs_tol=_ABSOLUTE)
-    return type(wanted) is type(given) and bool(wanted == given)
+def _same(tolerance: float, wanted: _Value, given: _Value) -> bool:
+    real = wanted[0] == given[0] and float in (type(wanted[1]), type(given[1]))
+    return wanted == given or (real and math.isclose(wanted[1], given[1], rel_tol=tolerance, abs_tol=_ABSOLUTE))

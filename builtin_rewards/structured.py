@@ -6,9 +6,9 @@ import functools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
@@ -16,16 +16,12 @@ from builtin_rewards.reading.typography import normalise
 from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 from rewardkit import Reward, Score, reward
 
-DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
-"""The drafts of JSON Schema that ``json_schema`` knows."""
-
-_KINDS: dict[str, tuple[type, ...]] = {"any": (object,), "object": (dict,), "array": (list,)}
-_SURELY_SHALLOW = 64
+_DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
+_KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
+_SURELY_SHALLOW, _SHOWN_CHARS = 64, 200
 """Nesting up to which a validation that recurses too deep is the schema's fault."""
-_KEPT_SCHEMAS = 256
 _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError, re.error)
 """What the library raises for schemas that are broken beyond what their draft's own schema tells."""
-_SHOWN_CHARS = 200
 
 
 def _value_in(completion: str) -> Any:
@@ -55,36 +51,24 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
         What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole answer. The
         answer is what follows the last thought, such as ``<think>...</think>``, of it only what stands in the last
         ``<answer>`` tags where there are any and they do not differ; a completion that is JSON as it stands is the
-        answer. A byte order mark before it and stop tokens at its end (``<|im_end|>``, ``</s>`` and the like) are no
-        content.
+        answer. A byte order mark and stop tokens at the end (``<|im_end|>``, ``</s>`` and the like) are no content.
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the
         value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about
-        1,000 levels or more.
-
-        A bare ``42`` or ``null`` is JSON too; ``json_valid(kind="object")`` asks for an object. Never ``None``.
+        1,000 levels or more. A bare ``42`` or ``null`` is JSON too. Never ``None``.
         """
         value = _value_in(completion)
         if isinstance(value, Score):
             return value
-        if not isinstance(value, _KINDS[kind]):
-            return Score(0.0, reason=f"JSON, but no {kind}")
-        return Score(1.0, reason="one JSON value")
+        fits = isinstance(value, _KINDS[kind])
+        return Score(float(fits), reason="one JSON value" if fits else f"JSON, but no {kind}")
 
     return json_valid
 
 
-@dataclass(frozen=True, slots=True)
-class _Schema:
-    """A schema that is ready: jsonschema's validator, and the names in its top-level ``required``."""
-
-    validator: Any
-    required: frozenset[str]
-
-
-def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
-    """Gives the schema that a text is, or what is wrong with it."""
-    library = extra("jsonschema")
+def _read_schema(draft: str, remotes: Any, text: str) -> Any:
+    """Gives jsonschema's validator of the schema that a text is, or what is wrong with it."""
+    library, specified = extra("jsonschema"), extra("referencing.jsonschema").specification_with
     try:
         schema = read_json(text)
         if not isinstance(schema, dict | bool):
@@ -92,46 +76,24 @@ def _read_schema(draft: str, remotes: Any, text: str) -> _Schema | str:
         usual = getattr(library, f"Draft{draft.replace('-', '')}Validator")
         kind = library.validators.validator_for(schema, default=usual)
         kind.check_schema(schema)
-        registry = _registry(remotes, usual)
-        _check_references(schema, kind, registry)
-        validator = kind(schema, registry=registry)
+        usual, drafted = (specified(one.META_SCHEMA["$schema"]) for one in (usual, kind))
+        if not isinstance(remotes, extra("referencing").Registry):
+            made = extra("referencing").Registry()  # unlike jsonschema's own, it fetches nothing
+            remotes = made.with_contents((remotes or {}).items(), default_specification=usual)
+        registry = extra("jsonschema_specifications").REGISTRY.combine(remotes)
+        _check_references(drafted.create_resource(schema), registry)
+        return kind(schema, registry=registry)
     except library.SchemaError as fault:
-        return _short(f"{fault.json_path}: {fault.message}")
+        return f"{fault.json_path}: {fault.message}"[:_SHOWN_CHARS]
     except (*_BROKEN, extra("referencing.exceptions").Unresolvable) as fault:
-        return _short(f"{type(fault).__name__}: {fault}")
-    required = schema.get("required", []) if isinstance(schema, dict) else []
-    return _Schema(validator, frozenset(required if isinstance(required, list) else []))
+        return f"{type(fault).__name__}: {fault}"[:_SHOWN_CHARS]
 
 
-def _schema_text(schema: Any) -> str:
-    if isinstance(schema, str):
-        return schema
-    try:
-        return json.dumps(schema)
-    except (TypeError, ValueError, RecursionError) as fault:
-        raise ValueError(f"no JSON: {fault}") from None
-
-
-def _registry(remotes: Any, usual: Any) -> Any:
-    """Gives the registry of what may be referred to; unlike jsonschema's own, it fetches nothing."""
-    referencing, known = extra("referencing"), extra("jsonschema_specifications").REGISTRY
-    if not isinstance(remotes, Mapping) or isinstance(remotes, referencing.Registry):
-        return known.combine(referencing.Registry() if remotes is None else remotes)
-    specification = _specification(usual)
-    made = [(uri, referencing.Resource.from_contents(one, specification)) for uri, one in remotes.items()]
-    return known.combine(referencing.Registry().with_resources(made))
-
-
-def _specification(kind: Any) -> Any:
-    return extra("referencing.jsonschema").specification_with(kind.META_SCHEMA["$schema"])
-
-
-def _check_references(schema: Any, kind: Any, registry: Any) -> None:
+def _check_references(root: Any, registry: Any) -> None:
     """Raise where some reference leads nowhere, whether or not a value would lead there.
 
     Otherwise a completion could choose between a score and a skip.
     """
-    root = _specification(kind).create_resource(schema)
     pending = [(registry.resolver_with_root(root), root)]
     seen: set[int] = set()
     while pending:
@@ -139,8 +101,7 @@ def _check_references(schema: Any, kind: Any, registry: Any) -> None:
         if id(resource.contents) in seen or not isinstance(resource.contents, Mapping):
             continue
         seen.add(id(resource.contents))
-        for word in ("$ref", "$dynamicRef"):
-            reference = resource.contents.get(word)
+        for reference in (resource.contents.get(word) for word in ("$ref", "$dynamicRef")):
             if isinstance(reference, str):
                 found = resolver.lookup(reference)
                 target = type(resource).from_contents(found.contents, default_specification=resource._specification)
@@ -148,33 +109,30 @@ def _check_references(schema: Any, kind: Any, registry: Any) -> None:
         pending.extend((resolver.in_subresource(part), part) for part in resource.subresources())
 
 
-def _judged(schema: _Schema, value: Any, partial: bool) -> Score:
+def _judged(validator: Any, value: Any, partial: bool) -> Score:
     """Gives the score of a JSON value."""
-    present = schema.required & value.keys() if isinstance(value, dict) else frozenset()
-    spoiled: set[str] = set()
+    listed = validator.schema.get("required") if isinstance(validator.schema, dict) else None
+    required = set(listed if isinstance(listed, list) else ())
+    present = required & value.keys() if isinstance(value, dict) else set()
+    spoiled: set[Any] = set()
     first = None
     try:
-        for error in schema.validator.iter_errors(value):
+        for error in validator.iter_errors(value):
             first = first or error
-            spoiled.update(step for step in list(error.absolute_path)[:1] if step in present)
+            spoiled.update(present.intersection(list(error.absolute_path)[:1]))
     except RecursionError:
         if deeper_than(value, _SURELY_SHALLOW):
             return Score(0.0, reason="nested too deep to be validated")
         return Score(None, reason="the row's schema cannot be used: its references lead round in a circle")
     except (re.error, OverflowError, extra("referencing.exceptions").Unresolvable) as fault:
-        return Score(None, reason=_short(f"the row's schema cannot be used: {type(fault).__name__}: {fault}"))
-    wanted = len(schema.required)
-    satisfied = len(present) - len(spoiled)
+        return Score(None, reason=f"the row's schema cannot be used: {type(fault).__name__}: {fault}"[:_SHOWN_CHARS])
+    wanted, satisfied = len(required), len(present) - len(spoiled)
     metrics = {"required": float(wanted), "satisfied": float(satisfied)}
     if first is None:
         return Score(1.0, reason="valid", metrics=metrics)
     share = satisfied / wanted if satisfied < wanted else wanted / (wanted + 1)
     reason = f"not valid, {satisfied} of {wanted} required properties satisfied; {first.json_path}: {first.message}"
-    return Score(share if partial else 0.0, reason=_short(reason), metrics=metrics)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+    return Score(share if partial else 0.0, reason=reason[:_SHOWN_CHARS], metrics=metrics)
 
 
 @adjustable
@@ -190,9 +148,9 @@ def json_schema(
         draft: The draft of schemas without ``$schema``: ``3``, ``4``, ``6``, ``7``, ``2019-09`` or ``2020-12``.
         partial: Give partial credit; otherwise a value that is not valid scores 0.0.
     """
-    require(draft in DRAFTS, f"one of {', '.join(DRAFTS)}", draft=draft)
-    schema_in = functools.lru_cache(_KEPT_SCHEMAS)(functools.partial(_read_schema, draft, remotes))
-    usual = None if schema is None else _schema_text(schema)
+    require(draft in _DRAFTS, f"one of {', '.join(_DRAFTS)}", draft=draft)
+    schema_in = functools.lru_cache(256)(functools.partial(_read_schema, draft, remotes))
+    usual = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
     fault = None if usual is None else schema_in(usual)
     require(not isinstance(fault, str), f"no broken schema: {fault}", schema=schema)
 
@@ -206,54 +164,35 @@ def json_schema(
         read and how strictly is told at ``json_valid``.
 
         Column ``schema``: a JSON Schema as JSON text, dict or bool. Its draft is the one that ``$schema`` names,
-        else 2020-12. Regular expressions are Python's. ``format`` is not asserted. ``$ref`` is never fetched: what
-        it points to lies in the schema, in the drafts' own schemas or in the setting ``remotes``.
+        else 2020-12. Regular expressions are Python's, and may take exponential time, which the worker's deadline
+        bounds. ``format`` is not asserted. ``$ref`` is never fetched: what it points to lies in the schema, in the
+        drafts' own schemas or in the setting ``remotes``. The validator is the library jsonschema.
 
         ``None`` where the row has no schema or a broken one: no JSON, not valid by its draft, a reference that
-        leads nowhere or round in a circle. The validator is the library jsonschema. A schema's regular expression
-        may take exponential time on some completions; the worker's deadline bounds it (``timeout``).
+        leads nowhere or round in a circle.
         """
-        given = usual
-        if given is None:
-            if schema is None or (isinstance(schema, str) and schema.strip() in ("", "null", "None")):
-                return Score(None, reason="the row has no schema")
-            try:
-                given = _schema_text(schema)
-            except ValueError as fault:
-                return Score(None, reason=f"the row's schema cannot be used: {fault}")
-        read = schema_in(given)
+        given = schema if usual is None else usual
+        if given is None or (isinstance(given, str) and given.strip() in ("", "null", "None")):
+            return Score(None, reason="the row has no schema")
+        try:
+            read = schema_in(given if isinstance(given, str) else json.dumps(given))
+        except (TypeError, ValueError, RecursionError) as fault:
+            read = f"no JSON: {fault}"
         if isinstance(read, str):
             return Score(None, reason=f"the row's schema cannot be used: {read}")
         value = _value_in(completion)
-        if isinstance(value, Score):
-            return value
-        return _judged(read, value, partial)
+        return value if isinstance(value, Score) else _judged(read, value, partial)
 
     return json_schema
 
 
-_MAX_EXTRA = 10
-"""So many times the fields expected may be given; with more of them the score is 0."""
-_MAX_UNORDERED = 200
-"""Fields of a row's answer whose lists are compared without their order; each is compared with each."""
+_MAX_EXTRA, _MAX_UNORDERED = 10, 200
+"""So many times the fields expected may be given; so many may be compared without order, each with each."""
+_MISSING = object()
 _normal = functools.lru_cache(maxsize=4096)(normalise)
 
 
-_MISSING = object()
-
-
-@dataclass(slots=True)
-class _Tally:
-    """How many fields are right, how many there are, and how many more are given: under names, and in lists."""
-
-    right: int = 0
-    fields: int = 0
-    names: int = 0
-    items: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
+class _Comparison(NamedTuple):
     """How fields are compared; the settings of ``json_fields``."""
 
     ordered: bool
@@ -261,57 +200,48 @@ class _Comparison:
     rel: float
     abs: float
 
-    def count(self, wanted: Any, given: Any, tally: _Tally) -> None:
-        """Compares what is expected with what stands in its place, and adds what comes of it to a tally."""
-        if isinstance(wanted, dict) and wanted and isinstance(given, dict):
-            for name, value in wanted.items():
-                self.count(value, given.get(name, _MISSING), tally)
-            tally.names += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
-        elif isinstance(wanted, list) and wanted and isinstance(given, list):
-            placed = given if self.ordered else self._arranged(wanted, given)
-            for place, value in enumerate(wanted):
-                self.count(value, placed[place] if place < len(placed) else _MISSING, tally)
-            tally.items += sum(map(count_leaves, placed[len(wanted) :]))
-        else:
-            tally.right += self._is_right(wanted, given)
-            tally.fields += count_leaves(wanted)
+    def tally(self, wanted: Any, given: Any) -> Counter[str]:
+        """Counts the fields expected, those that are right, and what is more: under ``names``, and ``items``."""
+        self._count(wanted, given, tally := Counter[str]())
+        return tally
 
-    def _arranged(self, wanted: list[Any], given: list[Any]) -> list[Any]:
-        """Gives the items in the places of those that they are paired with; the others stand where there is room."""
-        left, rest = dict(enumerate(wanted)), dict(enumerate(given))
-        placed: dict[int, Any] = {}
-        for worth in (self._equality, self._likeness):
-            pairs = [
-                (-worth(one, other), place, behind) for place, one in left.items() for behind, other in rest.items()
-            ]
-            for share, place, behind in sorted(pairs):
-                if share and place in left and behind in rest:
-                    placed[place] = rest.pop(behind)
-                    del left[place]
-        others = iter(rest.values())
-        return [
-            *(placed[place] if place in placed else next(others, _MISSING) for place in range(len(wanted))),
-            *others,
-        ]
+    def _count(self, wanted: Any, given: Any, tally: Counter[str]) -> None:
+        lists = isinstance(wanted, list) and isinstance(given, list)
+        if not wanted or not (lists or (isinstance(wanted, dict) and isinstance(given, dict))):
+            tally["right"] += self._is_right(wanted, given)
+            tally["fields"] += count_leaves(wanted)
+            return
+        if lists:
+            given = dict(enumerate(given)) if self.ordered else self._arranged(wanted, given)
+            wanted = dict(enumerate(wanted))
+        for name, value in wanted.items():
+            self._count(value, given.get(name, _MISSING), tally)
+        tally["items" if lists else "names"] += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
 
-    def _equality(self, wanted: Any, given: Any) -> float:
-        return float(wanted == given and same(wanted, given))
+    def _arranged(self, wanted: list[Any], given: list[Any]) -> dict[int, Any]:
+        """Gives the items by the places of those that they are paired with, the others by what places are free."""
+        rest, placed = dict(enumerate(given)), dict[int, Any]()
+        likeness = (
+            (-self._likeness(one, other), place, behind)
+            for place, one in enumerate(wanted)
+            for behind, other in enumerate(given)
+        )
+        for worth, place, behind in sorted(likeness):
+            if worth and place not in placed and behind in rest:
+                placed[place] = rest.pop(behind)
+        free = [place for place in range(len(wanted) + len(rest)) if place not in placed]
+        return placed | dict(zip(free, rest.values(), strict=False))
 
     def _likeness(self, wanted: Any, given: Any) -> float:
-        self.count(wanted, given, tally := _Tally())
-        return tally.right / (tally.fields + tally.names + tally.items)
+        tally = self.tally(wanted, given)
+        return 2.0 if same(wanted, given) else tally["right"] / (tally["fields"] + tally["names"] + tally["items"])
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
         """Whether a value is the expected one, one that holds no others."""
         if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
             return _normal(wanted) == _normal(given)
-        if _is_number(wanted) and _is_number(given):
-            return bool(wanted == given or abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
-        return same(wanted, given)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (wanted, given))
+        return same(wanted, given) or (numbers and abs(given - wanted) <= max(self.abs, self.rel * abs(wanted)))
 
 
 @adjustable
@@ -352,11 +282,8 @@ def json_fields(
         values as the answer, and ten more, scores 0.0.
 
         Values are equal as JSON: 1 is 1.0, and neither ``true`` nor ``"1"``; ``null`` is a value, and not a missing
-        one; text counts to the letter, and names always do. The settings allow tolerances of numbers, normalised text,
-        lists in any order and names that are not expected.
-
-        What is read and how strictly is told at ``json_valid``: one JSON value. 0.0 for text that is none, such as
-        several objects, an object with a key twice, or ``NaN``.
+        one; text counts to the letter, and names always do. What is read and how strictly is told at ``json_valid``:
+        0.0 for text that is not one JSON value.
 
         Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has none, where it
         is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
@@ -376,15 +303,11 @@ def json_fields(
             return value
         if (given := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
             return Score(0.0, reason=f"{given} values given, {fields} expected")
-        comparison.count(wanted, value, tally := _Tally())
-        return _share(tally, extra, partial)
+        tally = comparison.tally(wanted, value)
+        more = tally["names"] + tally["items"]
+        share = tally["right"] / (fields + extra * tally["names"] + tally["items"])
+        metrics = {"right": float(tally["right"]), "fields": float(fields), "extra": float(more)}
+        reason = f"{tally['right']} of {fields} fields right, {more} extra"
+        return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
 
     return json_fields
-
-
-def _share(tally: _Tally, extra: float, partial: bool) -> Score:
-    share = tally.right / (tally.fields + extra * tally.names + tally.items)
-    more = tally.names + tally.items
-    reason = f"{tally.right} of {tally.fields} fields right, {more} extra"
-    metrics = {"right": float(tally.right), "fields": float(tally.fields), "extra": float(more)}
-    return Score(share if partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)

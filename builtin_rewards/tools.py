@@ -10,16 +10,13 @@ from builtin_rewards.reading.calls import BROKEN, Call, call_of, calls_in, calls
 from builtin_rewards.reading.values import expected_json, same, spoken
 from rewardkit import Message, Reward, Score, reward
 
-WEIGHTS = (0.2, 0.3, 0.5)
-"""What the name, the arguments' names and the arguments' values of a call are worth."""
-
 _MAX_EXTRA = 10
 """So many times the calls expected, and as many more, are compared; with more of them the score is 0."""
 _SHOWN_CHARS = 80
 
 
 @adjustable
-def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., Score]:
+def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Reward[..., Score]:
     """Settings of ``tool_call``.
 
     Args:
@@ -28,7 +25,6 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
     """
     fit = len(weights) == 3 and min(weights) >= 0 and abs(sum(weights) - 1.0) <= 1e-9
     require(fit, "three numbers from 0 up that sum to 1", weights=weights)
-    shares = tuple(weights)
 
     @reward(score_range=(0, 1))
     def tool_call(completion: str | list[Message], answer: Any) -> Score:
@@ -42,78 +38,62 @@ def tool_call(*, weights: tuple[float, float, float] = WEIGHTS) -> Reward[..., S
 
         What is read of a conversation whose assistant messages have ``tool_calls`` (as OpenAI has them, ``arguments``
         as JSON text or as an object), ``function_call`` or blocks of the type ``tool_use``: all of these. Otherwise
-        all calls in the text, in these forms:
-
-        - ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` (Hermes, Qwen);
-        - ``<tool_call>name<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`` (GLM);
-        - ``<function=name>{...}</function>`` (Llama 3.1) and ``<function=name><parameter=k>v</parameter></function>``
-          (Qwen3-Coder, Seed), in ``<tool_call>`` or not;
-        - ``<invoke name="name"><parameter name="k">v</parameter></invoke>`` (MiniMax, Step, DeepSeek V3.2);
-        - ``[TOOL_CALLS][{...}]`` and ``[TOOL_CALLS]name[ARGS]{...}`` (Mistral), ``<|python_tag|>{...}; {...}`` (Llama);
-        - ``<|tool_call|>[...]`` and ``<function_call>{...}`` (Granite, Phi), ``functools[...]`` (Phi),
-          ``<tool_calls>[...]`` (Jamba, Hunyuan), ``<TOOLCALL>[...]`` (Nemotron), ``<|action_start|><|plugin|>{...}``
-          (InternLM), ``<|START_ACTION|>[...]`` (Command);
-        - the tokens of DeepSeek R1, V3 and V3.1, and ``<|tool_call_begin|>functions.name:0...`` of Kimi;
-        - ``<|channel|>commentary to=functions.name <|constrain|>json<|message|>{...}`` (gpt-oss);
-        - ``name(k="v")`` as Python writes it, between ``<|python_start|>`` (Llama 4), ``<|tool_call_start|>`` (LFM) or
-          ``<function_calls>`` (OLMo) and their ends, or in a block ``tool_code`` (Gemma);
-        - where there is none of these, the whole answer, as ``json_valid`` finds it: JSON that is a call, a list of
-          calls or an object with ``tool_calls``, or ``[name(k="v"), ...]`` (Llama).
+        all calls in the text. A call begins behind ``<tool_call>`` (Hermes, Qwen, GLM), ``<function=name>`` (Llama 3.1,
+        Qwen3-Coder, Seed) or ``<invoke name="name">`` (MiniMax, Step, DeepSeek V3.2) and ends with their ends, or
+        behind ``[TOOL_CALLS]`` (Mistral), ``<|python_tag|>`` (Llama), ``<|channel|>commentary to=functions.``
+        (gpt-oss), ``<function_calls>`` (OLMo), a block ``tool_code`` (Gemma), and the tokens of DeepSeek, Kimi, LFM,
+        Granite, Phi, Jamba, Hunyuan, Nemotron, InternLM and Command. There stands JSON (``{"name": ..., "arguments":
+        {...}}`` or a list of such; ``parameters`` is read as ``arguments``), a name with its arguments (as JSON, as
+        ``<parameter=k>v</parameter>`` or as ``<arg_key>k</arg_key><arg_value>v</arg_value>``), or ``name(k="v")`` as
+        Python writes it. Without a mark, the whole answer, as ``json_valid`` finds it, may be JSON that is a call, a
+        list of calls or an object with ``tool_calls``, or ``[name(k="v"), ...]`` (Llama).
 
         A mark counts wherever it stands, as servers take it, but not in a thought or right behind a backtick; where
         the answer stands in ``<answer>`` tags, only there. What stands in the place of a call and is none, or is cut
-        off, counts as an extra call. ``parameters`` is read as ``arguments``. At most 100 calls are read.
-
-        Forms of tags carry no types: there a value is equal to text that it is, and to any other value whose JSON it
-        is (``5`` to 5 and to ``"5"``; Python's ``True``, ``False`` and ``None`` are JSON's there).
+        off, counts as an extra call. At most 100 calls are read. Tags carry no types: a value in them is equal to text
+        that it is, and to any other value whose JSON it is (``5`` to 5 and to ``"5"``; ``True``, ``False`` and ``None``
+        are read too).
 
         Column ``answer``: ``{"name": ..., "arguments": {...}}`` or a list of such, as JSON text or as objects. An
         empty list expects no call: then 1.0 for a completion without one, even an empty one, and 0.0 otherwise.
         ``None`` where the row has no such ``answer``, and where the completion makes an unread form of call: what looks
-        like the mark of one (``<tool_use>``, ``Action:`` with ``Action Input:``), or a call as JSON in other text.
-        Beside calls that are read, such a mark counts as an extra call.
+        like the mark of one (``<tool_use>``, ``<function name=...>``, ``Action:`` with ``Action Input:``), a call as
+        JSON in other text or with other keys, or nothing but a name with its arguments (``name(k="v")``, ``name
+        {...}``). Beside calls that are read, such a mark counts as an extra call.
         """
-        expected = _expected(answer)
-        if isinstance(expected, str):
-            return Score(None, reason=expected)
+        try:
+            expected = calls_of(expected_json(answer))
+        except ValueError as fault:
+            return Score(None, reason=str(fault))
+        if any(not call.name or call.arguments is None for call in expected):
+            return Score(None, reason="the row's answer is no call ({'name': ..., 'arguments': {...}}) or list of them")
         made = _calls(completion)
         if made is None:
             return Score(None, reason="an unread form of call")
         metrics = {"expected": float(len(expected)), "made": float(len(made))}
-        if not expected or not made:
-            reason = f"{len(made)} calls made, {len(expected)} expected"
+        reason = f"{len(made)} calls made, {len(expected)} expected"
+        if not expected or not made or len(made) > _MAX_EXTRA * (len(expected) + 1):
             return Score(float(not expected and not made), reason=reason, metrics=metrics)
-        if len(made) > _MAX_EXTRA * (len(expected) + 1):
-            return Score(0.0, reason=f"{len(made)} calls made, {len(expected)} expected", metrics=metrics)
-        total, exact, fault = _matched(expected, made, shares)
-        reason = f"{exact} of {len(expected)} expected calls made exactly, {len(made)} calls made{fault}"
-        score = total / max(len(expected), len(made))
-        return Score(1.0 if exact == len(expected) == len(made) else min(score, 1.0), reason=reason, metrics=metrics)
+        pairs = _matched(expected, made, weights)
+        exact = sum(equal for equal, _ in pairs)
+        missed = [call.name for call, (equal, _) in zip(expected, pairs, strict=True) if not equal]
+        reason = f"{exact} of {len(expected)} expected calls made exactly, {len(made)} calls made"
+        reason += "".join(f"; not so: {name[:_SHOWN_CHARS]!r}" for name in missed[:1])
+        most = max(len(expected), len(made))
+        score = min(sum(worth for _, worth in pairs) / most, 1.0)
+        return Score(1.0 if exact == most else score, reason=reason, metrics=metrics)
 
     return tool_call
 
 
-def _expected(answer: Any) -> list[Call] | str:
-    """Gives the calls that a row expects, or why they cannot be read."""
-    try:
-        calls = calls_of(expected_json(answer))
-    except ValueError as fault:
-        return str(fault)
-    if any(not call.name or call.arguments is None for call in calls):
-        return "the row's answer is no tool call: expected {'name': ..., 'arguments': {...}} or a list of such"
-    return calls
-
-
 def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
     """Gives the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
-    if isinstance(completion, str):
-        return calls_in(spoken(completion))
-    messages = [message for message in completion if isinstance(message, Mapping)]
-    own = [message for message in messages if message.get("role", "assistant") == "assistant"]
-    given = [call for message in own for call in _given(message)]
-    if given:
+    messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
+    own = [one for one in messages if isinstance(one, Mapping) and one.get("role", "assistant") == "assistant"]
+    if given := [call for message in own for call in _given(message)]:
         return given
-    found = [calls_in(spoken(_content(message.get("content")))) for message in own]
+    said = [[block.get("text") for block in _blocks(message)] for message in own]
+    found = [calls_in(spoken("".join(text for text in texts if isinstance(text, str)))) for texts in said]
     made = [call for calls in found for call in calls or ()]
     return None if None in found and not made else made + [BROKEN] * found.count(None)
 
@@ -121,42 +101,34 @@ def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
 def _given(message: Message) -> list[Call]:
     """Gives the calls that a message has beside its text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
     calls = message.get("tool_calls") or []
-    listed = [call_of(call) for call in calls] if isinstance(calls, list | tuple) else [BROKEN]
-    if message.get("function_call"):
-        listed.append(call_of(message["function_call"]))
+    given = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
+    used = [block for block in _blocks(message) if block.get("type") == "tool_use"]
+    given += ({"name": block.get("name"), "arguments": block.get("input")} for block in used)
+    return [call_of(one) for one in given]
+
+
+def _blocks(message: Message) -> list[Mapping[str, Any]]:
+    """Gives the blocks of a message's content; text is one."""
     content = message.get("content")
-    blocks = content if isinstance(content, list | tuple) else ()
-    used = [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use"]
-    return listed + [call_of({"name": block.get("name"), "arguments": block.get("input")}) for block in used]
+    blocks = content if isinstance(content, list | tuple) else [content]
+    return [block if isinstance(block, Mapping) else {"text": block} for block in blocks]
 
 
-def _content(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list | tuple) else ()
-    texts = (block.get("text") if isinstance(block, Mapping) else block for block in blocks)
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def _matched(expected: Sequence[Call], made: Sequence[Call], weights: Sequence[float]) -> tuple[float, int, str]:
-    """Gives the worth of all pairs, how many are exact, and what is wrong with the first that is not."""
+def _matched(expected: Sequence[Call], made: Sequence[Call], weights: Sequence[float]) -> list[tuple[bool, float]]:
+    """Gives for each expected call what :func:`_worth` says of the one made that it is paired with, the best first."""
     pairs = [
         (_worth(wanted, given, weights), -place, -other)
         for place, wanted in enumerate(expected)
         for other, given in enumerate(made)
         if wanted.name == given.name
     ]
-    pairs.sort(reverse=True)
+    found: dict[int, tuple[bool, float]] = {}
     taken: set[int] = set()
-    answered: dict[int, tuple[bool, float]] = {}
-    for (exact, worth), place, other in pairs:
-        if -place not in answered and -other not in taken:
-            answered[-place] = (exact, worth)
-            taken.add(-other)
-    missed = (call.name for place, call in enumerate(expected) if not answered.get(place, (False, 0.0))[0])
-    fault = next((f"; not so: {name[:_SHOWN_CHARS]!r}" for name in missed), "")
-    exact_pairs = sum(exact for exact, _ in answered.values())
-    return sum(worth for _, worth in answered.values()), exact_pairs, fault
+    for worth, place, other in sorted(pairs, reverse=True):
+        if -place not in found and other not in taken:
+            found[-place] = worth
+            taken.add(other)
+    return [found.get(place, (False, 0.0)) for place in range(len(expected))]
 
 
 def _worth(wanted: Call, given: Call, weights: Sequence[float]) -> tuple[bool, float]:

@@ -1,4 +1,4 @@
-"""Tool calls as chat models write them: a table of forms, each with its mark and its reader.
+"""Tool calls as chat models write them: the marks that begin one, and one reader of what stands behind them.
 
 Owns which calls a text makes; what they are worth is the rewards' work.
 """
@@ -9,24 +9,20 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from builtin_rewards.reading.values import Untyped, fenced_json, read_json, read_json_at
+from builtin_rewards.reading.markdown import last_code
+from builtin_rewards.reading.values import Untyped, read_json, read_json_at
 
 _MOST_CALLS = 100
-"""So many calls are read; what stands behind them is not."""
 _MAX_CODE_CHARS = 20_000
-"""Calls written in Python that are longer are no calls."""
+"""So many calls are read, and so much Python; what is longer is no call."""
 
 
 class Call(NamedTuple):
-    """One tool call.
-
-    Attributes:
-        name: The tool's name; empty where what was written is no call.
-        arguments: By name; ``None`` where what was written is no JSON object.
-    """
+    """A tool call; its name is empty where what was written is none, its arguments ``None`` where no object."""
 
     name: str
     arguments: dict[str, Any] | None
@@ -34,9 +30,42 @@ class Call(NamedTuple):
 
 BROKEN = Call("", None)
 """What stands in the place of a call and is none."""
-
-_Read = tuple[list[Call], int]
-_Reader = Callable[[str, int], _Read]
+_NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
+_SEP = "<\uff5ctool\u2581sep\uff5c>"
+_FORMS = {
+    # Hermes, Qwen, GLM, LongCat; Llama 3.1, Qwen3-Coder, Seed; DeepSeek V3.2, MiniMax, Step
+    "tool_call": (rf"<{_NS}tool_call>", rf"\s*</{_NS}tool_call>"),
+    "function": ("<function=", r"\s*</function>"),
+    "invoke": (rf'<{_NS}invoke\s+name="', rf"\s*</{_NS}invoke>"),
+    # Mistral, Llama, Granite, Phi, Command, InternLM, LFM, Kimi; DeepSeek; Gemma, OLMo, Jamba, Nemotron; gpt-oss
+    "open": (
+        r"\[TOOL_CALLS\]|<\|(?:python_(?:tag|start)|tool_calls?(?:_section)?(?:_(?:begin|start))?|START_ACTION"
+        r"|action_start\|>\s*<\|plugin)\|>|<[|\uff5c]tool\u2581calls?\u2581begin[|\uff5c]>|```[ \t]*tool_code[ \t]*\n"
+        r"|<(?:\uff5cDSML\uff5c)?function_calls?>|<tool_calls>|<TOOLCALL>|functools(?=\[\s*\{)"
+        r"|<\|channel\|>\w+\s+to=|<\|start\|>assistant\s+to=|to=(?=functions\.)",
+        "",
+    ),
+}
+"""What forms begin a call with, and what must close it."""
+_UNREAD = (
+    r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
+    rf"|<{_NS}(?:tools?|tool_code|function|call|execute|invoke|action)(?=[\s>])|<\|(?:tools_prefix|recipient)\|>"
+    r"|Action: ?[\w.-]+[ \t]*\n+Action Input:"
+)
+"""What looks like the mark of a call."""
+_MARK = re.compile(
+    r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
+    + "|".join(f"(?P<{name}>{mark})" for name, (mark, _) in _FORMS.items())
+    + rf"|(?P<unread>{_UNREAD}))\s*"
+)
+_CLOSES = {name: re.compile(close) for name, (_, close) in _FORMS.items()}
+_KEY = r'"(?:name|function|tool|tool_name|action)"\s*:\s*"[^"\n]{1,200}"'
+_ARGUMENTS = r'"(?:arguments|parameters|args|input|action_input)"\s*:'
+_JSON_IN_PROSE = re.compile(rf"\{{\s*(?:{_KEY}\s*,\s*{_ARGUMENTS}|{_ARGUMENTS}\s*\{{[^{{}}]*\}}\s*,\s*{_KEY})")
+_BARE = re.compile(
+    r'\W{0,4}(?:\w+: ?)?[\w.-]+(?:\s*\{\s*"[^"]*"\s*:.*\}|\((?:[\w.]+\()?\s*(?:\w+\s*=[^=].*|\)*)\))\s*', re.DOTALL
+)
+"""An answer that is nothing but a name with its arguments."""
 
 
 def calls_in(text: str) -> list[Call] | None:
@@ -44,28 +73,26 @@ def calls_in(text: str) -> list[Call] | None:
 
     Wherever a form's mark stands, a call begins, as a server takes it; right behind a backtick it is spoken of and no
     mark. What has no mark is a call where the whole answer is one: JSON, or a list of calls as Python writes them; a
-    mark in it is text.
-    Where some form is read, a mark of one that is not counts as a broken call.
+    mark in it is text. Where some form is read, a mark of one that is not counts as a broken call.
     """
-    calls = _unmarked(text) if text.lstrip().startswith(("{", "[")) else []
-    if calls and BROKEN not in calls:
-        return calls
-    calls, place, unread = [], 0, 0
+    unmarked = _unmarked(text)
+    if unmarked and BROKEN not in unmarked and text.lstrip().startswith(("{", "[")):
+        return unmarked
+    calls: list[Call] = []
+    place, unread = 0, 0
     while len(calls) <= _MOST_CALLS and (mark := _MARK.search(text, place)) is not None:
         place = mark.end()
         if text[mark.start() - 1 : mark.start()] == "`" and mark[0][0] != "`":
             continue
-        if mark.lastgroup == "unread":
+        if mark["unread"]:
             unread += 1
-        elif mark.lastgroup != "section":
-            made, place = _FORMS[mark.lastgroup or ""][1](text, place)
+        else:
+            made, place = _read(text, place, _CLOSES[mark.lastgroup or ""])
             calls += made
     if calls:
         return calls + [BROKEN] * min(unread, _MOST_CALLS)
-    if unread:
-        return None
-    calls = _unmarked(text)
-    return None if not calls and _JSON_IN_PROSE.search(text) else calls
+    looks_so = not unmarked and (_BARE.fullmatch(text) or _JSON_IN_PROSE.search(text))
+    return None if unread or looks_so else unmarked
 
 
 def call_of(value: Any) -> Call:
@@ -75,14 +102,10 @@ def call_of(value: Any) -> Call:
     name = value.get("name", value.get("tool_name")) if isinstance(value, Mapping) else None
     if not isinstance(name, str):
         return BROKEN
-    arguments = value.get("arguments", value.get("parameters"))
+    arguments = value.get("arguments", value.get("parameters")) or {}
     if isinstance(arguments, str):
-        try:
-            arguments = read_json(arguments) if arguments.strip() else {}
-        except ValueError:
-            return Call(name, None)
-    if arguments is None:
-        arguments = {}
+        with suppress(ValueError):
+            arguments = read_json(arguments) or {}
     return Call(name, dict(arguments) if isinstance(arguments, Mapping) else None)
 
 
@@ -97,31 +120,34 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-# What has no mark
+# How calls are written
 
-_CODED_LIST = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
-_JSON_IN_PROSE = re.compile(
-    r'\{\s*"(?:name|function|tool|tool_name)"\s*:\s*"[^"\n]{1,200}"\s*,\s*"(?:arguments|parameters|args|input)"\s*:'
-    r'|\{\s*"(?:arguments|parameters|args|input)"\s*:\s*\{[^{}]*\}\s*,\s*"(?:name|function|tool|tool_name)"\s*:'
+_NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)")
+_CODED_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
+_END_OF_CODE = re.compile(r"<\|\w+\|>|</[\w:]*(?:tool|function)_calls?>|```|\Z")
+_HEAD = re.compile(
+    rf"(?:functions\.|function{_SEP}\s*)?(?P<name>[\w.-]+)(?::\d+)?(?:\s|\[CALL_ID\][\w-]*|\[ARGS\]|{_SEP}|\"?>|```"
+    r"|<\|(?:channel|constrain)\|>\s*\w*|<\|(?:message|tool_call_argument_begin)\|>|(?:json|code)\b)*(?=[{<])"
+)
+_PAIR = re.compile(
+    rf'\s*<(?:arg_key>|{_NS}parameter(?:=|\s+name="))(?P<key>[^<>"]*)"?(?:\s+string="(?P<text>true|false)")?'
+    rf"(?:</arg_key>\s*<arg_value)?\s*>(?P<value>.*?)</(?:arg_value|{_NS}parameter)>",
+    re.DOTALL,
 )
 
 
 def _unmarked(text: str) -> list[Call]:
-    written = fenced_json(text)
-    if written is None:
-        return []
+    """Gives the calls that a text without marks is; data may have a name too."""
+    written = (last_code(text, ("json",)) or "").strip()
     if _CODED_LIST.match(written):
         return _coded(written)
-    if written.lstrip()[:1] not in ("{", "["):
-        return []
     values, end = _json_values(written, 0)
-    if not values or written[end:].strip():
-        return [BROKEN] if '"name"' in written else []
+    if not values or end < len(written):
+        return [BROKEN] if '"name"' in written and written[0] in "{[" else []
     return [call_of(value) for value in values] if any(map(_is_call, values)) else []
 
 
 def _is_call(value: Any) -> bool:
-    """Whether JSON without a mark is a call: data may have a name too."""
     if not isinstance(value, dict):
         return False
     known = value.keys() & {"arguments", "parameters"} or value.keys() <= {"name", "id", "type"}
@@ -129,235 +155,84 @@ def _is_call(value: Any) -> bool:
 
 
 def _json_values(text: str, place: int) -> tuple[list[Any], int]:
-    """Gives the JSON values that begin at a place, lists taken apart, and the place behind the last.
-
-    Several are parted by semicolons or stand on lines of their own.
-    """
+    """Gives the JSON values from a place on, lists taken apart, parted by semicolons or lines, and the place behind."""
     values: list[Any] = []
-    start = _after(_BLANKS, text, place)
-    while text[start : start + 1] in ("{", "["):
+    end = -1
+    while place != end and text.startswith(("{", "["), place):
         try:
-            value, place = read_json_at(text, start)
+            value, end = read_json_at(text, place)
         except ValueError:
             break
         values += _listed(value)
-        start = _after(_NEXT, text, place)
-        if start == place:
-            break
+        place = found.end() if (found := _NEXT.match(text, end)) else end
     return values, place
 
 
-_BLANKS = re.compile(r"\s+")
-_NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)")
-
-
-def _after(pattern: re.Pattern[str], text: str, place: int) -> int:
-    """Gives the place behind a pattern that stands there, or that place."""
-    found = pattern.match(text, place)
-    return place if found is None else found.end()
-
-
-# Forms that hold JSON
-
-
-def _json(text: str, place: int) -> _Read:
-    """Reads what stands behind a mark as JSON: a call, or a list of calls."""
-    values, end = _json_values(text, place)
-    return [call_of(value) for value in values] or [BROKEN], end
-
-
-def _named(name: str, text: str, place: int, close: re.Pattern[str] | None = None) -> _Read:
-    """Reads the arguments of a call whose name stood before them, and what must close it."""
-    try:
-        value, end = read_json_at(text, place)
-    except ValueError:
-        return [BROKEN], place
-    closed = None if close is None else close.match(text, end)
-    if close is not None and closed is None:
-        return [BROKEN], end
-    return [Call(name, value if isinstance(value, dict) else None)], end if closed is None else closed.end()
-
-
-def _headed(
-    head: str,
-    other: _Reader | None = None,
-    pair: re.Pattern[str] | None = None,
-    close: re.Pattern[str] | None = None,
-) -> _Reader:
-    """Makes the reader of a form that has a head with the name, then the arguments: JSON, or tags with values."""
-    pattern = re.compile(head)
-
-    def read(text: str, place: int) -> _Read:
-        found = pattern.match(text, place)
-        if found is None:
-            return ([BROKEN], place) if other is None else other(text, place)
-        if pair is None or close is None or text.startswith("{", found.end()):
-            return _named(found["name"], text, found.end(), close)
-        return _paired(found["name"], text, found.end(), pair, close)
-
-    return read
-
-
-_NAME = r"(?P<name>[\w.-]+)"
-_SEP = "<\uff5ctool\u2581sep\uff5c>"
-_mistral = _headed(rf"\s*{_NAME}\s*(?:\[CALL_ID\][\w-]*)?(?:\[ARGS\])?\s*(?=\{{)", _json)
-_deepseek_v3 = _headed(rf"\s*function{_SEP}\s*{_NAME}\s*```(?:json)?\s*")
-_deepseek = _headed(rf"\s*{_NAME}\s*{_SEP}\s*(?=\{{)", _deepseek_v3)
-_kimi = _headed(r"\s*(?:functions\.)?(?P<name>[\w.-]+)(?::\d+)?\s*<\|tool_call_argument_begin\|>\s*")
-_harmony = _headed(
-    rf"(?:functions\.)?{_NAME}[^<{{]{{0,40}}(?:<\|(?:channel|constrain)\|>[^<{{]{{0,40}}){{0,2}}(?:<\|message\|>\s*)?(?=\{{)"
-)
-
-
-# Forms of tags, which carry no types
-
-_IN_TAG = re.compile(r"\s*(?=<(?:function=|(?:\uff5cDSML\uff5c|steptml:)?invoke\s|tool_call>))")
-_END_OF_CALL = re.compile(r"\s*</(?:longcat_)?tool_call>")
-_GLM_PAIR = re.compile(r"\s*<arg_key>(?P<key>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
-_FUNCTION_PAIR = re.compile(r"\s*<parameter=(?P<key>[^<>]+)>(?P<value>.*?)</parameter>", re.DOTALL)
-_END_OF_FUNCTION = re.compile(r"\s*</function>")
-_INVOKE_PAIR = re.compile(
-    r'\s*<(?:\uff5cDSML\uff5c|steptml:)?parameter\s+name="(?P<key>[^"<>]+)"(?:\s+string="(?P<text>true|false)")?\s*>'
-    r"(?P<value>.*?)</(?:\uff5cDSML\uff5c|steptml:)?parameter>",
-    re.DOTALL,
-)
-_END_OF_INVOKE = re.compile(r"\s*</(?:\uff5cDSML\uff5c|steptml:)?invoke>")
-
-
-def _tagged(text: str, place: int) -> _Read:
-    """Reads what stands behind ``<tool_call>``: JSON (Hermes, Qwen), keys and values (GLM), or another form's mark."""
-    inner = _IN_TAG.match(text, place)
-    return _glm_or_json(text, place) if inner is None else ([], inner.end())
-
-
-def _closed_json(text: str, place: int) -> _Read:
-    values, end = _json_values(text, place)
-    closed = _END_OF_CALL.match(text, end)
-    if not values or closed is None:
-        return [BROKEN], place
-    return [call_of(value) for value in values], closed.end()
-
-
-_glm_or_json = _headed(rf"\s*{_NAME}\s*(?=<)", _closed_json, _GLM_PAIR, _END_OF_CALL)
-_function = _headed(rf"\s*{_NAME}\s*>\s*", None, _FUNCTION_PAIR, _END_OF_FUNCTION)
-_invoke = _headed(r'\s*name="(?P<name>[^"<>]+)"\s*>\s*', None, _INVOKE_PAIR, _END_OF_INVOKE)
-
-
-def _paired(name: str, text: str, place: int, pair: re.Pattern[str], close: re.Pattern[str]) -> _Read:
-    """Reads keys and values up to what closes them; a key that stands twice makes no call, as in JSON."""
-    arguments: dict[str, Any] = {}
-    start, twice = place, False
-    while (found := pair.match(text, place)) is not None:
-        key = found["key"].strip()
-        twice = twice or key in arguments
-        typed = "text" in pair.groupindex and found["text"] == "true"
-        value = found["value"].removeprefix("\n").removesuffix("\n")
-        arguments[key] = value if typed else Untyped(value)
-        place = found.end()
-    closed = close.match(text, place)
-    if closed is None:
-        return [BROKEN], start
-    return [BROKEN if twice else Call(name, arguments)], closed.end()
-
-
-# Forms of Python
-
-_END_OF_CODE = re.compile(r"<\|python_end\|>|<\|tool_call_end\|>|</function_calls>|```|<\|eom_id\|>")
-
-
-def _code(text: str, place: int) -> _Read:
-    """Reads what stands behind a mark as calls that Python writes, or as JSON; other marks may stand there too."""
-    if _IN_TAG.match(text, place) is not None:
+def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[Call], int]:
+    """Reads what stands behind a mark: another mark, JSON, a name with its arguments, or calls of Python."""
+    if _MARK.match(text, place):
         return [], place
-    closed = _END_OF_CODE.search(text, place)
-    start, end = (len(text),) * 2 if closed is None else closed.span()
-    if text[place:start].lstrip()[:1] == "{" or text[place:start].lstrip()[:2] == "[{":
-        return _json(text, place)
-    return _coded(text[place:start]), end
+    values, end = _json_values(text, place)
+    if values:
+        calls = [call_of(value) for value in values]
+    elif head := _HEAD.match(text, place):
+        calls, end = _named(head["name"], text, head.end(), bool(close.pattern))
+    else:
+        end = next(_END_OF_CODE.finditer(text, place)).start()
+        calls = _coded(text[place:end])
+    closed = close.match(text, end)
+    return ([BROKEN], place) if closed is None else (calls, closed.end())
 
 
-class _Constants(ast.NodeTransformer):
-    """Takes JSON's words for Python's."""
+def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[Call], int]:
+    """Reads the arguments of a call whose name stood before them: JSON, or tags that carry no types.
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        words = {"true": True, "false": False, "null": None}
-        return ast.Constant(words[node.id]) if node.id in words else node
+    A key that stands twice makes no call, as in JSON.
+    """
+    if not tags or text[place] == "{":
+        try:
+            value, place = read_json_at(text, place)
+        except ValueError:
+            return [BROKEN], place
+        return [Call(name, value if isinstance(value, dict) else None)], place
+    pairs: list[tuple[str, str]] = []
+    while (pair := _PAIR.match(text, place)) is not None:
+        value = pair["value"].removeprefix("\n").removesuffix("\n")
+        pairs.append((pair["key"].strip(), value if pair["text"] == "true" else Untyped(value)))
+        place = pair.end()
+    return [Call(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], place
+
+
+_PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)
+_STRING_OR_WORD = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*+\1|\b(?:true|false|null)\b""", re.DOTALL)
+_WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def _coded(code: str) -> list[Call]:
-    """Gives the calls that Python code makes and does nothing else: a line each, in a list, or printed."""
+    """Gives the calls that Python code makes and does nothing else; they stand in lines, in a list, or printed."""
     if len(code) > _MAX_CODE_CHARS:
         return [BROKEN]
+    code = _STRING_OR_WORD.sub(lambda found: _WORDS.get(found[0], found[0]), _PRINTED.sub(r"\1", code))
     try:
         with warnings.catch_warnings():  # a text with "\d" in it is warned of
             warnings.simplefilter("ignore")
             lines = ast.parse(code.strip()).body
-        return [_coded_call(one) for line in lines for one in _expressions(line)] or [BROKEN]
+        values = [line.value if isinstance(line, ast.Expr) else None for line in lines]
+        parts = [part for value in values for part in (value.elts if isinstance(value, ast.List) else [value])]
+        return [_coded_call(part) for part in parts] or [BROKEN]
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return [BROKEN]
 
 
-def _expressions(line: ast.stmt) -> list[ast.expr | None]:
-    value = line.value if isinstance(line, ast.Expr) else None
-    parts = value.elts if isinstance(value, ast.List) and value.elts else [value]
-    return [_printed(part) for part in parts]
-
-
-def _printed(part: ast.expr | None) -> ast.expr | None:
-    """Gives what ``print`` is called with, where that is all; the part itself otherwise."""
-    is_print = isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "print"
-    if is_print and isinstance(part, ast.Call) and len(part.args) == 1 and isinstance(part.args[0], ast.Call):
-        return part.args[0]
-    return part
-
-
 def _coded_call(node: ast.expr | None) -> Call:
-    if not isinstance(node, ast.Call):
+    name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    if not isinstance(node, ast.Call) or not re.fullmatch(r"[\w.]+", name):
         return BROKEN
-    name = ast.unparse(node.func)
-    if not re.fullmatch(r"[\w.]+", name):
-        return BROKEN
-    keys = [keyword.arg for keyword in node.keywords]
-    if node.args or None in keys or len(set(keys)) < len(keys):
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    if node.args or None in given or len(given) < len(node.keywords):
         return Call(name, None)
     try:
-        values = [ast.literal_eval(_Constants().visit(keyword.value)) for keyword in node.keywords]
-        return Call(name.removesuffix(".call"), read_json(json.dumps(dict(zip(keys, values, strict=True)))))
+        arguments = {key: ast.literal_eval(value) for key, value in given.items()}
+        return Call(name.removesuffix(".call"), read_json(json.dumps(arguments)))
     except (TypeError, ValueError):
         return Call(name, None)
-
-
-# The table
-
-
-_FORMS: dict[str, tuple[str, _Reader]] = {
-    "hermes_qwen_glm_longcat": ("<(?:longcat_)?tool_call>", _tagged),
-    "qwen_coder_llama_seed": ("<function=", _function),
-    "deepseek_v32_minimax_step": (r"<(?:\uff5cDSML\uff5c|steptml:)?invoke(?=\s)", _invoke),
-    "mistral": (r"\[TOOL_CALLS\]", _mistral),
-    "llama": (r"<\|python_tag\|>", _code),
-    "llama4_lfm_olmo": (r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>", _code),
-    "gemma": (r"```[ \t]*tool_code[ \t]*\n", _code),
-    "granite_phi": (r"<\|tool_call\|>|<function_call>|functools(?=\[\s*\{)", _json),
-    "jamba_hunyuan_nemotron": (r"<tool_calls>(?=\s*[\[{])|<TOOLCALL>", _json),
-    "internlm_command": (r"<\|action_start\|>\s*<\|plugin\|>|<\|START_ACTION\|>", _json),
-    "deepseek": ("<\uff5ctool\u2581call\u2581begin\uff5c>", _deepseek),
-    "kimi": (r"<\|tool_call_begin\|>", _kimi),
-    "gpt_oss": (r"<\|channel\|>\w+\s+to=|<\|start\|>assistant\s+to=|to=(?=functions\.)", _harmony),
-}
-"""The pattern of what each form begins with, and the reader of what stands behind that."""
-_SECTION = (
-    r"<(?:minimax|seed):tool_call>|<\|tool_calls_section_begin\|>|<\uff5ctool\u2581calls\u2581begin\uff5c>"
-    "|<tool_calls>|<\uff5cDSML\uff5cfunction_calls>"
-)
-"""What forms begin their calls with, before the first one's mark."""
-_UNREAD = (
-    r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
-    r"|<\|tools_prefix\|>|Action: ?[\w.-]+[ \t]*\n+Action Input:"
-)
-"""What looks like the mark of a call."""
-_MARK = re.compile(
-    r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
-    + "|".join(f"(?P<{name}>{mark})" for name, (mark, _) in _FORMS.items())
-    + f"|(?P<section>{_SECTION})|(?P<unread>{_UNREAD}))"
-)

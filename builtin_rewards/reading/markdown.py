@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container
 from typing import NamedTuple
 
 from builtin_rewards.reading.typography import shows
 
 _FENCES = ("```", "~~~")
 _FENCE_OR_INLINE_CODE = re.compile(r"^[ \t]*+(?:`{3,}+[^`\n]*+|~{3,}.*+)$|`[^`\n]*+`", re.MULTILINE)
+_OPENING = re.compile(r"\s*+(`{3,}+(?!.*`)|~{3,}+)[\s{.]*([^\s}]*)")
 
 
 class FencedBlock(NamedTuple):
-    """A fenced block of Markdown.
-
-    Attributes:
-        mark: The language behind the opening fence, in lower case; empty for none.
-        body: What stands between the fences.
-        closed: Whether there is a closing fence.
-    """
+    """A fenced block: the language behind its fence in lower case, or an empty text; its body; whether it is closed."""
 
     mark: str
     body: str
@@ -34,25 +29,19 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
     """
     blocks: list[FencedBlock] = []
     outside: list[str] = []
-    fence, mark, indent = "", "", 0
     inside: list[str] = []
+    fence, mark, indent = "", "", 0
     for line in text.split("\n"):
-        bare = line.strip()
-        if fence:
-            if bare.startswith(fence) and not bare.strip(fence[0]):
-                blocks.append(FencedBlock(mark, "\n".join(inside), True))
-                fence = ""
-            else:
-                inside.append(line[min(indent, len(line) - len(line.lstrip(" "))) :])
-        elif bare[:3] in _FENCES and not (bare[0] == "`" and "`" in bare.lstrip("`")):
-            behind = bare.lstrip(bare[0])
-            fence = bare[: len(bare) - len(behind)]
-            indent = len(line) - len(line.lstrip(" "))
-            words = behind.strip(" {.}").split(maxsplit=1)
-            mark, inside = (words[0].lower() if words else ""), []
-            outside.append(line)
+        margin = len(line) - len(line.lstrip(" "))
+        if fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+            blocks.append(FencedBlock(mark, "\n".join(inside), True))
+            fence = ""
+        elif fence:
+            inside.append(line[min(indent, margin) :])
         else:
             outside.append(line)
+            if opening := _OPENING.match(line):
+                fence, mark, indent, inside = opening[1], opening[2].lower(), margin, []
     if fence:
         blocks.append(FencedBlock(mark, "\n".join(inside), False))
     return blocks, outside
@@ -66,7 +55,7 @@ def without_code(text: str) -> str:
 def code_blocks(text: str, marks: Container[str]) -> list[str]:
     """Gives the blocks with one of some marks, or else those with none; the whole text where nothing is fenced.
 
-    Sessions that begin with ``>>>`` are no code.
+    Sessions that begin with ``>>>`` are no code. A block whose fence is not closed ends with the text.
     """
     blocks, _ = split_fences(text)
     if not blocks:
@@ -74,6 +63,11 @@ def code_blocks(text: str, marks: Container[str]) -> list[str]:
     code = [block for block in blocks if not block.body.lstrip().startswith(">>>")]
     found = [block for block in code if block.mark in marks] or [block for block in code if not block.mark]
     return [block.body + "\n" * (block.closed and block.body != "") for block in found]
+
+
+def last_code(text: str, marks: Container[str]) -> str | None:
+    """Gives the last of the :func:`code_blocks`; ``None`` for none."""
+    return next(reversed(code_blocks(text, marks)), None)
 
 
 class Markdown(NamedTuple):
@@ -97,41 +91,33 @@ def heading_title(text: str) -> str:
 def read_markdown(text: str) -> Markdown:
     """Gives what a text has; fenced blocks hold code, not headings or items."""
     blocks, lines = split_fences(text)
-    blocks = [block for block in blocks if block.closed and shows(block.body)]
     headings: dict[str, bool] = {}
     open_titles: list[tuple[int, str]] = []
     items: set[str] = set()
-    tables = 0
     fresh = False
-    for place, (line, behind) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
-        heading = _heading(line, behind)
-        if heading is not None:
-            level, title = heading
-            open_titles = [(above, name) for above, name in open_titles if above < level]
-            if shows(title):
-                headings.setdefault(title, False)
-                open_titles.append((level, title))
+    for line, behind in zip(lines, [*lines[1:], ""], strict=True):
+        if heading := _heading(line, behind):
+            open_titles = [title for title in open_titles if title[0] < heading[0]]
+            if shows(heading[1]):
+                headings.setdefault(heading[1], False)
+                open_titles.append(heading)
             fresh = bool(open_titles)
             continue
         if fresh and not _is_rule(line) and shows(line):
             headings.update((name, True) for _, name in open_titles)
             fresh = False
-        item = _LIST_ITEM.match(line)
-        if item is not None and any(map(str.isalnum, item[1])):
+        if (item := _LIST_ITEM.match(line)) and any(map(str.isalnum, item[1])):
             items.add(item[1].strip())
-        tables += _begins_table(lines, place)
-    return Markdown(headings, len(items), tables, len(blocks))
+    tables = sum(map(_begins_table, lines, lines[1:], lines[2:]))
+    return Markdown(headings, len(items), tables, sum(block.closed and shows(block.body) for block in blocks))
 
 
 def _heading(line: str, behind: str) -> tuple[int, str] | None:
     """Gives a heading's level and title: of a line of ``#``, or of one that the next line underlines."""
-    found = _HEADING.match(line)
-    if found is not None:
+    if found := _HEADING.match(line):
         return len(found[1]), heading_title(found[2])
-    if behind[:1] not in ("=", "-") or "|" in line:
-        return None
     under = behind.rstrip()
-    if len(under) < 2 or under.strip(under[0]) or not shows(line):
+    if under[:1] not in ("=", "-") or len(under) < 2 or under.strip(under[0]) or "|" in line or not shows(line):
         return None
     other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
     return None if other else (1 if under[0] == "=" else 2, heading_title(line))
@@ -142,19 +128,11 @@ def _is_rule(line: str) -> bool:
     return not line.strip("-=*_|: \t\r")
 
 
-def _cells(line: str) -> list[str]:
-    bare = line.strip().replace("\\|", "").removeprefix("|").removesuffix("|")
-    return [cell.strip() for cell in bare.split("|")]
-
-
-def _begins_table(lines: Sequence[str], place: int) -> bool:
-    """Whether a table's head stands in this line: below it come as many cells of dashes, then a row."""
-    if place + 2 >= len(lines) or any("|" not in line for line in lines[place : place + 3]):
+def _begins_table(*lines: str) -> bool:
+    """Whether a table's head stands in the first of three lines: below it come as many cells of dashes, then a row."""
+    if not all("|" in line for line in lines):
         return False
-    head, rule, row = (_cells(line) for line in lines[place : place + 3])
-    dashes = all(cell.strip(":") and not cell.strip(":").strip("-") for cell in rule)
-    return dashes and len(head) == len(rule) and _says(head) and _says(row)
-
-
-def _says(cells: Iterable[str]) -> bool:
-    return any(not _is_rule(cell) and shows(cell) for cell in cells)
+    bare = (line.strip().replace("\\|", "").removeprefix("|").removesuffix("|") for line in lines)
+    head, rule, row = ([cell.strip() for cell in line.split("|")] for line in bare)
+    dashes = len(head) == len(rule) and all(re.fullmatch(":*-+:*", cell) for cell in rule)
+    return dashes and all(any(not _is_rule(cell) and shows(cell) for cell in cells) for cells in (head, row))

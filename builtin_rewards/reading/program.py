@@ -25,10 +25,9 @@ class _Names(NamedTuple):
 def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str) -> str:
     """Gives the program that blocks of code are, in one text.
 
-    The block that defines what is tested counts, the last where several do: the entry point, or the names that the
-    tests leave to the completion. Where none does, or nothing is tested, it is the last block. With it count those that
-    define what it uses and does not bind itself, or define anew what it defines; again the last of several. Blocks
-    without a name, such as an output or a comment, are no code.
+    The last block that defines what is tested counts: the entry point, or the names that the tests leave to the
+    completion; else the last block. With it count the last that define what it uses and does not bind itself, or
+    define anew what it defines. Blocks without a name, such as an output or a comment, are no code.
 
     Code of the prompt comes before it where the program looks for a name that only the prompt binds. Where the prompt
     ends in the entry point without a body and no block defines it, the last block is its body, at any indentation.
@@ -116,6 +115,5 @@ def _definition(code: str, path: str = "") -> Any:
 def _is_stub(node: Any) -> bool:
     """Whether this is a function with nothing yet but a docstring and imports."""
     said = [one.value if isinstance(one, _ast.Expr) else one for one in getattr(node, "body", ())]
-    return bool(said) and all(
-        isinstance(one, _ast.Constant | _ast.Pass | _ast.Import | _ast.ImportFrom) for one in said
-    )
+    nothing = (_ast.Constant, _ast.Pass, _ast.Import, _ast.ImportFrom)
+    return bool(said) and all(isinstance(one, nothing) for one in said)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from builtin_rewards.reading.answer import Rule, final_answer
-from builtin_rewards.reading.markdown import code_blocks
+from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.turn import unframed
 
-MAX_DEPTH = 100
+_MAX_DEPTH, _SHOWN_CHARS = 100, 200
 """Nesting of what a row expects, so that comparing with it cannot recurse too deep."""
-
-_MAX_DIGITS = 300
-"""Digits of an integer; more are beyond a double, which is what most readers of JSON hold numbers in."""
-_SHOWN_CHARS = 200
 
 
 class Untyped(str):
@@ -26,12 +22,8 @@ class Untyped(str):
 
 
 def json_text(completion: str) -> str | None:
-    """Gives the text that should be JSON, or ``None`` for none.
-
-    The rule: of the :func:`spoken` part the last fenced block marked ``json``, else the last unmarked one, else all
-    where there is no fence.
-    """
-    return fenced_json(spoken(completion))
+    """Gives the last block marked ``json`` of the :func:`spoken` part, else the last unmarked one, else all of it."""
+    return last_code(spoken(completion), ("json",))
 
 
 def spoken(completion: str) -> str:
@@ -47,20 +39,11 @@ def spoken(completion: str) -> str:
     return final_answer(completion, (Rule.TAG,))
 
 
-def fenced_json(text: str) -> str | None:
-    """Gives what of a final answer should be JSON, or ``None`` for none; the rule is told at :func:`json_text`."""
-    found = code_blocks(text, ("json",))
-    return found[-1] if found else None
-
-
 def read_json(text: str) -> Any:
-    """Gives the one JSON value that a text is, read strictly by RFC 8259.
+    """Gives the one JSON value that a text is, read strictly by RFC 8259; raises a ``ValueError`` where it is none.
 
     ``NaN`` and ``Infinity`` are refused, and so are an object that has a key twice, numbers beyond a double's range
     and nesting beyond what the standard library's parser takes (about 1,000 levels).
-
-    Raises:
-        ValueError: It is no such value; says why.
     """
     try:
         return _DECODER.decode(text)
@@ -69,11 +52,7 @@ def read_json(text: str) -> Any:
 
 
 def read_json_at(text: str, place: int) -> tuple[Any, int]:
-    """Gives the JSON value that begins at a place, read as strictly, and the place behind it.
-
-    Raises:
-        ValueError: None begins there; says why.
-    """
+    """Gives the JSON value that begins at a place, and the place behind it; as strict as :func:`read_json`."""
     try:
         return _DECODER.raw_decode(text, place)
     except RecursionError:
@@ -83,54 +62,30 @@ def read_json_at(text: str, place: int) -> tuple[Any, int]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in made if keys.count(key) > 1)
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:_SHOWN_CHARS]!r} stands twice in an object")
     return made
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+def _number(text: str) -> int | float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text[:_SHOWN_CHARS]} is no JSON number within a double's range")
+    return int(text) if text.lstrip("-").isdigit() else number
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError("a number beyond a double's range")
-    return number
-
-
-def _integer(text: str) -> int:
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"a number of more than {_MAX_DIGITS} digits")
-    return int(text)
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_number, parse_float=_number, parse_int=_number)
 
 
 def expected_json(answer: Any) -> Any:
-    """Gives the JSON value that a row expects, of JSON text or of an object.
-
-    Raises:
-        ValueError: There is none, or it is nested deeper than :data:`MAX_DEPTH`; says why.
-    """
+    """Gives the JSON value that a row expects, of JSON text or of an object; raises a ``ValueError`` for none."""
     if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
         raise ValueError("the row has no answer")
     try:
-        return _expected_in(answer if isinstance(answer, str) else json.dumps(answer))
+        value = read_json(answer if isinstance(answer, str) else json.dumps(answer))
+        if deeper_than(value, _MAX_DEPTH):
+            raise ValueError(f"nested more than {_MAX_DEPTH} deep")
     except (TypeError, ValueError, RecursionError) as fault:
         raise ValueError(f"the row's answer is no JSON that can be used: {fault}") from None
-
-
-@functools.lru_cache(maxsize=256)
-def _expected_in(text: str) -> Any:
-    """Gives the value of JSON text; a group's completions ask for the same one. Not to be changed."""
-    value = read_json(text)
-    if deeper_than(value, MAX_DEPTH):
-        raise ValueError(f"nested more than {MAX_DEPTH} deep")
     return value
 
 
@@ -140,45 +95,36 @@ def same(wanted: Any, given: Any) -> bool:
     An :class:`Untyped` value is equal to text that it is, and to any other value whose JSON it is.
     """
     if isinstance(given, Untyped):
-        return wanted == str(given) if isinstance(wanted, str) else _is_written(wanted, given)
+        return wanted == str(given) if isinstance(wanted, str) else _is_written(wanted, given.strip())
     if isinstance(wanted, bool) or isinstance(given, bool):
         return wanted is given
-    if isinstance(wanted, Mapping):
-        alike = isinstance(given, Mapping) and wanted.keys() == given.keys()
-        return alike and all(same(value, given[name]) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        alike = isinstance(given, list | tuple) and len(wanted) == len(given)
-        return alike and all(map(same, wanted, given))
-    if isinstance(wanted, int | float):
-        return isinstance(given, int | float) and wanted == given
-    return type(wanted) is type(given) and bool(wanted == given)
+    if isinstance(wanted, Mapping) and isinstance(given, Mapping):
+        return wanted.keys() == given.keys() and all(same(value, given[name]) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(given, list | tuple):
+        return len(wanted) == len(given) and all(map(same, wanted, given))
+    numbers = isinstance(wanted, int | float) and isinstance(given, int | float)
+    return (numbers or type(wanted) is type(given)) and bool(wanted == given)
 
 
-_PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
+_PYTHON_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 
 
 def _is_written(wanted: Any, text: str) -> bool:
-    bare = text.strip()
-    if bare in _PYTHON_CONSTANTS:
-        return same(wanted, _PYTHON_CONSTANTS[bare])
-    try:
-        return same(wanted, read_json(bare))
-    except ValueError:
-        return False
+    with contextlib.suppress(ValueError):
+        return same(wanted, read_json(_PYTHON_CONSTANTS.get(text, text)))
+    return False
 
 
-def inner_values(value: Any) -> Collection[Any]:
+def _inner(value: Any) -> Collection[Any]:
     """Gives what an object or an array holds; nothing where it is neither."""
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def deeper_than(value: Any, levels: int) -> bool:
     """Whether a JSON value is nested deeper than so many levels; text and numbers are one level."""
     row = [value]
     for _ in range(levels):
-        row = [inner for outer in row for inner in inner_values(outer)]
+        row = [inner for outer in row for inner in _inner(outer)]
     return bool(row)
 
 
@@ -186,7 +132,7 @@ def count_leaves(value: Any) -> int:
     """Gives how many values there are in a JSON value that hold no others; an empty object or array is one."""
     count, pending = 0, [value]
     while pending:
-        inner = inner_values(pending.pop())
+        inner = _inner(pending.pop())
         pending.extend(inner)
         count += not inner
     return count

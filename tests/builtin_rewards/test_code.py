@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.code import code_compiles, code_runs, code_tests, extract_code
+from builtin_rewards.code import code_compiles, code_runs, code_tests
+from builtin_rewards.reading.markdown import last_code
 from rewardkit import Rollout, Runtime
 from sandbox import Limits, Sandbox
 
@@ -55,7 +56,7 @@ def fenced(code: str, mark: str = "python") -> str:
 )
 def test_the_rule_for_blocks(completion: str, code: str | None) -> None:
     """The last block of the language, else the last unmarked one, else all where there is no fence."""
-    assert extract_code(completion) == code
+    assert last_code(completion, ("python", "py", "python3")) == code
 
 
 def test_asserts_by_name_and_by_candidate(sandbox: Sandbox) -> None:
@@ -112,6 +113,9 @@ BLOCKS = [
         + fenced("from __future__ import annotations\n" + BY_PLUS),
         1.0,
     ),
+    # What is no plain value: it is true, and would pass a bare assert.
+    (fenced("async def add(a, b):\n    return a + b\n"), 0.0),
+    (fenced("def add(a, b):\n    yield a + b\n"), 0.0),
     # One block counts whole.
     (fenced(ADD + "print(add(1, None))\n"), 0.0),
     # What is no answer: thoughts, what stands beside the answer.
