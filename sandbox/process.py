@@ -26,7 +26,18 @@ from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
 from sandbox.workers.wire import anonymous_file
-from sandbox.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, REASONS, REPORT, STARTS
+from sandbox.zygote import (
+    CLEAN_S,
+    CONTROL,
+    FILES,
+    FOLDER,
+    ORDER,
+    REASONS,
+    REPORT,
+    STANDSTILLS,
+    STARTS,
+    stood_still,
+)
 
 GRACE_S = 0.6
 """Seconds after an evaluation's time within which a zygote must have reported; it is then ended with the evaluation."""
@@ -179,7 +190,7 @@ class ZygoteProcess:
                 )
             )
             try:
-                *report, tidy = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
+                *report, tidy = REPORT.unpack(self._hear_report(limits.timeout_s + GRACE_S))
             except TimeoutError:
                 if not self._has_begun(waiting):
                     raise
@@ -195,6 +206,18 @@ class ZygoteProcess:
             raise
         finally:
             self._in_use.release()
+
+    def _hear_report(self, timeout_s: float) -> bytes:
+        """Wait for a report; where this process stood still itself, perhaps the machine did, and the zygote with it."""
+        for _ in range(STANDSTILLS):
+            until = time.monotonic() + timeout_s
+            try:
+                return self._hear(timeout_s)
+            except TimeoutError:
+                if not stood_still(until):
+                    raise
+                timeout_s = GRACE_S
+        return self._hear(timeout_s)
 
     def _has_begun(self, waiting: bool) -> bool:
         """Whether the last evaluation's order has been read: by the child that waited for it, or by the zygote."""
