@@ -56,8 +56,8 @@ FOLDER = "work"
 """The directory of evaluations, in one that they may not change."""
 CLEAN_S = 2.0
 """Seconds that emptying the scratch directory may take; then the zygote ends, and it is emptied in its stead."""
-STANDSTILLS = 5
-"""Times that what is waited for has its time anew, where the one who waits stood still itself."""
+PARTS = 6
+"""Parts of a bounded wait. Where the one who waits stands still, as with the whole machine, that costs one part."""
 
 _START = 6  # descriptor of a child: the socket on which it is told to start
 _PAUSE_S = 0.0005  # after a report and before the next fork, in which the client gets the processor
@@ -66,7 +66,6 @@ _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next 
 _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
 _CHECK_S = 0.05  # seconds between two looks at what the scratch directory holds
 _DEATH_S = 0.3  # seconds that a process may take to die of a kill
-_STANDSTILL_S = 0.1  # seconds by which a wait that ends later was no wait
 _NICE = 1  # how far behind the zygote, and whoever else is there, what it supervises gets the processor: a little
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a judge, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
@@ -533,22 +532,8 @@ def _hide_the_hosts_name() -> None:
     sys.modules["posix"].uname = os.uname = lambda: told  # type: ignore[attr-defined]
 
 
-def stood_still(until: float) -> bool:
-    """Whether a wait that was to end at a time has ended so much later that perhaps the whole machine stood still.
-
-    What was waited for has then had no time either.
-    """
-    return time.monotonic() > until + _STANDSTILL_S
-
-
 def _wait_readable(descriptor: int, patience_s: float) -> bool:
     """Wait for a descriptor; whether it became readable in time."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    for _ in range(STANDSTILLS):
-        until = time.monotonic() + patience_s
-        if poll.poll(patience_s * 1000):
-            return True
-        if not stood_still(until):
-            break
-    return False
+    return any(poll.poll(patience_s * 1000 / PARTS) for _ in range(PARTS))
