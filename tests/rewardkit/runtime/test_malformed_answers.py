@@ -9,7 +9,7 @@ import struct
 from typing import Any
 
 import pytest
-from patience import in_time
+from patience import in_time, kept_time
 
 from rewardkit import Cause, Outcome, Rollout, Runtime, Status, reward
 from rewardkit.runtime.attempt import decode
@@ -104,12 +104,8 @@ def test_a_malformed_message_or_record_costs_its_call_alone(function: Any, optio
         with Runtime([reward(name="r", timeout_s=timeout_s, default=-1.0, **options)(function)], workers=2) as runtime:
             return list(runtime.score(rollouts)["r"])
 
-    def kept_time(outcomes: list[Outcome]) -> bool:
-        """Whether no innocent ran out of time: the machine may stand still for longer than a short deadline."""
-        pairs = zip(rollouts, outcomes, strict=True)
-        return all(rollout.completion == "bad" or one.cause is not Cause.TIMEOUT for rollout, one in pairs)
-
-    for rollout, outcome in zip(rollouts, in_time(score, kept_time, TIMEOUT_S), strict=True):
+    outcomes = in_time(score, lambda found: kept_time(rollouts, found), TIMEOUT_S)
+    for rollout, outcome in zip(rollouts, outcomes, strict=True):
         _expect_own(rollout, outcome)
 
 

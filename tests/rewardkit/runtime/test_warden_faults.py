@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from patience import LONG_S, alive, in_time, wait_for
+from patience import LONG_S, alive, in_time, kept_time, wait_for
 
 from rewardkit import Cause, Outcome, RewardLoadError, Rollout, Runtime, Status, reward
 from sandbox.workers import pool as pool_module
@@ -68,12 +68,7 @@ def _score(
         with Runtime([marked], workers=2, max_infrastructure_rate=1) as runtime:
             return [*runtime.score(rollouts)["faulty"], *runtime.score(rollouts[:4])["faulty"]]
 
-    def kept_time(outcomes: list[Outcome]) -> bool:
-        """Whether no innocent ran out of time: the machine may stand still for longer than a short deadline."""
-        pairs = zip(rows, outcomes, strict=True)
-        return all(row.completion == "bad" or outcome.cause is not Cause.TIMEOUT for row, outcome in pairs)
-
-    outcomes = in_time(score, kept_time, timeout_s)
+    outcomes = in_time(score, lambda found: kept_time(rows, found), timeout_s)
     for row, outcome in zip(rows, outcomes, strict=True):
         if row.completion != "bad":
             assert (Status.SCORED, float(len(row.completion))) == (outcome.status, outcome.score), outcome
