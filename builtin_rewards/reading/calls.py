@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from builtin_rewards.reading.values import Untyped, fenced_json, read_json, read_json_at
+from sandbox.syntax import parse
 
 _MOST_CALLS = 100
 """So many calls are read; what stands behind them is not."""
@@ -291,7 +292,7 @@ def _coded(code: str) -> list[Call]:
     try:
         with warnings.catch_warnings():  # a text with "\d" in it is warned of
             warnings.simplefilter("ignore")
-            lines = ast.parse(code.strip()).body
+            lines = parse(code.strip()).body
         return [_coded_call(one) for line in lines for one in _expressions(line)] or [BROKEN]
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return [BROKEN]
