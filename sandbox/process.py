@@ -26,7 +26,7 @@ from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
 from sandbox.workers.wire import anonymous_file
-from sandbox.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, REASONS, REPORT, STARTS
+from sandbox.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, PARTS, REASONS, REPORT, STARTS
 
 GRACE_S = 0.6
 """Seconds after an evaluation's time within which a zygote must have reported; it is then ended with the evaluation."""
@@ -179,7 +179,7 @@ class ZygoteProcess:
                 )
             )
             try:
-                *report, tidy = REPORT.unpack(self._hear(limits.timeout_s + GRACE_S))
+                *report, tidy = REPORT.unpack(self._hear_report(limits.timeout_s))
             except TimeoutError:
                 if not self._has_begun(waiting):
                     raise
@@ -195,6 +195,17 @@ class ZygoteProcess:
             raise
         finally:
             self._in_use.release()
+
+    def _hear_report(self, timeout_s: float) -> bytes:
+        """Wait for a report, for an evaluation's time and the grace after it.
+
+        The grace is waited in parts. Where this process stands still, as with the whole machine and so the zygote, that
+        costs one part and not the grace.
+        """
+        for patience_s in (timeout_s, *[GRACE_S / PARTS] * PARTS):
+            with contextlib.suppress(TimeoutError):
+                return self._hear(patience_s)
+        raise TimeoutError(f"the zygote did not report within {timeout_s:g} s, nor soon after")
 
     def _has_begun(self, waiting: bool) -> bool:
         """Whether the last evaluation's order has been read: by the child that waited for it, or by the zygote."""

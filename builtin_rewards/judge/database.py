@@ -73,7 +73,8 @@ class Database:
         self._lock = threading.RLock()
         self._close: weakref.finalize[Any, Any] | None = None
         self._connection: sqlite3.Connection | None = None
-        _open_ones.add(self)
+        with _forking:
+            _open_ones.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _database, (self.path, self.layout, self.busy_s)
@@ -283,9 +284,12 @@ def absolute(path: str | os.PathLike[str], setting: str) -> Path:
 
 _open_ones: weakref.WeakSet[Database] = weakref.WeakSet()
 _held: list[Database] = []
+_forking = threading.Lock()
+"""Protects both: other threads make databases, and fork too."""
 
 
 def _before_fork() -> None:
+    _forking.acquire()
     for database in list(_open_ones):
         database._lock.acquire()
         _held.append(database)
@@ -295,6 +299,7 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _held:
         _held.pop()._lock.release()
+    _forking.release()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.values import Untyped, read_json, read_json_at
+from sandbox.syntax import parse
 
 _MOST_CALLS = 100
 _MAX_CODE_CHARS = 20_000
@@ -216,7 +217,7 @@ def _coded(code: str) -> list[Call]:
     try:
         with warnings.catch_warnings():  # a text with "\d" in it is warned of
             warnings.simplefilter("ignore")
-            lines = ast.parse(code.strip()).body
+            lines = parse(code.strip()).body
         values = [line.value if isinstance(line, ast.Expr) else None for line in lines]
         parts = [part for value in values for part in (value.elts if isinstance(value, ast.List) else [value])]
         return [_coded_call(part) for part in parts] or [BROKEN]

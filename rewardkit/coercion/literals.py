@@ -22,6 +22,8 @@ import json
 import math
 import re
 
+from sandbox.syntax import parse_expression
+
 MAX_TEXT_CHARS = 10_000_000
 """The most characters of text that are read as a container."""
 
@@ -119,7 +121,7 @@ def _parse_literal(text: str) -> object:
     if not _LITERAL.fullmatch(text):
         raise TextError(NEITHER)
     try:
-        value = ast.literal_eval(_without_odd_escapes(text))
+        value = ast.literal_eval(parse_expression(_without_odd_escapes(text)))
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, OverflowError) as error:
         raise TextError(NEITHER) from error
     if not _is_finite(value):

@@ -609,7 +609,10 @@ class WorkerPool:
 
     def _check(self, slot: Slot, now: float) -> None:
         if slot.state is State.STARTING and slot.process:
-            self._loads_too_long(slot)
+            if slot.check_at <= now - AWAY_S:
+                slot.check_at = now + self._load_timeout_s  # we stood still ourselves, perhaps all of us
+            else:
+                self._loads_too_long(slot)
             return
         if slot.state in (State.STARTING, State.DYING):
             self._doubt_warden(slot, now)

@@ -6,11 +6,12 @@ import pickle
 from typing import Any
 
 import pytest
+from patience import in_time
 
 from builtin_rewards.formats import code_fence, format_tags, markdown_structure, regex_match, xml_valid
 from builtin_rewards.reading.markdown import split_fences
 from builtin_rewards.reading.typography import shows
-from rewardkit import Cause, Rollout, Runtime
+from rewardkit import Cause, Outcome, Rollout, Runtime
 
 GOOD = "<think>\nhm\n</think>\n<answer>4</answer>\n"
 HOSTILE = {
@@ -133,11 +134,15 @@ def test_a_pattern_as_setting() -> None:
 
 def test_a_pattern_that_backtracks_is_ended_by_the_deadline() -> None:
     """It costs its own call alone, and is a timeout."""
-    bomb = regex_match("(a+)+$").with_options(timeout_s=1.2)
-    with Runtime([bomb], workers=1) as runtime:
-        batch = runtime.score([Rollout("", "a" * 40 + "b"), Rollout("", "aaa")])
-    assert [Cause.TIMEOUT, None] == [outcome.cause for outcome in batch.outcomes["regex_match"]]
-    assert 1.0 == batch.scores["regex_match"][1]
+
+    def score(timeout_s: float) -> list[Outcome]:
+        bomb = regex_match("(a+)+$").with_options(timeout_s=timeout_s)
+        with Runtime([bomb], workers=1) as runtime:
+            return list(runtime.score([Rollout("", "a" * 40 + "b"), Rollout("", "aaa")])["regex_match"])
+
+    outcomes = in_time(score, lambda found: found[1].cause is not Cause.TIMEOUT, 1.2)
+    assert [Cause.TIMEOUT, None] == [outcome.cause for outcome in outcomes]
+    assert 1.0 == outcomes[1].score
 
 
 ENTITIES = '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>'

@@ -9,11 +9,12 @@ import sys
 from typing import Any
 
 import pytest
+from patience import in_time
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from builtin_rewards.structured import json_fields, json_schema, json_valid
-from rewardkit import Rollout, Runtime, Status
+from rewardkit import Cause, Outcome, Rollout, Runtime, Status
 
 DEEP = "[" * 10_000 + "]" * 10_000
 HOSTILE = {
@@ -199,10 +200,14 @@ def test_remotes_are_given_not_fetched() -> None:
 
 def test_a_schema_s_pattern_that_backtracks_is_ended_by_the_deadline() -> None:
     """It costs its own call alone."""
-    made = json_schema({"pattern": "^(a+)+$"}).with_options(timeout_s=1.8)
-    with Runtime([made], workers=1) as runtime:
-        batch = runtime.score([Rollout("", json.dumps("a" * 40 + "b")), Rollout("", '"aaa"')])
-    assert [Status.FAILED, Status.SCORED] == [outcome.status for outcome in batch.outcomes["json_schema"]]
+
+    def score(timeout_s: float) -> list[Outcome]:
+        made = json_schema({"pattern": "^(a+)+$"}).with_options(timeout_s=timeout_s)
+        with Runtime([made], workers=1) as runtime:
+            return list(runtime.score([Rollout("", json.dumps("a" * 40 + "b")), Rollout("", '"aaa"')])["json_schema"])
+
+    outcomes = in_time(score, lambda found: found[1].cause is not Cause.TIMEOUT, 1.8)
+    assert [Status.FAILED, Status.SCORED] == [outcome.status for outcome in outcomes]
 
 
 @pytest.mark.parametrize("settings", [{"draft": "5"}, {"schema": "{"}, {"schema": {"type": "strin"}}], ids=repr)

@@ -182,6 +182,12 @@ class _Serving:
             self.writers.discard(writer)
             writer.transport.abort()
 
+    def break_all(self) -> None:
+        """Reset every connection."""
+        for writer in list(self.writers):
+            _reset(writer)
+            writer.transport.abort()
+
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head[:-4].split("\r\n")
@@ -243,7 +249,7 @@ class FaultServer:
         script: What becomes of each request.
         process: Serve from a process of its own.
         port: Where to listen; 0 for any free port. One that was stopped can be started again at its port, which is
-            kept from others until the ``with`` block ends.
+            kept from others from its first start until the ``with`` block ends.
     """
 
     def __init__(
@@ -283,27 +289,25 @@ class FaultServer:
         return self._side.running
 
     def start(self) -> FaultServer:
-        self._let_go()
-        self.port = self._side.start(self.port)
+        if self._kept is None:
+            self._kept = _bound(self.port)
+            self.port = self._kept.getsockname()[1]
+        self._side.start(self.port)
         return self
 
     def stop(self) -> None:
         """Stop listening and break every connection; the port refuses from then on."""
         if self._side.running:
             self._side.stop()
-            self._kept = _bound(self.port)
-
-    def _let_go(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
 
     def __enter__(self) -> FaultServer:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self._let_go()
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
 
 def _as_function(script: Script) -> Callable[..., Action]:
@@ -322,30 +326,31 @@ class _Thread:
     def running(self) -> bool:
         return self.thread is not None
 
-    def start(self, port: int) -> int:
-        ready, found = threading.Event(), [port]
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready, found)), daemon=True)
+    def start(self, port: int) -> None:
+        ready = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready, port)), daemon=True)
         self.thread.start()
         if not ready.wait(60):
             raise RuntimeError(f"the fault server did not start at port {port}")
-        return found[0]
 
-    async def _serve(self, ready: threading.Event, found: list[int]) -> None:
+    async def _serve(self, ready: threading.Event, port: int) -> None:
         self.loop, self.ended = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self.serving.connected, "127.0.0.1", found[0], backlog=1024)
-        found[0] = server.sockets[0].getsockname()[1]
+        server = await asyncio.start_server(self.serving.connected, "127.0.0.1", port, backlog=1024, reuse_port=True)
         ready.set()
         await self.ended.wait()
+        # Of a server that is closed while it takes a connection in, asyncio loses the socket, and it warns in any test.
+        self.loop.remove_reader(server.sockets[0].fileno())
+        await _settled()
         server.close()
-        for writer in list(self.serving.writers):
-            _reset(writer)
-            writer.transport.abort()
-        await asyncio.sleep(0)
+        self.serving.break_all()
+        await _settled()
 
     def stop(self) -> None:
         if self.thread is not None:
             self.loop.call_soon_threadsafe(self.ended.set)
-            self.thread.join(10)
+            self.thread.join(60)
+            if self.thread.is_alive():
+                raise RuntimeError("the fault server did not end")
             self.thread = None
 
     def report(self) -> tuple[list[Seen], int]:
@@ -375,14 +380,14 @@ class _Process:
     def running(self) -> bool:
         return self.process is not None
 
-    def start(self, port: int) -> int:
+    def start(self, port: int) -> None:
         self.process = subprocess.Popen(
             [sys.executable, __file__, json.dumps({**self.spec, "port": port})],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        return int(json.loads(self._line()))
+        self._line()
 
     def _line(self) -> str:
         if self.process is None or self.process.stdout is None:
@@ -416,9 +421,10 @@ def refused() -> Iterator[str]:
 
 
 def _bound(port: int) -> socket.socket:
-    """Gives a socket that holds a port and does not listen."""
+    """Gives a socket that holds a port and does not listen; a server of the same user may listen there as well."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     held.bind(("127.0.0.1", port))
     return held
 
@@ -440,7 +446,8 @@ def _serve_as_process(spec: dict[str, Any]) -> None:
     """Serve until the parent's end of stdin closes; each line of it asks for what was seen."""
     function = globals().get(spec["name"]) if spec["file"] == __file__ else runpy.run_path(spec["file"])[spec["name"]]
     side = _Thread(functools.partial(function, **spec["keywords"]))
-    print(side.start(spec["port"]), flush=True)
+    side.start(spec["port"])
+    print("serving", flush=True)
     for _ in sys.stdin:
         seen, most = side.report()
         print(json.dumps([seen, most]), flush=True)

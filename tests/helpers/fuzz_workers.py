@@ -37,13 +37,13 @@ from rewardkit import Outcome, Rollout, Runtime, Status
 DEADLINE_S = 1.0
 PATIENT = 10
 """How many times its deadline a call gets where innocents did not keep the first: the machine may stand still."""
-GRACE_S = 10.0
-"""Seconds that a batch may take beyond its calls' own."""
+GRACE_S = 120.0
+"""Seconds that a batch may take beyond its calls' own; only one that hangs takes them all."""
 REPLACED_S = 8.0
 """Seconds that a guilty call may cost besides its deadline, each time it is run."""
 RUNS = 3
 """Times that a call may be run: with others, alone, and once more."""
-LEFT_S = 10.0
+LEFT_S = 60.0
 """Seconds until everything that a closed runtime leaves has to be gone."""
 MEMORY_BYTES = 1 << 29
 MARK = "REWARDKIT_FUZZ"
@@ -205,7 +205,7 @@ class _Watched:
             yield f"HANG in close\n{self._state()}"
             return
         if not _soon(lambda: not _processes()):
-            yield f"processes are left: {[(one.pid, one.ppid(), one.cmdline()[:3]) for one in _processes()]}"
+            yield f"processes are left: {_shown()}"
         if not _soon(lambda: self._descriptors == _descriptors()):
             yield f"descriptors are left: {sorted(_descriptors() - self._descriptors)}"
         if not _soon(lambda: set(threading.enumerate()) <= self._threads):
@@ -223,8 +223,7 @@ class _Watched:
         pool = self._runtime._pool
         fields = {} if pool is None else {name: value for name, value in vars(pool).items() if "warden" in name}
         slots = [] if pool is None else [str(slot)[:2000] for slot in pool._slots]
-        processes = [str((one.pid, one.ppid(), one.status())) for one in _processes()]
-        return "\n".join([f"{time.monotonic()}: {fields}", *slots, *processes, stacks])
+        return "\n".join([f"{time.monotonic()}: {fields}", *slots, *_shown(), stacks])
 
     def close(self) -> None:
         """Kill what is left."""
@@ -306,6 +305,15 @@ def processes_of(fuzzer: int) -> list[psutil.Process]:
 def _processes() -> list[psutil.Process]:
     """Give the processes that are left of this process's sessions: by descent and by their environment."""
     return list({*psutil.Process().children(recursive=True), *processes_of(os.getpid())})
+
+
+def _shown() -> list[str]:
+    """Give what is to be known of those processes; some may end meanwhile."""
+    shown = []
+    for one in _processes():
+        with contextlib.suppress(psutil.Error):
+            shown.append(str((one.pid, one.ppid(), one.status(), one.cmdline()[:3])))
+    return shown
 
 
 def _seeds(options: argparse.Namespace) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import TypeVar
 
 import psutil
 
+from rewardkit import Cause, Outcome, Rollout
+
 Result = TypeVar("Result")
 
 LONG_S = 60.0
 """Seconds that only a test which fails waits for."""
+STANDSTILL_S = 0.5
+"""Seconds between two looks, a tenth of a second apart, that only a process which stood still takes."""
 TIMES = (1, 10, 60)
 """How many times its first deadline an innocent gets, one after the other."""
 
@@ -47,6 +52,12 @@ def _runs(process: psutil.Process) -> bool:
     return False
 
 
+def kept_time(rollouts: Iterable[Rollout], outcomes: Iterable[Outcome]) -> bool:
+    """Whether no innocent ran out of time; a machine that stands still can make one late. The guilty say "bad"."""
+    pairs = zip(rollouts, outcomes, strict=True)
+    return all(rollout.completion == "bad" or outcome.cause is not Cause.TIMEOUT for rollout, outcome in pairs)
+
+
 def in_time(act: Callable[[float], Result], innocent_was: Callable[[Result], object], deadline_s: float) -> Result:
     """Do what has a deadline that one part keeps and another does not; with a later one where neither kept it."""
     for times in TIMES:
@@ -54,3 +65,26 @@ def in_time(act: Callable[[float], Result], innocent_was: Callable[[Result], obj
         if innocent_was(result):
             break
     return result
+
+
+class Watch:
+    """Sees in a ``with`` block whether this process stood still, perhaps with the whole machine."""
+
+    def __init__(self) -> None:
+        self.stood_still = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def _look(self) -> None:
+        looked = time.monotonic()
+        while not self._over.wait(0.1):
+            before, looked = looked, time.monotonic()
+            self.stood_still |= looked - before > STANDSTILL_S
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -312,7 +313,10 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def _wakes(process: int) -> int:
     """Gives how often the threads of a process have waited for something."""
-    told = "".join((task / "status").read_text() for task in Path(f"/proc/{process}/task").iterdir())
+    told = ""
+    for task in Path(f"/proc/{process}/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            told += (task / "status").read_text()
     return sum(map(int, re.findall(r"^voluntary_ctxt_switches:\s+(\d+)$", told, re.MULTILINE)))
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -20,11 +21,12 @@ from hostile import EXCHANGE, FILES, FORKS, RAW_THREADS, SPIN, needs_machine_cod
 from other_user import ask, readable_copy
 from patience import alive, wait_for
 
-from sandbox import ExecutionStatus, Limits, Sandbox
+from sandbox import ExecutionStatus, Limits, Sandbox, zygote
 from sandbox.errors import PoolClosedError
 from sandbox.folders import remove, sweep
 from sandbox.jail import kernel, probe, scratch
 from sandbox.jail.levels import Level
+from sandbox.process import GRACE_S, ZygoteProcess
 from sandbox.zygote import MAX_THREADS
 
 LIMITS = Limits(timeout_s=60, memory_bytes=256 << 20)
@@ -308,6 +310,44 @@ def test_late_code_is_late_whoever_does_not_say_so(own: Sandbox) -> None:
     assert (TIMEOUT, "not done within 1 s") == (result.status, result.error)
     assert [] == own.processes
     assert (OK, "42\n") == ((after := own.run("print(6 * 7)")).status, after.stdout)
+
+
+def test_a_machine_that_stands_still_costs_no_zygote(own: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where client and zygote both miss the end of an evaluation's time, the zygote may still report it."""
+    hear, stands = ZygoteProcess._hear, [True]
+    own.run("pass")
+    before = own.processes
+
+    def hears(zygote: ZygoteProcess, timeout_s: float) -> bytes:
+        if stands:
+            stands.clear()
+            os.killpg(zygote.process, signal.SIGSTOP)
+            time.sleep(timeout_s + 2 * GRACE_S)
+            threading.Timer(GRACE_S / 4, os.killpg, (zygote.process, signal.SIGCONT)).start()
+            raise TimeoutError
+        return hear(zygote, timeout_s)
+
+    monkeypatch.setattr(ZygoteProcess, "_hear", hears)
+    assert TIMEOUT == own.run("import time; time.sleep(600)", limits=Limits(timeout_s=0.2)).status
+    assert before == own.processes
+
+
+@pytest.mark.parametrize("stands", [1, zygote.PARTS])
+def test_who_stands_still_while_it_waits_loses_a_part_of_the_wait(monkeypatch: pytest.MonkeyPatch, stands: int) -> None:
+    """What is waited for has no time meanwhile either; but nobody waits for ever."""
+    waits: list[float] = []
+
+    class Late:
+        def register(self, *_: int) -> None:
+            """Take whatever is to be waited for."""
+
+        def poll(self, patience_ms: float) -> list[int]:
+            waits.append(patience_ms)
+            return [] if len(waits) <= stands else [1]
+
+    monkeypatch.setattr(zygote, "select", SimpleNamespace(poll=Late, POLLIN=1))
+    assert (stands < zygote.PARTS) == zygote._wait_readable(0, 0.6)
+    assert [600 / zygote.PARTS] * min(stands + 1, zygote.PARTS) == waits
 
 
 @needs_machine_code

@@ -19,9 +19,9 @@ from typing import Any
 
 import psutil
 import pytest
-from patience import alive, in_time, wait_for
+from patience import LONG_S, alive, in_time, wait_for
 
-from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox
+from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, folders
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 from sandbox.process import remove_stale_folders
@@ -736,6 +736,7 @@ except RuntimeError:
 def test_folders_of_dead_clients_are_removed_however_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What code made of its scratch directory before its client was killed hinders no later one."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(folders, "_HELP_S", LONG_S)
     with subprocess.Popen(["true"]) as dead:
         pass
     left = tmp_path / f"rewardkit-jail-{os.stat('/proc/self/ns/pid').st_ino}-{dead.pid}-x"

@@ -121,11 +121,11 @@ def test_thousands_of_evaluations_leak_nothing(full: bool, level: str) -> None:
         for first in range(0, EVALUATIONS if full else SHORT, BATCH):
             _run(sandbox, first)
         gc.collect()
-        assert settled == _state()
+        assert wait_for(lambda: settled == _state())
         assert unshared_bytes() < memory + 0.05 * me.memory_info().rss
         assert sorted(zygotes) == sorted(sandbox.processes), "a zygote was ended"
         assert wait_for(lambda: [] == _left_over())  # a zygote empties it after its report
         assert wait_for(lambda: len(set(me.children(recursive=True)) - others) <= 3 * len(zygotes))
         below = set(me.children(recursive=True)) - others
-    assert before == _state()
+    assert wait_for(lambda: before == _state())
     assert [] == alive(below)

@@ -5,42 +5,65 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from builtin_rewards.reading.calls import calls_in
+from rewardkit.coercion.literals import parse_container
 from sandbox.syntax import parse, parse_expression
 
 TEXT = "[" + ", ".join(["f(x, y[0])"] * 200) + "]"
 
 
 class _Ends:
-    """A part of a cycle that parses as the collector ends it, as a logged traceback does."""
+    """A part of a cycle that makes a tree as the collector ends it, as a logged traceback does."""
 
-    ended = 0
+    made = ended = 0
 
     def __init__(self) -> None:
         self.itself = self
+        _Ends.made += 1
 
     def __del__(self) -> None:
         _Ends.ended += 1
-        ast.parse("1")
+        compile("1", "ends.py", "eval", ast.PyCF_ONLY_AST)
 
 
-@pytest.fixture
+@contextmanager
 def _collected_at_once() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(1)
-    yield
-    gc.set_threshold(*before)
+    """Something is left to be collected just before each tree is made, and the collector looks all the time."""
 
-
-@pytest.mark.usefixtures("_collected_at_once")
-@pytest.mark.parametrize("parsed", [parse, parse_expression])
-def test_a_finalizer_that_parses_disturbs_no_tree(parsed: Callable[[str], ast.AST]) -> None:
-    """The collector waits until the tree is made; without that CPython 3.11 raises SystemError here."""
-    expected, before = ast.dump(parsed(TEXT)), _Ends.ended
-    for _ in range(20):
+    def compiles(*arguments: Any, **options: Any) -> Any:
         _Ends()
-        assert expected == ast.dump(parsed(TEXT))
+        return compile(*arguments, **options)
+
+    before = gc.get_threshold()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ast, "compile", compiles, raising=False)
+        gc.set_threshold(1)
+        try:
+            yield
+        finally:
+            gc.set_threshold(*before)
+
+
+READERS: dict[str, Callable[[], object]] = {
+    "a module": lambda: ast.dump(parse(TEXT)),
+    "an expression": lambda: ast.dump(parse_expression(TEXT)),
+    "a literal of a column": lambda: parse_container("[" + "('a', 1), " * 400 + "]"),
+    "calls of tools": lambda: calls_in("[" + ", ".join(["find(what='a', most=1)"] * 100) + "]"),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_finalizer_that_parses_disturbs_no_tree(read: Callable[[], object]) -> None:
+    """The collector waits until the tree is made; without that CPython 3.11 raises SystemError here."""
+    expected = read()
+    assert expected
+    with _collected_at_once():
+        found = [read() for _ in range(20)]
+    assert [expected] * 20 == found
     gc.collect()
-    assert _Ends.ended == before + 20
+    assert 20 <= _Ends.made == _Ends.ended

@@ -675,7 +675,7 @@ def _faults() -> dict[str, Callable[[], Any]]:
     }
 
 
-@reward(timeout_s=0.9, default=-1.0)
+@reward(timeout_s=2.5, default=-1.0)
 def faulty(completion: str, fault: str) -> Any:
     """The innocent score, or on a bad completion the row's fault."""
     return _faults()[fault]() if fault != "none" and is_bad(completion) else innocent_score(completion)

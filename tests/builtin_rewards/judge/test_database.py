@@ -9,12 +9,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from builtin_rewards.judge import database
 from builtin_rewards.judge.database import Database, Layout, absolute, file_system
 from builtin_rewards.judge.errors import JudgeSetupError
 
@@ -164,6 +166,39 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     assert [(number,) for number in range(160)] == database.rows("SELECT value FROM numbers ORDER BY value")
 
 
+def test_a_fork_bears_others_that_make_databases_and_fork_meanwhile(tmp_path: Path) -> None:
+    """What is done before and after a fork meets other threads that do the same, and ones that make databases."""
+    failed: list[BaseException] = []
+    over, path = threading.Event(), tmp_path / "n.db"
+
+    def do(act: Callable[[], object]) -> None:
+        try:
+            while not over.is_set():
+                act()
+        except BaseException as error:
+            failed.append(error)
+
+    def fork() -> None:
+        database._before_fork()
+        database._after_fork()
+
+    made: deque[Database] = deque(maxlen=300)
+    acts = [fork, fork, *[lambda: made.append(Database(path, _LAYOUT, busy_s=1.0))] * 2]
+    threads = [threading.Thread(target=do, args=(act,), daemon=True) for act in acts]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    for thread in threads:
+        thread.start()
+    over.wait(1.0)
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    sys.setswitchinterval(before)
+    assert [] == [thread for thread in threads if thread.is_alive()]
+    assert [] == failed
+    assert [] == database._held
+
+
 def test_it_pickles_as_its_settings(tmp_path: Path) -> None:
     """The copy opens the same file by itself."""
     database = _made(tmp_path / "n.db")
@@ -173,6 +208,7 @@ def test_it_pickles_as_its_settings(tmp_path: Path) -> None:
 
 _FORKS = """
 import os, sys, threading, pathlib
+from builtin_rewards.judge import database
 from builtin_rewards.judge.database import Database, Layout
 layout = Layout("number store", "Numbers(path=...)", 0x6e756d62, 3, ("CREATE TABLE numbers (value INTEGER)",))
 database = Database(pathlib.Path(sys.argv[1]), layout, busy_s=60.0)
@@ -202,6 +238,7 @@ print(database.rows("SELECT value, count(*) FROM numbers WHERE value > 0 GROUP B
 
 _FORKS_ONCE = """
 import os, sys, pathlib
+from builtin_rewards.judge import database
 from builtin_rewards.judge.database import Database, Layout
 layout = Layout("number store", "Numbers(path=...)", 0x6e756d62, 3, ("CREATE TABLE numbers (value INTEGER)",))
 database = Database(pathlib.Path(sys.argv[1]), layout, busy_s=60.0)

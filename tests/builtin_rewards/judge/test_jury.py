@@ -231,7 +231,7 @@ def test_jurors_are_asked_at_the_same_time() -> None:
     def waiting(name: str) -> Reward[..., Any]:
         @reward(name=name)
         async def juror(completion: str) -> float:
-            await asyncio.wait_for(together.wait(), 10)
+            await asyncio.wait_for(together.wait(), 60)
             return 1.0
 
         return juror

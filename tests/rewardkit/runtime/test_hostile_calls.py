@@ -15,12 +15,12 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import psutil
 import pytest
-from patience import LONG_S, alive
+from patience import LONG_S, alive, in_time, kept_time
 
 from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Status, reward
 from sandbox.workers.page import Page
@@ -69,18 +69,29 @@ def _rewards(act: Callable[[], Any], lane: str, timeout_s: float) -> list[Reward
 
 def _score(act: Callable[[], Any], lane: str, timeout_s: float = LONG_S, bad: tuple[int, ...] = BAD) -> list[Outcome]:
     """Score a batch in which some rows act; expect the others right and nothing left, and give those rows' outcomes."""
-    rollouts = [Rollout("p", "bad" if row in bad else "fine", {"row": str(row)}) for row in range(ROWS)]
+    rollouts = _rollouts(bad)
+    outcomes = in_time(
+        lambda some_s: _scored(act, lane, some_s, rollouts), lambda found: kept_time(rollouts, found), timeout_s
+    )
+    for row, outcome in enumerate(outcomes):
+        if row not in bad:
+            assert (Status.SCORED, float(row)) == (outcome.status, outcome.score), outcome
+    return [outcomes[row] for row in bad]
+
+
+def _rollouts(bad: Container[int]) -> list[Rollout]:
+    return [Rollout("p", "bad" if row in bad else "fine", {"row": str(row)}) for row in range(ROWS)]
+
+
+def _scored(act: Callable[[], Any], lane: str, timeout_s: float, rollouts: list[Rollout]) -> list[Outcome]:
     descriptors, others = len(os.listdir("/proc/self/fd")), psutil.Process().children(recursive=True)
     with Runtime(_rewards(act, lane, timeout_s), workers=2) as runtime:
         outcomes = _within(2 * timeout_s + LONG_S, runtime, rollouts)
         workers = set(psutil.Process().children(recursive=True)) - set(others)
-    for row, outcome in enumerate(outcomes):
-        if row not in bad:
-            assert (Status.SCORED, float(row)) == (outcome.status, outcome.score), outcome
     assert [] == alive(workers)
     gc.collect()
     assert descriptors >= len(os.listdir("/proc/self/fd"))
-    return [outcomes[row] for row in bad]
+    return outcomes
 
 
 def _within(seconds: float, runtime: Runtime, rollouts: list[Rollout]) -> list[Outcome]:
@@ -202,7 +213,7 @@ def test_what_a_call_plans_for_later_hits_no_other_call(act: Callable[[], Any], 
         time.sleep(0.02)
         return float(row)
 
-    rollouts = [Rollout("p", "bad" if row in BAD else "fine", {"row": str(row)}) for row in range(ROWS)]
+    rollouts = _rollouts(BAD)
     with Runtime([reward(timeout_s=LONG_S, **LANES[lane][1])(plans)], workers=1) as runtime:
         scores = [outcome.score for outcome in runtime.score(rollouts)["plans"]]
     assert [0.5 if row in BAD else float(row) for row in range(ROWS)] == scores
@@ -349,11 +360,15 @@ def test_threads_that_a_call_leaves_stuck_are_no_other_calls() -> None:
         await asyncio.to_thread(time.sleep, 600 if stuck else 0.0)
         return float(row)
 
-    rollouts = [Rollout("p", "bad" if row % 3 == 0 else "fine", {"row": str(row)}) for row in range(ROWS)]
-    with Runtime([reward(timeout_s=SOON_S, default=-1.0, concurrency=64)(waits)]) as runtime:
-        for _ in range(2):
-            outcomes = runtime.score(rollouts)["waits"]
-            assert [-1.0 if row % 3 == 0 else float(row) for row in range(ROWS)] == [one.score for one in outcomes]
+    stuck = range(0, ROWS, 3)
+    rollouts = _rollouts(stuck)
+
+    def twice(timeout_s: float) -> list[list[Outcome]]:
+        with Runtime([reward(timeout_s=timeout_s, default=-1.0, concurrency=64)(waits)]) as runtime:
+            return [list(runtime.score(rollouts)["waits"]) for _ in range(2)]
+
+    for outcomes in in_time(twice, lambda found: all(kept_time(rollouts, one) for one in found), SOON_S):
+        assert [-1.0 if row in stuck else float(row) for row in range(ROWS)] == [one.score for one in outcomes]
 
 
 def test_a_call_that_waits_for_its_turn_alone_is_not_held_up_by_other_batches() -> None:

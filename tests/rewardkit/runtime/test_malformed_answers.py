@@ -9,6 +9,7 @@ import struct
 from typing import Any
 
 import pytest
+from patience import in_time, kept_time
 
 from rewardkit import Cause, Outcome, Rollout, Runtime, Status, reward
 from rewardkit.runtime.attempt import decode
@@ -98,8 +99,12 @@ def test_a_malformed_message_or_record_costs_its_call_alone(function: Any, optio
     rollouts = [Rollout("p", "fine", {"row": str(row)}) for row in range(INNOCENTS)]
     for number in range(len(ALL)):
         rollouts.insert(2 * number, Rollout("p", "bad", {"row": str(number)}))
-    with Runtime([reward(name="r", timeout_s=TIMEOUT_S, default=-1.0, **options)(function)], workers=2) as runtime:
-        outcomes = runtime.score(rollouts)["r"]
+
+    def score(timeout_s: float) -> list[Outcome]:
+        with Runtime([reward(name="r", timeout_s=timeout_s, default=-1.0, **options)(function)], workers=2) as runtime:
+            return list(runtime.score(rollouts)["r"])
+
+    outcomes = in_time(score, lambda found: kept_time(rollouts, found), TIMEOUT_S)
     for rollout, outcome in zip(rollouts, outcomes, strict=True):
         _expect_own(rollout, outcome)
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import psutil
 import pytest
-from patience import LONG_S, wait_for
+from patience import LONG_S, in_time, wait_for
 
 from rewardkit import Cause, Outcome, RewardDefinitionError, RewardLoadError, Rollout, Runtime, Status
 from sandbox.workers import pool as pool_module
 from sandbox.workers.nursery import IDLE_S, Birth, Nursery
+from sandbox.workers.slot import AWAY_S, State
 from sandbox.workers.wire import Channel, channel_pair
 
 linux = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux")
@@ -252,8 +253,42 @@ def test_a_replacement_that_cannot_load_is_tried_again(
     at_load = f"if (HERE / 'stall').exists():\n        (HERE / 'stall').unlink()\n        {STALLS[name]}"
     reference = _write(tmp_path, at_load=at_load, act="(HERE / 'stall').touch(); os._exit(3)")
     rollouts = _rollouts(2)
-    with Runtime([reference], workers=1, load_timeout_s=3.0) as runtime:
-        _expect_right(rollouts, runtime.score(rollouts)["scored"])
+
+    def score(load_timeout_s: float) -> list[Outcome]:
+        """Gives nothing where the machine stood still for as long as the very first load may take."""
+        (tmp_path / "stall").unlink(missing_ok=True)
+        with (
+            contextlib.suppress(RewardLoadError),
+            Runtime([reference], workers=1, load_timeout_s=load_timeout_s) as runtime,
+        ):
+            return list(runtime.score(rollouts)["scored"])
+        return []
+
+    _expect_right(rollouts, in_time(score, bool, 3.0))
+
+
+@linux
+def test_a_load_during_which_the_pool_stood_still_has_its_time_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a paused container the worker that loads stands still with the pool that waits for it."""
+    reference = _write(tmp_path, at_load="while not (HERE / 'go').exists(): time.sleep(0.01)")
+    turn, stood = pool_module.WorkerPool._turn, []
+
+    def stands_still(pool: pool_module.WorkerPool) -> None:
+        (slot,) = pool._slots
+        if slot.state is State.STARTING and slot.process and not stood:
+            stood.append(slot.process)
+            slot.check_at = time.monotonic() - AWAY_S
+            pool._command(lambda: None)
+            turn(pool)
+            (tmp_path / "go").touch()
+        turn(pool)
+
+    monkeypatch.setattr(pool_module.WorkerPool, "_turn", stands_still)
+    with Runtime([reference], workers=1) as runtime:
+        assert [1.0] == runtime.score([Rollout("p", "x")]).totals
+        assert stood == runtime.processes
 
 
 @linux

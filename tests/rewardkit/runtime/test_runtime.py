@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -525,6 +526,15 @@ WITH_A_LONG_CALL = """
 """
 
 
+def _names(processes: list[psutil.Process]) -> set[str]:
+    """The names that processes have now; some may end meanwhile."""
+    names = set()
+    for one in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            names.add(psutil.Process(one.pid).name())
+    return names
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_process_outlives_a_parent(tmp_path: Path, end: signal.Signals) -> None:
     """However the trainer ends, its workers and what they started are gone within seconds."""
@@ -534,7 +544,7 @@ def test_no_process_outlives_a_parent(tmp_path: Path, end: signal.Signals) -> No
     assert parent.stdout is not None
     assert b"ready\n" == parent.stdout.readline()
     trainer = psutil.Process(parent.pid)
-    assert wait_for(lambda: "sleep" in [psutil.Process(one.pid).name() for one in trainer.children(recursive=True)])
+    assert wait_for(lambda: "sleep" in _names(trainer.children(recursive=True)))
     family = trainer.children(recursive=True)
     assert len(family) >= 4
     parent.send_signal(end)

@@ -11,9 +11,9 @@ from typing import Any
 
 import psutil
 import pytest
-from patience import unshared_bytes, wait_for
+from patience import Watch, unshared_bytes, wait_for
 
-from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Status, reward
+from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, ScoreBatch, Status, reward
 
 LANES = ("serial", "threads", "loop")
 CALLS, SHORT = 1_000_000, 100_000
@@ -24,6 +24,8 @@ LAST = 3
 """Batches at the end that tell what is held for good."""
 FAULT_EVERY = 200
 DEADLINE_S = 2.0
+ONCE_MORE = 5
+"""Times that a batch is scored at most, where the machine stands still each time for as long as a call may take."""
 LATE_S = 600.0
 """Seconds that only a batch which never ends takes."""
 MEMORY_BYTES = 1 << 29
@@ -130,16 +132,31 @@ def _is_right(act: str, right: float, outcome: Outcome) -> bool:
 
 
 def _score(runtime: Runtime, rollouts: list[Rollout]) -> None:
-    """Score a batch and check every outcome; a batch that never ends is an error and not a wait for ever."""
+    """Score a batch and check every outcome; once more where the machine stood still and made innocents late."""
+    for _ in range(ONCE_MORE):
+        with Watch() as watch:
+            batch = _scored(runtime, rollouts)
+        if not watch.stood_still or not any(_is_late(rollouts, batch[lane]) for lane in LANES):
+            break
+    for lane in LANES:
+        _check(rollouts, lane, batch[lane])
+
+
+def _scored(runtime: Runtime, rollouts: list[Rollout]) -> ScoreBatch:
+    """Score a batch; one that never ends is an error and not a wait for ever."""
     with concurrent.futures.ThreadPoolExecutor(1) as aside:
         scored = aside.submit(runtime.score, rollouts)
         try:
-            batch = scored.result(LATE_S)
+            return scored.result(LATE_S)
         except TimeoutError:
             runtime.close()
             raise
-    for lane in LANES:
-        _check(rollouts, lane, batch[lane])
+
+
+def _is_late(rollouts: list[Rollout], outcomes: Any) -> bool:
+    """Whether an innocent ran out of time."""
+    pairs = zip(rollouts, outcomes, strict=True)
+    return any(outcome.cause is Cause.TIMEOUT and rollout.completion != "hang" for rollout, outcome in pairs)
 
 
 @pytest.mark.slow
@@ -161,7 +178,7 @@ def test_a_day_of_calls_leaks_nothing(full: bool) -> None:
         assert wait_for(lambda: descriptors == me.num_fds())
     # One look may find a batch's memory not given back yet; what is lost for good is held in every one.
     assert min(held[-LAST:]) < max(held[:WARM_UP]) + 0.05 * me.memory_info().rss, held
-    assert before == {child.pid for child in me.children(recursive=True)}
+    assert before >= {child.pid for child in me.children(recursive=True)}
 
 
 def _steady(runtime: Runtime) -> bool:

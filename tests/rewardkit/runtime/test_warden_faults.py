@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from patience import LONG_S, alive, wait_for
+from patience import LONG_S, alive, in_time, kept_time, wait_for
 
 from rewardkit import Cause, Outcome, RewardLoadError, Rollout, Runtime, Status, reward
 from sandbox.workers import pool as pool_module
@@ -42,7 +42,9 @@ def _environment(process: psutil.Process) -> str:
         return ""
 
 
-def _score(act: Callable[[], Any], lane: str = "serial", *, bad: int = 1, **options: Any) -> list[Any]:
+def _score(
+    act: Callable[[], Any], lane: str = "serial", *, bad: int = 1, timeout_s: float = LONG_S, **options: Any
+) -> list[Any]:
     """Score innocents with some calls that commit ``act`` among them; give the bad ones' outcomes."""
 
     def faulty(completion: str) -> Any:
@@ -55,23 +57,23 @@ def _score(act: Callable[[], Any], lane: str = "serial", *, bad: int = 1, **opti
         await asyncio.sleep(0.005)
         return act() if completion == "bad" else len(completion)
 
-    settings: dict[str, Any] = {"timeout_s": LONG_S, "default": DEFAULT, "name": "faulty", **options, **LANES[lane]}
     rollouts = [Rollout("p", "x" * (place + 1)) for place in range(INNOCENTS)]
     for number in range(bad):
         rollouts.insert(5 + 4 * number, Rollout("p", "bad"))
-    marked = reward(**settings)(waits if lane == "asyncio" else faulty)
-    with Runtime([marked], workers=2, max_infrastructure_rate=1) as runtime:
-        outcomes = runtime.score(rollouts)["faulty"]
-        again = runtime.score(rollouts[:4])["faulty"]
-    _expect_innocents_right(rollouts, outcomes)
-    _expect_innocents_right(rollouts[:4], again)
-    return [outcome for rollout, outcome in zip(rollouts, outcomes, strict=True) if rollout.completion == "bad"]
+    rows = [*rollouts, *rollouts[:4]]
 
+    def score(timeout_s: float) -> list[Outcome]:
+        settings: dict[str, Any] = {"default": DEFAULT, "name": "faulty", **options, **LANES[lane]}
+        marked = reward(timeout_s=timeout_s, **settings)(waits if lane == "asyncio" else faulty)
+        with Runtime([marked], workers=2, max_infrastructure_rate=1) as runtime:
+            return [*runtime.score(rollouts)["faulty"], *runtime.score(rollouts[:4])["faulty"]]
 
-def _expect_innocents_right(rollouts: list[Rollout], outcomes: Any) -> None:
-    for rollout, outcome in zip(rollouts, outcomes, strict=True):
-        if rollout.completion != "bad":
-            assert (Status.SCORED, float(len(rollout.completion))) == (outcome.status, outcome.score), outcome
+    outcomes = in_time(score, lambda found: kept_time(rows, found), timeout_s)
+    for row, outcome in zip(rows, outcomes, strict=True):
+        if row.completion != "bad":
+            assert (Status.SCORED, float(len(row.completion))) == (outcome.status, outcome.score), outcome
+    pairs = zip(rollouts, outcomes, strict=False)
+    return [outcome for rollout, outcome in pairs if rollout.completion == "bad"]
 
 
 def _traced() -> None:

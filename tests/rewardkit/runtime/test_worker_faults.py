@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from patience import LONG_S, wait_for
+from patience import LONG_S, in_time, kept_time, wait_for
 
 from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
 from sandbox.workers.slot import Slot
@@ -48,9 +48,20 @@ def _score_with(act: Callable[[], Any], *, bad: int = 1, workers: int = 2, **opt
         return len(completion)
 
     settings: dict[str, Any] = {"timeout_s": LONG_S, "default": DEFAULT, **options}
-    rollouts = _rollouts(bad)
-    with Runtime([reward(**settings)(faulty)], workers=workers, memory_bytes=1 << 29) as runtime:
-        outcomes = runtime.score(rollouts)["faulty"]
+    return _bad_ones(faulty, _rollouts(bad), settings, workers=workers, memory_bytes=1 << 29)
+
+
+def _bad_ones(
+    function: Callable[..., Any], rollouts: list[Rollout], settings: dict[str, Any], **options: Any
+) -> list[Outcome]:
+    """Score; expect the innocents right, with more time where some were late, and give the bad ones' outcomes."""
+
+    def score(timeout_s: float) -> list[Outcome]:
+        made = reward(**{**settings, "timeout_s": timeout_s, "name": "made"})(function)
+        with Runtime([made], **options) as runtime:
+            return list(runtime.score(rollouts)["made"])
+
+    outcomes = in_time(score, lambda found: kept_time(rollouts, found), settings["timeout_s"])
     _expect_innocents_right(rollouts, outcomes)
     return [outcome for rollout, outcome in zip(rollouts, outcomes, strict=True) if rollout.completion == "bad"]
 
@@ -148,15 +159,15 @@ FAULTS: dict[str, tuple[Callable[[], Any], Cause, str]] = {
     "raises": (_raises, Cause.EXCEPTION, "ValueError: no sum in it"),
     "raises without words": (_raises_with_a_broken_message, Cause.EXCEPTION, "Odd"),
     "sys.exit": (_exits_politely, Cause.EXCEPTION, "SystemExit: 0"),
-    "loops": (_loops, Cause.TIMEOUT, "within 1 s"),
-    "sleeps, SIGTERM ignored": (_sleeps_and_ignores_sigterm, Cause.TIMEOUT, "within 1 s"),
+    "loops": (_loops, Cause.TIMEOUT, "no answer within 1"),
+    "sleeps, SIGTERM ignored": (_sleeps_and_ignores_sigterm, Cause.TIMEOUT, "no answer within 1"),
     "os._exit(0)": (lambda: os._exit(0), Cause.CRASHED, "exited with code 0"),
     "os._exit(3)": (lambda: os._exit(3), Cause.CRASHED, "exited with code 3"),
     "segfault": (_segfaults, Cause.CRASHED, "SIGSEGV"),
     "abort": (_kills_itself_with_sigabrt, Cause.CRASHED, "SIGABRT"),
     "memory bomb": (lambda: bytearray(10**12), Cause.EXCEPTION, "MemoryError"),
     "recursion": (_recurses, Cause.EXCEPTION, "RecursionError"),
-    "tower of powers": (_computes_a_tower, Cause.TIMEOUT, "within 1 s"),
+    "tower of powers": (_computes_a_tower, Cause.TIMEOUT, "no answer within 1"),
     "closes its pipes": (_closes_its_pipes, Cause.CRASHED, "descriptors"),
 }
 
@@ -292,7 +303,7 @@ def test_children_that_a_call_leaves_behind_are_ended() -> None:
         outcomes = runtime.score(rollouts)["forks"]
     _expect_innocents_right(rollouts, outcomes)
     assert Cause.CRASHED == outcomes[5].cause
-    assert before == _processes()
+    assert before >= _processes()
 
 
 def test_a_thread_left_running_neither_writes_nor_is_blamed_elsewhere() -> None:
@@ -391,14 +402,13 @@ ASYNC_FAULTS = {
 def test_an_async_fault_costs_its_own_call_alone(act: str) -> None:
     """On one event loop, with all calls in flight at once, the guilty one and no other is blamed."""
 
-    @reward(timeout_s=DEADLINE_S if ASYNC_FAULTS[act] is Cause.TIMEOUT else LONG_S, default=DEFAULT)
     async def waits(completion: str) -> float:
         import asyncio
         import os
         import time
 
         async def block() -> None:
-            time.sleep(30)
+            time.sleep(600)
 
         await asyncio.sleep(0.05)
         if completion == "bad":
@@ -406,16 +416,16 @@ def test_an_async_fault_costs_its_own_call_alone(act: str) -> None:
                 case "raises":
                     raise ValueError(act)
                 case "blocks the loop":
-                    time.sleep(30)
+                    time.sleep(600)
                 case "loops":
                     while True:
                         pass
                 case "waits too long":
-                    await asyncio.sleep(30)
+                    await asyncio.sleep(600)
                 case "swallows its cancellation":
                     while True:
                         try:
-                            await asyncio.sleep(30)
+                            await asyncio.sleep(600)
                         except asyncio.CancelledError:
                             continue
                 case "exits":
@@ -427,11 +437,8 @@ def test_an_async_fault_costs_its_own_call_alone(act: str) -> None:
         await asyncio.sleep(0.05)
         return len(completion)
 
-    rollouts = _rollouts(2)
-    with Runtime([waits]) as runtime:
-        outcomes = runtime.score(rollouts)["waits"]
-    _expect_innocents_right(rollouts, outcomes)
-    bad = [o for r, o in zip(rollouts, outcomes, strict=True) if r.completion == "bad"]
+    timeout_s = DEADLINE_S if ASYNC_FAULTS[act] is Cause.TIMEOUT else LONG_S
+    bad = _bad_ones(waits, _rollouts(2), {"timeout_s": timeout_s, "default": DEFAULT})
     assert [(ASYNC_FAULTS[act], DEFAULT)] * 2 == [(outcome.cause, outcome.score) for outcome in bad]
 
 
@@ -448,7 +455,6 @@ THREAD_FAULTS = {
 def test_a_fault_among_threads_costs_its_own_call_alone(act: str) -> None:
     """With many blocking calls in one process, the guilty one and no other is blamed."""
 
-    @reward(timeout_s=DEADLINE_S if THREAD_FAULTS[act] is Cause.TIMEOUT else LONG_S, default=DEFAULT, concurrency=8)
     def blocks(completion: str) -> float:
         import os
         import time
@@ -459,7 +465,7 @@ def test_a_fault_among_threads_costs_its_own_call_alone(act: str) -> None:
                 case "raises":
                     raise ValueError(act)
                 case "waits too long":
-                    time.sleep(30)
+                    time.sleep(600)
                 case "loops":
                     while True:
                         pass
@@ -469,11 +475,8 @@ def test_a_fault_among_threads_costs_its_own_call_alone(act: str) -> None:
                     os._exit(0)
         return len(completion)
 
-    rollouts = _rollouts(2)
-    with Runtime([blocks]) as runtime:
-        outcomes = runtime.score(rollouts)["blocks"]
-    _expect_innocents_right(rollouts, outcomes)
-    bad = [o for r, o in zip(rollouts, outcomes, strict=True) if r.completion == "bad"]
+    timeout_s = DEADLINE_S if THREAD_FAULTS[act] is Cause.TIMEOUT else LONG_S
+    bad = _bad_ones(blocks, _rollouts(2), {"timeout_s": timeout_s, "default": DEFAULT, "concurrency": 8})
     assert [(THREAD_FAULTS[act], DEFAULT)] * 2 == [(outcome.cause, outcome.score) for outcome in bad]
 
 

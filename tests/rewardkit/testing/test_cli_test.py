@@ -18,7 +18,7 @@ from rewardkit import Score, group_reward, reward
 
 print("this file prints as it is imported")
 
-@reward(timeout_s=0.5)
+@reward(timeout_s=3)
 def correct(completion: str, answer: int = 4) -> Score | None:
     """1 if the completion is the answer."""
     print("judging", completion)
