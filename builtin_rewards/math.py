@@ -16,7 +16,7 @@ from fractions import Fraction
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
-from builtin_rewards.reading.formulas import number_of, plain_left_side, same_formula, split_unit, unread
+from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, as_ratio, bare_number, labels_in, read_label, same_label, says_bare
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
@@ -191,7 +191,7 @@ def _judge_several(gold: _Gold, found: Extraction, completion: str, prompt: str)
     count = len(found.candidates)
     stands = found.rule is not Rule.LAST_NUMBER or _list_stands(found.candidates, completion)
     if gold.value is None and not gold.words and stands:
-        together = ", ".join(_right_side(clean(candidate)) for candidate in found.candidates[:50])
+        together = ", ".join(right_side(clean(candidate)) for candidate in found.candidates[:50])
         if _differs(gold, together, prompt, prose=False) is None:
             return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
     faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(found.candidates))
@@ -211,17 +211,13 @@ def _list_stands(listed: tuple[str, ...], completion: str) -> bool:
     return not (before[-1:].isalpha() or after[:1].isalpha() or clause_denies(before, len(before)))
 
 
-def _right_side(text: str) -> str:
-    return text.rpartition("=")[2].strip() if "=" in text and plain_left_side(text) else text
-
-
 def _differs(gold: _Gold, answer: str, prompt: str = "", *, prose: bool) -> str | None:
     """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
     if gold.words:
         return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
     fault = _unequal(gold, answer, text, prose)
-    if fault is None and prompt and _restates(gold, _right_side(text), prompt):
+    if fault is None and prompt and _restates(gold, right_side(text), prompt):
         return _REPEATED
     return fault
 
@@ -233,7 +229,7 @@ def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
         return _quantity_differs(gold, gold.number, given)
     label = given if isinstance(given, Label) else None
     if label is not None or isinstance(gold.value, Label):
-        return None if _same_label(gold, label, _right_side(text)) else f"not the gold {_shown(gold.text)}"
+        return None if _same_label(gold, label, right_side(text)) else f"not the gold {_shown(gold.text)}"
     if text == gold.text:
         return None
     if not text.isascii():
@@ -282,7 +278,7 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
     formula, unit = split_unit(answer)
     if factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
-    if gold.number is not None and has_operation(_right_side(formula)):
+    if gold.number is not None and has_operation(right_side(formula)):
         return _NOT_WORKED_OUT
     wanted = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
     if same_formula(wanted, formula):
@@ -319,7 +315,7 @@ def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
         prose: Whether it may be a sentence with exactly one of them, without denial and comparison.
         attached: Whether one letter right after the number is a unit.
     """
-    value = _value_of(_right_side(text), attached=attached)
+    value = _value_of(right_side(text), attached=attached)
     if value is not None or not prose or len(text) > _LONGEST_PROSE:
         return value
     labels = labels_in(text)
@@ -387,7 +383,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         score = given if isinstance(given, str) else _close(wanted, given, rel, abs)
         if isinstance(score, str):
             return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {score}")
-        repeated = bool(score.value) and prompt and _restates(gold, _right_side(text), prompt)
+        repeated = bool(score.value) and prompt and _restates(gold, right_side(text), prompt)
         return Score(0.0, reason=_REPEATED, metrics=score.metrics) if repeated else score
 
     return numeric_close
@@ -431,7 +427,7 @@ def _number(gold: _Gold, text: str, *, prose: bool) -> Quantity | str:
     value = number_of(formula) if text.isascii() else None
     if value is None or math.fabs(value.imag) > 1e-12:
         return _NO_NUMBER
-    if gold.number and has_operation(_right_side(formula)) and _comes_out(formula, value.real):
+    if gold.number and has_operation(right_side(formula)) and _comes_out(formula, value.real):
         return _NOT_WORKED_OUT
     return Quantity(Fraction(value.real), unit)
 
