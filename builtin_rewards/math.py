@@ -49,14 +49,12 @@ class _Gold:
         value: The number or label that it is, if it is one.
         unit: The unit of a number or a formula.
         words: Whether it is compared as words.
-        fault: Why it can be compared as text only; empty if it can be otherwise.
     """
 
     text: str
     value: Quantity | Label | None = None
     unit: Unit | None = None
     words: bool = False
-    fault: str | None = None
 
     @property
     def number(self) -> Quantity | None:
@@ -72,15 +70,15 @@ _WORDS = re.compile(
     re.ASCII,
 )
 """Words, a choice letter, or a name with digits, such as ``Route 66`` or a time with its zone; no formula."""
-_NOT_WORKED_OUT = "arithmetic that is not worked out"
-_REPEATED = "it repeats an expression of the prompt"
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
-_LETTERS = re.compile(r"[^a-z0-9]+")
-_BULLET = re.compile(r"\A(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
 _MATHEMATICAL = re.compile(
     r"[+*/^=<>|\\%#~]|(?<!\w)-(?=\s*\w)|(?<![A-Za-z]{3})(?<!\bno)(?<!\d)[!'?](?!\w)", re.IGNORECASE
 )
 """What makes a formula of a word: ``-kP`` and ``x!`` are, ``Paris!`` and ``- Paris`` in a list are words."""
+_BULLET = re.compile(r"\A(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
+_NOT_WORKED_OUT = "arithmetic that is not worked out"
+_REPEATED = "it repeats an expression of the prompt"
+_NO_NUMBER = "no number in the gold's unit"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -88,22 +86,18 @@ def _read_gold(answer: str) -> _Gold | str:
     """Reads a gold, or says why it cannot be read."""
     if not answer.strip():
         return "the row has no gold: 'answer' is empty"
-    marked = answer.rpartition("####")[2] if "####" in answer else answer
+    marked = answer.rpartition("####")[2]
     if "\\boxed" in marked or "\\fbox" in marked:
         marked = extract_answer(marked).answer or ""
     text = clean(marked)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
-    if (value := _value_of(text)) is not None:
+    if (value := read_label(text) or read_quantity(text)) is not None:
         return _Gold(text, value, value.unit if isinstance(value, Quantity) else None)
     if "\\" not in text and _WORDS.fullmatch(text):
         return _Gold(text, words=True)
     formula, unit = split_unit(marked)
-    return _Gold(formula, unit=unit, fault=unread(formula))
-
-
-def _value_of(text: str, *, attached: bool = False) -> Quantity | Label | None:
-    return read_label(text) or read_quantity(text, attached=attached)
+    return _Gold(formula, unit=unit)
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -116,7 +110,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 
     Which part of the completion counts is the rule of :func:`builtin_rewards.reading.answer.extract_answer`; several
     distinct final answers are answer stuffing and score 0.0, unless the gold itself is a list that they make up.
-    What equals what:
+    A verbatim copy of the prompt in the completion is not read. What equals what:
 
     - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
     - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1; 25 feet is not 25%.
@@ -134,7 +128,6 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
       of :func:`builtin_rewards.reading.formulas.same_formula`: ``6x+4y=12`` is ``3x+2y=6``, and ``(2, 4)`` is not
       ``\\{2, 4\\}``. One with anything that is not understood, such as an integral, equals its own text only, as does
       one beyond the bounds (length, depth, numbers such as ``9**9**9``), which is never evaluated.
-    - A verbatim copy of the prompt in the completion is not read.
     - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of
       other scripts and letters that only look alike.
 
@@ -157,8 +150,8 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
     if fault is None:
         return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
-    if gold.fault is not None:
-        return Score(None, reason=f"the gold cannot be read but as text: {gold.fault}")
+    if gold.value is None and not gold.words and (unclear := unread(gold.text)) is not None:
+        return Score(None, reason=f"the gold cannot be read but as text: {unclear}")
     return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
 
 
@@ -175,7 +168,7 @@ def _without_prompt(completion: str, prompt: str) -> str:
 
 def _no_answer(found: Extraction) -> str:
     shown = f": {_shown(found.answer)}" if found.answer is not None else ""
-    return f"{found.problem}{shown}" if found.problem else "no answer in the completion"
+    return f"{found.problem or 'no answer in the completion'}{shown}"
 
 
 def _shown(text: str) -> str:
@@ -205,76 +198,42 @@ def _list_stands(listed: tuple[str, ...], completion: str) -> bool:
     """Whether the last numbers of a completion are a list that is no part of a word and is not denied."""
     first, last = re.escape(listed[0]), re.escape(listed[-1])
     around = re.match(rf"(.*){first}.*{last}(.*)", completion[-_LONGEST_LIST:], re.DOTALL)
-    if around is None:
-        return True
-    before, after = around[1].rstrip("\\({["), around[2].lstrip("\\)}]")
+    before, after = (around[1].rstrip("\\({["), around[2].lstrip("\\)}]")) if around else ("", "")
     return not (before[-1:].isalpha() or after[:1].isalpha() or clause_denies(before, len(before)))
 
 
-def _differs(gold: _Gold, answer: str, prompt: str = "", *, prose: bool) -> str | None:
+def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | None:
     """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
+    given = None if gold.words else _read(text, prose=prose, attached=gold.unit is not None)
     if gold.words:
-        return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
-    fault = _unequal(gold, answer, text, prose)
-    if fault is None and prompt and _restates(gold, right_side(text), prompt):
-        return _REPEATED
-    return fault
+        same = _same_words(gold.text, text)
+    elif isinstance(given, Label) or isinstance(gold.value, Label):
+        same = _same_label(gold, given, right_side(text))
+    elif gold.number is not None and given is not None:
+        same = same_quantity(gold.number, given)
+        if not same and (gold.number.value == given.value or not readings(gold.number, given)):
+            return f"another unit than the gold {_shown(gold.text)}"
+    elif (fault := None if text == gold.text else _formula_differs(gold, answer)) is not None:
+        return fault
+    else:
+        same = True
+    if not same:
+        return f"not the gold {_shown(gold.text)}"
+    return _REPEATED if prompt and not gold.words and _restates(gold, right_side(text), prompt) else None
 
 
-def _unequal(gold: _Gold, answer: str, text: str, prose: bool) -> str | None:
-    """Says how an answer that is no word differs from the gold, or ``None`` if it does not."""
-    given = _read(text, prose=prose, attached=gold.unit is not None)
-    if gold.number is not None and isinstance(given, Quantity):
-        return _quantity_differs(gold, gold.number, given)
-    label = given if isinstance(given, Label) else None
-    if label is not None or isinstance(gold.value, Label):
-        return None if _same_label(gold, label, right_side(text)) else f"not the gold {_shown(gold.text)}"
-    if text == gold.text:
-        return None
-    if not text.isascii():
-        return "it has characters that cannot be read"
-    if not any(character.isalnum() for character in text) and "".join(text.split()) != "\\{\\}":
-        return "no answer in it"
-    return _formula_differs(gold, answer)
-
-
-def _same_label(gold: _Gold, label: Label | None, text: str) -> bool:
+def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
     """Whether a gold and an answer, of which one at least is a label, are the same."""
     if isinstance(gold.value, Label):
-        return says_bare(gold.value, text) or (label is not None and same_label(gold.value, label))
-    if gold.number is None or label is None:
+        return says_bare(gold.value, text) or (isinstance(given, Label) and same_label(gold.value, given))
+    if gold.number is None or not isinstance(given, Label):
         return False
-    return gold.number.value == bare_number(label) or as_ratio(gold.text) == label
-
-
-def _restates(gold: _Gold, text: str, prompt: str) -> bool:
-    """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
-    if gold.number is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
-        found = match_quantity(text := text[number.start() :])
-        given, end = found or (gold.number, number.end())
-        if _PLAIN.fullmatch(text, 0, end):
-            if given.value == gold.number.value and gold.number.places is not None:
-                return False
-            behind = None if gold.number.places is None else _WORD_BEHIND.match(text, end)
-            end = behind.end() if behind else end
-        text = text[:end]
-    written, wanted = (_MARKS.sub("", _COMMAND.sub("", each)).lower() for each in (text, gold.text))
-    if written in wanted:
-        return False
-    text, asked = (_DIVIDED.sub(r"\g<top>/\g<under>", each) for each in (text, clean(prompt)))
-    sought = r"\s*".join(map(re.escape, "".join(text.split())))
-    return re.search(rf"(?<![\w.]){sought}(?!\w|\.\d)", asked) is not None
-
-
-def _quantity_differs(gold: _Gold, wanted: Quantity, given: Quantity) -> str | None:
-    if same_quantity(wanted, given):
-        return None
-    unit = not readings(wanted, given) or wanted.value == given.value
-    return f"{'another unit than' if unit else 'not'} the gold {_shown(gold.text)}"
+    return gold.number.value == bare_number(given) or as_ratio(gold.text) == given
 
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
+    """Says how an answer differs from a gold of which one at least is a formula."""
     formula, unit = split_unit(answer)
     if factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
@@ -290,21 +249,32 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _HEDGED = re.compile(
     r"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but)\b"
-    rf"|(?:{CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w[-+*/^(]$",
+    rf"|(?:{CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
 )
-_LONGEST_PROSE = 2_000
 _LONGEST_LIST = 600
-_PLAIN = re.compile(r"[-+$€£¥₹]*[\d.,]+")
-_WORD_BEHIND = re.compile(r"(?:\s*(?:%|[A-Za-z]+))?")
+_PLAIN = re.compile(r"(?P<number>[-+$€£¥₹]*[\d.,]+)(?:\s*(?:%|[A-Za-z]+))?")
 _DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|\b (?:divided by|over|\\div) +\b")
-_COMMAND, _MARKS = re.compile(r"\\[A-Za-z]+"), re.compile(r"[^A-Za-z0-9]+")
+_MARKS = re.compile(r"\\[A-Za-z]+|[^A-Za-z0-9]+")
 
 
-def _stands(text: str, start: int) -> bool:
-    """Whether the words of a sentence before its one number or label leave it as it is."""
-    before = text[:start]
-    return not (_HEDGED.search(before) or denies(before) or clause_denies(text, start))
+def _restates(gold: _Gold, text: str, prompt: str) -> bool:
+    """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
+    if gold.number is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
+        text = text[number.start() :]
+        given, end = match_quantity(text) or (gold.number, len(number[0]))
+        plain = _PLAIN.match(text) if gold.number.places is not None else None
+        if plain is not None and plain.end("number") == end:
+            if given.value == gold.number.value:
+                return False
+            end = plain.end()
+        text = text[:end]
+    written, wanted = (_MARKS.sub("", each).lower() for each in (text, gold.text))
+    if written in wanted:
+        return False
+    text, asked = (_DIVIDED.sub(r"\g<top>/\g<under>", each) for each in (text, clean(prompt)))
+    sought = r"\s*".join(map(re.escape, "".join(text.split())))
+    return re.search(rf"(?<![\w.]){sought}(?!\w|\.\d)", asked) is not None
 
 
 def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
@@ -315,28 +285,31 @@ def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
         prose: Whether it may be a sentence with exactly one of them, without denial and comparison.
         attached: Whether one letter right after the number is a unit.
     """
-    value = _value_of(right_side(text), attached=attached)
-    if value is not None or not prose or len(text) > _LONGEST_PROSE:
+    alone = right_side(text)
+    value = read_label(alone) or read_quantity(alone, attached=attached)
+    if value is not None or not prose:
         return value
     labels = labels_in(text)
     spans = labels or [number.span() for number in _NUMBER_IN_PROSE.finditer(text)]
-    start, end = spans[0] if len(spans) == 1 else (0, 0)
-    before, after = text[:start], text[end:]
-    if not end or not _stands(text, start) or denied_after(text, end):
+    if len(spans) != 1:
+        return None
+    (start, end), before = spans[0], text[: spans[0][0]]
+    if _HEDGED.search(before) or denies(before) or clause_denies(text, start) or denied_after(text, end):
         return None
     if not labels:
         return read_quantity(text[start:], attached=attached) if re.search(r"[\s:]", before) else None
-    return read_label(text[start:end]) if harmless(after) and not re.search(r"\d", before + after) else None
+    alone = harmless(text[end:]) and not re.search(r"\d", before)
+    return read_label(text[start:end]) if alone else None
 
 
 def _same_words(gold: str, text: str) -> bool:
     """Whether two texts are the same words; a choice letter also counts with the choice's text behind it."""
-    wanted, given = (_LETTERS.sub(" ", each.lower()).strip() for each in (gold, text))
+    wanted, given = (re.sub(r"[^a-z0-9]+", " ", each.lower()).strip() for each in (gold, text))
     if not text.isascii() and text.strip(" .()").lower() != gold.strip(" .()").lower():
         return False
     if {*_MATHEMATICAL.findall(_BULLET.sub("", text, 1))} - {*_MATHEMATICAL.findall(gold)}:
         return False
-    if given in (wanted, *(f"there {verb} {wanted}" for verb in ("is", "are") if wanted.startswith("no "))):
+    if wanted in (given, re.sub(r"^there (?:is|are) (?=no )", "", given)):
         return True
     choice = _CHOICE.match(text)
     return len(wanted) == 1 and choice is not None and (choice[1] or choice[2]).lower() == wanted
@@ -370,7 +343,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         gold = _read_gold(answer or "")
         if isinstance(gold, str):
             return Score(None, reason=gold)
-        wanted = _gold_number(gold)
+        wanted = None if isinstance(gold.value, Label) else _number(gold.value, gold.text, gold.unit)
         if wanted is None:
             return Score(None, reason=f"the gold is no number: {_shown(gold.text)}")
         found = extract_answer(_without_prompt(completion, prompt))
@@ -378,66 +351,43 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
             return Score(0.0, reason=_no_answer(found))
         if found.stuffed:
             return Score(0.0, reason=f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule})")
-        text = clean(found.answer)
-        given = _number(gold, text, prose=_may_be_prose(found))
-        score = given if isinstance(given, str) else _close(wanted, given, rel, abs)
-        if isinstance(score, str):
-            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {score}")
+        text, (formula, unit) = clean(found.answer), split_unit(found.answer)
+        read = _read(text, prose=_may_be_prose(found), attached=gold.unit is not None)
+        given = _number(read, formula, unit)
+        if given is None or not readings(wanted, given):
+            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {_NO_NUMBER}")
+        if read is None and gold.number and has_operation(right_side(formula)) and _comes_out(given.value):
+            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {_NOT_WORKED_OUT}")
+        score = _close(wanted, given, rel, abs)
         repeated = bool(score.value) and prompt and _restates(gold, right_side(text), prompt)
         return Score(0.0, reason=_REPEATED, metrics=score.metrics) if repeated else score
 
     return numeric_close
 
 
-_NO_NUMBER = "no number in the gold's unit"
+_LARGEST = 10**250
+"""A number is smaller, so that a float holds it in any unit."""
 
 
-def _gold_number(gold: _Gold) -> Quantity | None:
-    """The number that a gold is or comes to; ``None`` for all that is none, or is too large to measure by."""
-    value = None if gold.value else number_of(gold.text)
-    wanted = gold.number if value is None or value.imag else Quantity(Fraction(value.real), gold.unit)
-    return wanted if wanted is not None and math.isfinite(_as_float(wanted.value)) else None
+def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> Quantity | None:
+    """The number that a value is or that a formula comes to; ``None`` where there is none, or one past all measure."""
+    if isinstance(value, Label):
+        number = bare_number(value)
+        value = None if number is None else Quantity(Fraction(number))
+    elif value is None and (found := number_of(formula)) is not None and math.fabs(found.imag) <= 1e-12:
+        value = Quantity(Fraction(found.real), unit)
+    return value if value is not None and abs(value.value) < _LARGEST else None
 
 
-def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Score | str:
-    """The score of a number, in the reading of its percent sign that is nearer to the gold; or why it has none."""
-    gold, values = _as_float(wanted.value), [_as_float(value) for value in readings(wanted, given)]
-    if not values:
-        return _NO_NUMBER
-    value = min(values, key=lambda each: math.fabs(each - gold))
+def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Score:
+    """The score of a number, in the reading of its percent sign that is nearer to the gold."""
+    gold = float(wanted.value)
+    value = min(map(float, readings(wanted, given)), key=lambda each: math.fabs(each - gold))
     error, allowed = math.fabs(value - gold), max(rel * math.fabs(gold), absolute)
-    verdict = "within" if error <= allowed else "further than"
-    metrics = {"error": error} if math.isfinite(error) else {}
-    return Score(float(bool(metrics) and error <= allowed), f"{value:g} is {verdict} {allowed:g} of {gold:g}", metrics)
+    reason = f"{value:g} is {'within' if error <= allowed else 'further than'} {allowed:g} of {gold:g}"
+    return Score(float(error <= allowed), reason, {"error": error})
 
 
-def _as_float(value: Fraction) -> float:
-    return float(value) if abs(value) < _LARGEST else math.inf
-
-
-def _number(gold: _Gold, text: str, *, prose: bool) -> Quantity | str:
-    """A cleaned answer's number, or why it has none."""
-    given = _read(text, prose=prose, attached=gold.unit is not None)
-    if isinstance(given, Label):
-        number = bare_number(given)
-        return _NO_NUMBER if number is None else Quantity(Fraction(number))
-    if given is not None:
-        return given
-    formula, unit = split_unit(text)
-    value = number_of(formula) if text.isascii() else None
-    if value is None or math.fabs(value.imag) > 1e-12:
-        return _NO_NUMBER
-    if gold.number and has_operation(right_side(formula)) and _comes_out(formula, value.real):
-        return _NOT_WORKED_OUT
-    return Quantity(Fraction(value.real), unit)
-
-
-_LARGEST = 10**300
-_ARITHMETIC = re.compile(r"\\(?:[dt]?frac|times|cdot|div|left|right)")
-
-
-def _comes_out(formula: str, value: float) -> bool:
+def _comes_out(value: Fraction) -> bool:
     """Whether arithmetic can be worked out, for it comes to a fraction; the root of 2 does not."""
-    fraction = Fraction(value).limit_denominator(10**5)
-    only_numbers = not any(sign.isalpha() or sign == "√" for sign in _ARITHMETIC.sub("", formula))
-    return only_numbers or math.fabs(fraction - Fraction(value)) <= 1e-12 * max(1, math.fabs(value))
+    return math.fabs(value.limit_denominator(10**5) - value) <= 1e-12 * max(1, math.fabs(value))

@@ -80,7 +80,10 @@ def _mixed(found: re.Match[str]) -> str:
 
 _REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<!\d)(\d*)\.(\d*)\\(?:overline|bar|dot)\s*(?:\{(\d{1,60})\}|(\d))"), _repeating),
-    (re.compile(r"(?<![\w.^])(\d{1,600})\s*\\frac\s*(?:\{\s*(\d{1,600})\s*\}\s*\{\s*(\d{1,600})\s*\}|(\d)(\d))"), _mixed),
+    (
+        re.compile(r"(?<![\w.^])(\d{1,600})\s*\\frac\s*(?:\{\s*(\d{1,600})\s*\}\s*\{\s*(\d{1,600})\s*\}|(\d)(\d))"),
+        _mixed,
+    ),
     (re.compile(r"\\(begin|end)\s*\{[pb]?matrix\}"), r"\\matrix\1 "),
     (re.compile(r"(?<![A-Za-z\\])(d(?:\^\d)?[A-Za-z]?)\s*/\s*(d[A-Za-z](?:\^\d)?)(?![A-Za-z])"), r"\\frac{\1}{\2}"),
     (re.compile(r"(?<=\d) ?x ?(?=\d)"), "*"),

@@ -147,6 +147,8 @@ def _read(text: str) -> _Shape | str:
     """A cleaned formula's shape, or why it has none."""
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
+    if not text.isascii():
+        return "characters that cannot be read"
     tokens = tokens_of(text)
     deep = [0, *_depths(tokens)]
     if min(deep) < 0 or deep[-1]:
@@ -202,7 +204,7 @@ def _same(gold: _Shape, given: _Shape, folded: bool) -> bool:
         value = gold.kind == "value"
         return equal(gold.tokens, given.tokens, folded=folded) if value else _alike(gold.parts, given.parts, folded)
     parts = [shape.parts if shape.kind in _UNORDERED else (shape,) for shape in (gold, given)]
-    return len(parts[0]) == len(parts[1]) == 1 and {*parts} != {(gold,), (given,)} and _alike(*parts, folded)
+    return len(parts[0]) == 1 and parts != [(gold,), (given,)] and _alike(parts[0], parts[1], folded)
 
 
 def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape], folded: bool) -> bool:
