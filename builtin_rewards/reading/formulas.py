@@ -16,17 +16,7 @@ from itertools import accumulate, pairwise
 from operator import gt
 from typing import Any
 
-from builtin_rewards.reading.expressions import (
-    POINTS,
-    UnreadError,
-    equal,
-    is_name,
-    is_real,
-    names_in,
-    near,
-    tokens_of,
-    value_at,
-)
+from builtin_rewards.reading.expressions import POINTS, UnreadError, equal, is_name, names_in, near, tokens_of, value_at
 from builtin_rewards.reading.numbers import Unit, clean, read_unit
 
 MAX_CHARS = 600
@@ -61,7 +51,8 @@ _RELATIONS = frozenset(("=", "\\ne", "\\in", *_FLIPPED))
 _SET_OPERATORS: dict[str, Callable[[bool, bool], bool]] = {"\\cup": max, "\\setminus": gt, "\\cap": min}
 _UNORDERED = frozenset(("list", "\\{\\}"))
 _INTERVALS = frozenset(("()", "[]", "(]", "[)"))
-_EMPTY, _REALS = ("\\emptyset",), ("@\\mathbbR",)
+_EMPTY, _REALS = ("\\emptyset",), ("@\\mathbbr",)
+_CAPITAL = re.compile(r"(\\[A-Za-z]+)|[A-DF-HJ-Z]")
 _DEPTHS = dict.fromkeys(("(", "[", "{", "\\{", "\\langle", "\\matrixbegin"), 1)
 _DEPTHS |= dict.fromkeys((")", "]", "}", "\\}", "\\rangle", "\\matrixend"), -1)
 
@@ -104,7 +95,7 @@ def _shape(tokens: _Tokens) -> _Shape:
 
 def _value(tokens: _Tokens) -> _Shape:
     if tokens != _EMPTY:
-        value_at(tokens, 0)
+        value_at(tokens)
     return _Shape("value", tokens)
 
 
@@ -112,7 +103,7 @@ def _approximate(exact: _Tokens, rounded: _Tokens) -> bool:
     """Whether the second of two numbers may be the first one rounded; what has names in it may be anything."""
     if names_in(exact + rounded):
         return True
-    one, other = (value_at(side, 0) for side in (exact, rounded))
+    one, other = (value_at(side) for side in (exact, rounded))
     return bool(abs(one - other) <= abs(one) / _ROUGHEST)
 
 
@@ -185,42 +176,39 @@ def same_formula(gold: str, given: str) -> bool:
         return False
     if gold.split() == given.split() or tokens_of(gold) == tokens_of(given):
         return True
+    names = [names_in(tokens_of(text)) for text in (gold, given)]
+    if not any(name != name.lower() and name.lower() in each for each in names for name in each):
+        gold, given = (_CAPITAL.sub(lambda found: found[1] or found[0].lower(), text) for text in (gold, given))
     one, other = _read(gold), _read(given)
-    if isinstance(one, str) or isinstance(other, str):
-        return False
-    names = [names_in(shape.tokens) for shape in (one, other)]
-    return _same(one, other, not any(name != name.lower() and name.lower() in each for each in names for name in each))
+    return isinstance(one, _Shape) and isinstance(other, _Shape) and _same(one, other)
 
 
-def _same(gold: _Shape, given: _Shape, folded: bool) -> bool:
+def _same(gold: _Shape, given: _Shape) -> bool:
     if not {"relation", *_SET_OPERATORS}.isdisjoint((gold.kind, given.kind)) and _same_set(gold, given):
         return True
     if gold.kind == given.kind == "relation":
-        return _same_relation(gold, given, folded)
+        return _same_relation(gold, given)
     gold, given = _unassigned(gold, given)
     if gold.kind == given.kind in ("\\cup", "\\cap") or {gold.kind, given.kind} <= _UNORDERED:
-        return _paired(gold.parts, given.parts, folded)
+        return _paired(gold.parts, given.parts)
     if gold.kind == given.kind:
         value = gold.kind == "value"
-        return equal(gold.tokens, given.tokens, folded=folded) if value else _alike(gold.parts, given.parts, folded)
+        return equal(gold.tokens, given.tokens) if value else _alike(gold.parts, given.parts)
     parts = [shape.parts if shape.kind in _UNORDERED else (shape,) for shape in (gold, given)]
-    return len(parts[0]) == 1 and parts != [(gold,), (given,)] and _alike(parts[0], parts[1], folded)
+    return len(parts[0]) == 1 and parts != [(gold,), (given,)] and _alike(parts[0], parts[1])
 
 
-def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape], folded: bool) -> bool:
+def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
     """Whether items are the same one by one."""
-    return len(golds) == len(givens) and all(_same(*pair, folded) for pair in zip(golds, givens, strict=True))
+    return len(golds) == len(givens) and all(map(_same, golds, givens))
 
 
-def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape], folded: bool) -> bool:
+def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
     """Whether items are the same in some order."""
-    left = list(givens)
-    for gold in golds:
-        found = next((place for place, given in enumerate(left) if _same(gold, given, folded)), None)
-        if found is None:
-            return False
-        del left[found]
-    return not left
+    if not golds:
+        return not givens
+    place = next((place for place, given in enumerate(givens) if _same(golds[0], given)), None)
+    return place is not None and _paired(golds[1:], (*givens[:place], *givens[place + 1 :]))
 
 
 def _unassigned(gold: _Shape, given: _Shape) -> tuple[_Shape, _Shape]:
@@ -243,7 +231,7 @@ def _says_last(sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bo
     """Whether sides of a chain of equations are named, calculations, what a name is in other names, or the last."""
     from_name = named(sides[0])
     return all(
-        named(side) or _is_calculation(side) or (from_name and names_in(side)) or equal(side, sides[-1], folded=False)
+        named(side) or _is_calculation(side) or (from_name and names_in(side)) or equal(side, sides[-1])
         for side in sides
     )
 
@@ -258,13 +246,13 @@ def _pair(shape: _Shape) -> _Shape:
     return _Shape("()", shape.tokens, tuple(values[name] for name in sorted(values)))
 
 
-def _same_relation(gold: _Shape, given: _Shape, folded: bool) -> bool:
+def _same_relation(gold: _Shape, given: _Shape) -> bool:
     gold, given = _ends(gold), _ends(given)
     for each in (given, _turned(given)):
-        if each.signs == gold.signs and _alike(gold.parts, each.parts, folded):
+        if each.signs == gold.signs and _alike(gold.parts, each.parts):
             return True
     solved = _is_name(gold.parts[0].tokens) and len(names_in(gold.tokens)) == 1
-    return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given, folded)
+    return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given)
 
 
 def _turned(shape: _Shape) -> _Shape:
@@ -279,14 +267,14 @@ def _ends(shape: _Shape) -> _Shape:
     return _Shape("relation", shape.tokens, (shape.parts[0], shape.parts[-1]), ("=",))
 
 
-def _proportional(gold: _Shape, given: _Shape, folded: bool) -> bool:
+def _proportional(gold: _Shape, given: _Shape) -> bool:
     """Whether what one relation says to be 0, or less, is the other's times a number; an identity is no multiple."""
     pair = [_turned(shape) if shape.signs[0] in (">", "\\ge") else shape for shape in (gold, given)]
     if pair[0].signs != pair[1].signs or any(side.kind != "value" for shape in pair for side in shape.parts):
         return False
     ratios = []
     for point in range(POINTS):
-        sides = [[value_at(side.tokens, point, folded=folded) for side in shape.parts] for shape in pair]
+        sides = [[value_at(side.tokens, point) for side in shape.parts] for shape in pair]
         one, other = (left - right for left, right in sides)
         if near(one, 0) or near(other, 0):
             return False
@@ -301,7 +289,7 @@ _END = 10**650
 
 
 def _same_set(one: _Shape, other: _Shape) -> bool:
-    names = [{name.lower() for name in names_in(shape.tokens)} - {_REALS[0].lower()} for shape in (one, other)]
+    names = [names_in(shape.tokens) - {*_REALS} for shape in (one, other)]
     if all(names) and names[0] != names[1]:
         return False
     try:
@@ -349,10 +337,9 @@ def _end(shape: _Shape) -> Any:
     """A real number, or one beyond all for infinity."""
     if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
         return -_END if shape.tokens[0] == "-" else _END
-    value = None if shape.kind != "value" or names_in(shape.tokens) else value_at(shape.tokens, 0)
-    if value is None or not is_real(value):
+    if shape.kind != "value" or names_in(shape.tokens) or (value := value_at(shape.tokens)).imag:
         raise UnreadError("no real number")
-    return value
+    return value.real
 
 
 def _compares(sign: str, one: Any, other: Any) -> bool:
@@ -435,7 +422,7 @@ def number_of(text: str) -> complex | None:
     if shape.kind != "value" or names_in(shape.tokens) or not {"\\infty", *_EMPTY}.isdisjoint(shape.tokens):
         return None
     try:
-        value = complex(value_at(shape.tokens, 0))
+        value = complex(value_at(shape.tokens))
     except OverflowError:
         return None
     return value if math.isfinite(value.real) and math.isfinite(value.imag) else None
