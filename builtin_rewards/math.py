@@ -17,7 +17,7 @@ from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
 from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
-from builtin_rewards.reading.labels import Label, as_ratio, bare_number, labels_in, read_label, same_label, says_bare
+from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
 from builtin_rewards.reading.numbers import (
     CHANGES_NUMBER,
     NUMBER,
@@ -224,12 +224,16 @@ def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | Non
 
 
 def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
-    """Whether a gold and an answer, of which one at least is a label, are the same."""
-    if isinstance(gold.value, Label):
-        return says_bare(gold.value, text) or (isinstance(given, Label) and same_label(gold.value, given))
-    if gold.number is None or not isinstance(given, Label):
-        return False
-    return gold.number.value == bare_number(given) or as_ratio(gold.text) == given
+    """Whether a gold and an answer, of which one at least is a label, are the same.
+
+    A gold's base, its "o'clock" and the colon of a ratio may be left out: ``52`` answers ``52_8``, ``3/4`` ``3:4``.
+    """
+    if not isinstance(gold.value, Label):
+        number = gold.number and isinstance(given, Label) and gold.number.value == bare_number(given)
+        return bool(number) or (gold.number is not None and read_label(_slashed(gold.text).replace("/", ":")) == given)
+    left_out = {"numeral": f"_{gold.value.parts[0]}", "time": "" if gold.value.half else " o'clock"}
+    bare = read_label(_slashed(text).replace("/", ":") + left_out.get(gold.value.kind, ""))
+    return any(isinstance(label, Label) and same_label(gold.value, label) for label in (given, bare))
 
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
@@ -258,6 +262,11 @@ _DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}
 _MARKS = re.compile(r"\\[A-Za-z]+|[^A-Za-z0-9]+")
 
 
+def _slashed(text: str) -> str:
+    """The text with its fractions and divisions written with a slash."""
+    return _DIVIDED.sub(r"\g<top>/\g<under>", text)
+
+
 def _restates(gold: _Gold, text: str, prompt: str) -> bool:
     """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
     if gold.number is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
@@ -272,7 +281,7 @@ def _restates(gold: _Gold, text: str, prompt: str) -> bool:
     written, wanted = (_MARKS.sub("", each).lower() for each in (text, gold.text))
     if written in wanted:
         return False
-    text, asked = (_DIVIDED.sub(r"\g<top>/\g<under>", each) for each in (text, clean(prompt)))
+    text, asked = _slashed(text), _slashed(clean(prompt))
     sought = r"\s*".join(map(re.escape, "".join(text.split())))
     return re.search(rf"(?<![\w.]){sought}(?!\w|\.\d)", asked) is not None
 

@@ -44,12 +44,12 @@ _MARKS = "vec|hat|bar|tilde|d?dot|overline|wide(?:hat|tilde)|overrightarrow|math
 _FUNCTIONS = {
     **{f"\\{name}": name for name in ["sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "ln"]},
     **{f"\\arc{name}": f"a{name}" for name in ["sin", "cos", "tan"]},
-    "\\log": "log10",
+    "\\log": "log",
 }
 _SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
 _SAME = (
-    "* \\cdot \\times \\ast | ^ ** | / \\div | % \\% | < \\lt | > \\gt | \\le \\leq \\leqslant <= | \\ge \\geq \\geqslant >= "
-    "| \\ne \\neq != | \\emptyset \\varnothing | \\setminus \\backslash | \\binom \\dbinom \\tbinom | \\{ \\lbrace "
+    "* \\cdot \\times \\ast | ^ ** | / \\div | % \\% | < \\lt | > \\gt | \\le \\leq \\leqslant <= | \\ge \\geq \\geqslant"
+    " >= | \\ne \\neq != | \\emptyset \\varnothing | \\setminus \\backslash | \\binom \\dbinom \\tbinom | \\{ \\lbrace "
     "| \\} \\rbrace | \\infty \\infinity \\inf"
 )
 _SAME_TOKEN = {other: first for first, *others in map(str.split, _SAME.split(" | ")) for other in others}
@@ -251,11 +251,8 @@ class _Expression:
 
     def _function(self, name: str) -> Any:
         base = power = None
-        while sign := self._take("_", "^"):
-            if sign == "_":
-                base = self._argument()
-            else:
-                power = self._joined(_POWER)
+        while sign := self._take("^", "_" if name == "log" else "^"):
+            base, power = (base, self._joined(_POWER)) if sign == "^" else (self._argument(), power)
         if power == -1 and name in ("sin", "cos", "tan"):
             name, power = f"a{name}", None
         outside, self._in_function = self._in_function, True
@@ -263,12 +260,7 @@ class _Expression:
         self._in_function = outside
         if not abs(argument) <= MAX_ARGUMENT:
             raise UnreadError(f"an argument of more than {MAX_ARGUMENT}")
-        if base is None:
-            value = getattr(_mp(), name)(argument)
-        elif name == "log10":
-            value = _mp().ln(argument) / _mp().ln(base)
-        else:
-            raise UnreadError("a function with an index")
+        value = getattr(_mp(), name)(argument, *([base or 10] if name == "log" else []))
         return value if power is None else _power(value, power)
 
     def _root(self) -> Any:
@@ -285,10 +277,6 @@ class _Expression:
         if self._next != "(" or not (name in _CALLED or "'" in name):
             return value
         argument = self._atom()
-        if name == "\\Gamma":
-            return self._factorial(argument - 1)
-        if name == "\\zeta" and argument in range(2, 100):
-            return _mp().zeta(argument)
         return 1 / (argument * argument * value + argument + 7)
 
 

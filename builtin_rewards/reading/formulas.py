@@ -247,7 +247,7 @@ def _pair(shape: _Shape) -> _Shape:
 
 
 def _same_relation(gold: _Shape, given: _Shape) -> bool:
-    gold, given = _ends(gold), _ends(given)
+    gold, given = map(_first_and_last, (gold, given))
     for each in (given, _turned(given)):
         if each.signs == gold.signs and _alike(gold.parts, each.parts):
             return True
@@ -255,16 +255,16 @@ def _same_relation(gold: _Shape, given: _Shape) -> bool:
     return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given)
 
 
-def _turned(shape: _Shape) -> _Shape:
-    signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
-    return _Shape(shape.kind, shape.tokens, shape.parts[::-1], signs)
-
-
-def _ends(shape: _Shape) -> _Shape:
+def _first_and_last(shape: _Shape) -> _Shape:
     """A chain of equations from a name: its first and its last side."""
     if {*shape.signs} != {"="} or not _is_name(shape.parts[0].tokens):
         return shape
     return _Shape("relation", shape.tokens, (shape.parts[0], shape.parts[-1]), ("=",))
+
+
+def _turned(shape: _Shape) -> _Shape:
+    signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
+    return _Shape(shape.kind, shape.tokens, shape.parts[::-1], signs)
 
 
 def _proportional(gold: _Shape, given: _Shape) -> bool:
@@ -283,54 +283,46 @@ def _proportional(gold: _Shape, given: _Shape) -> bool:
     return same and (pair[0].signs[0] in ("=", "\\ne") or ratios[0].real > 0)
 
 
-# Sets of real numbers: the same if they hold the same ones of all places where they begin and end, and between these
+# Sets of real numbers
 
 _END = 10**650
 
 
 def _same_set(one: _Shape, other: _Shape) -> bool:
+    """Whether two sets hold the same numbers of all places where they begin and end, and between these."""
     names = [names_in(shape.tokens) - {*_REALS} for shape in (one, other)]
     if all(names) and names[0] != names[1]:
         return False
     try:
-        (ends, holds), (others, held) = _real_set(one), _real_set(other)
+        ends = sorted({-_END, _END, *_ends_of(one), *_ends_of(other)})
+        places = [*ends[1:-1], *((low + high) / 2 for low, high in pairwise(ends))]
+        return all(_holds(one, place) == _holds(other, place) for place in places)
     except UnreadError:
         return False
-    places = sorted({*ends, *others, -_END, _END})
-    between = [(low + high) / 2 for low, high in pairwise(places)]
-    return all(holds(place) == held(place) for place in (*places[1:-1], *between))
 
 
-def _real_set(shape: _Shape) -> tuple[list[Any], Callable[[Any], bool]]:
-    """Where a set of real numbers begins and ends, and what says whether it holds a number.
+def _ends_of(shape: _Shape) -> list[Any]:
+    if shape.parts:
+        return [end for part in shape.parts for end in _ends_of(part)]
+    return [] if _is_name(shape.tokens) or shape.tokens == _EMPTY else [_end(shape)]
 
-    Raises:
-        UnreadError: It is no set of real numbers, or has other names in it than the one that it is of.
-    """
+
+def _holds(shape: _Shape, place: Any) -> bool:
+    """Whether a set holds a number; raises ``UnreadError`` for what is no set of real numbers."""
     if shape.kind in _SET_OPERATORS:
-        found = [_real_set(part) for part in shape.parts]
-        joined = _SET_OPERATORS[shape.kind]
-        return [end for ends, _ in found for end in ends], lambda place: functools.reduce(
-            joined, (holds(place) for _, holds in found)
-        )
+        return functools.reduce(_SET_OPERATORS[shape.kind], (_holds(part, place) for part in shape.parts))
     if shape.tokens in (_EMPTY, _REALS):
-        return [], lambda _: shape.tokens == _REALS
-    sides = [None if shape.kind == "relation" and _is_name(part.tokens) else _end(part) for part in shape.parts]
-    ends = [side for side in sides if side is not None]
-    if shape.kind in _UNORDERED:
-        return ends, lambda place: any(near(place, end) for end in ends)
-    signs = shape.signs
-    if shape.kind in _INTERVALS and len(ends) == 2 and ends[0] < ends[1]:
-        signs = tuple("\\le" if bracket in "[]" else "<" for bracket in shape.kind)
-        sides.insert(1, None)
-    if len(ends) != len(signs) or not {*signs} <= {*_FLIPPED, "\\ne"} or not signs:
+        return shape.tokens == _REALS
+    signs, named = shape.signs, [_is_name(part.tokens) for part in shape.parts]
+    sides = [place if name else _end(part) for name, part in zip(named, shape.parts, strict=True)]
+    if shape.kind in _UNORDERED and not any(named):
+        return any(near(place, side) for side in sides)
+    if shape.kind in _INTERVALS and not any(named) and len(sides) == 2 and sides[0] < sides[1]:
+        signs, named = tuple("\\le" if bracket in "[]" else "<" for bracket in shape.kind), [True]
+        sides.insert(1, place)
+    if named.count(True) != 1 or not {*signs} <= {*_FLIPPED, "\\ne"}:
         raise UnreadError("no set of real numbers")
-
-    def holds(place: Any) -> bool:
-        chain = [place if side is None else side for side in sides]
-        return all(map(_compares, signs, chain, chain[1:]))
-
-    return ends, holds
+    return all(map(_compares, signs, sides, sides[1:]))
 
 
 def _end(shape: _Shape) -> Any:
@@ -350,7 +342,8 @@ def _compares(sign: str, one: Any, other: Any) -> bool:
 
 # Left sides
 
-_OF_ANGLES = frozenset(f"\\{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc"))
+_OF_ANGLES = ("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc")
+_CALCULATION = re.compile(r"(?=.*\d)(?=.*[-+*/])(?:[-+*/$%()\d.]|[A-Za-z]{3,}| )+")
 
 
 def _is_name(side: _Tokens) -> bool:
@@ -363,24 +356,20 @@ def _is_name(side: _Tokens) -> bool:
 
 def _is_quantity(side: _Tokens) -> bool:
     """Whether a side is a name, or the size or an angle's function of one: ``|z|``, ``\\cos A``."""
-    if side[:1] == ("|",) == side[-1:]:
-        return _is_name(side[1:-1])
-    return _is_name(side) or (side[:1] != () and side[0] in _OF_ANGLES and _is_name(side[1:]))
+    within = side[1:-1] if side[:1] == ("|",) == side[-1:] else side[1:] if side[:1] and side[0] in _OF_ANGLES else side
+    return _is_name(within)
 
 
 def _is_plain(side: _Tokens) -> bool:
-    """Whether a side is words, a quantity, or what several names make up without a factor."""
-    if not side or not _RELATIONS.isdisjoint(side):
-        return False
+    """Whether a side is words, a quantity, a calculation, or what several names make up without a factor."""
     signs = re.sub(r"\^\{?\d+", "", "".join(sign for sign in side if not is_name(sign)))
-    several = len(names_in(side)) > 1 and not re.search(r"\d", signs)
-    return several or all(map(str.isalpha, side)) or _is_quantity(side)
+    several = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
+    return bool(side) and (several or all(map(str.isalpha, side)) or _is_quantity(side))
 
 
 def _is_calculation(side: _Tokens) -> bool:
     """Whether a side is numbers with their units, and an operator at least: ``18 eggs \\times 1``."""
-    plain = all(each in "+-*/$%()" or each[0].isdigit() or (each.isalpha() and len(each) > 2) for each in side)
-    return plain and not {*"+-*/"}.isdisjoint(side) and any(each[0].isdigit() for each in side)
+    return _CALCULATION.fullmatch(" ".join(side)) is not None
 
 
 def right_side(text: str) -> str:

@@ -31,11 +31,8 @@ class Label:
     half: str = ""
 
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
-    r"|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
-)
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December".split("|")
+_MONTH = rf"(?:{'|'.join((*_MONTHS, *(name[:3] for name in _MONTHS), 'Sept'))})\b\.?"
 _LAST_DAY = 31
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?\b"
 _YEAR = r"(?:,?\s\d{4}\b)"
@@ -55,7 +52,6 @@ _LABEL = re.compile(
 )
 _IN_TEXT = re.compile(rf"(?<![\w.:/^+*-])(?:{_LABEL.pattern})(?![\w:/^*+]|[.-]\d)", re.ASCII)
 _RATIO_IN_WORDS = re.compile(rf"({_TERM}) (?:is )?to ({_TERM})", re.ASCII)
-_FRACTION = re.compile(r"(\d+) ?/ ?(\d+)|\\frac ?\{(\d+)\} ?\{(\d+)\}|\\frac(\d)(\d)", re.ASCII)
 _BASES = {"x": 16, "o": 8, "b": 2}
 _MANY_DIGITS = 7
 """A code of so many digits is compared by them alone: how an ISBN or a telephone number is grouped says nothing."""
@@ -108,8 +104,9 @@ def _date(found: re.Match[str]) -> _Parts:
     numbers = [int(number) for number in re.findall(r"\d+", found[0])]
     if (month := re.search(r"[A-Z][a-z]{2}", found[0])) is None:
         return (*numbers[1:], numbers[0])
-    day, year = ([each for each in numbers if (each <= _LAST_DAY) is small] or [""] for small in (True, False))
-    return (_MONTHS.index(month[0].lower()) + 1, day[0], year[0])
+    day = next((each for each in numbers if each <= _LAST_DAY), "")
+    year = next((each for each in numbers if each > _LAST_DAY), "")
+    return ([name[:3] for name in _MONTHS].index(month[0]) + 1, day, year)
 
 
 def _code(found: re.Match[str]) -> _Parts:
@@ -141,36 +138,15 @@ def same_label(gold: Label, given: Label) -> bool:
     return gold == given
 
 
-def says_bare(gold: Label, text: str) -> bool:
-    """Whether a text says a label without its marks: the digits of a numeral, an hour, a fraction for a ratio.
-
-    ``52`` answers ``52_8``, for the question names the base; ``5`` answers ``5 o'clock``; ``3/4`` answers ``3:4``.
-    """
-    if gold.kind == "numeral":
-        return _in_base(text, int(gold.parts[0])) == gold.parts
-    if gold.kind == "time":
-        return not gold.half and (text,) == tuple(map(str, gold.parts))
-    return gold.kind == "ratio" and as_ratio(text) == gold
-
-
-def as_ratio(text: str) -> Label | None:
-    """Gives the ratio of a fraction's terms as they stand."""
-    terms = _FRACTION.fullmatch(text)
-    return read_label(":".join(filter(None, terms.groups()))) if terms else None
-
-
-def bare_number(label: Label) -> int | None:
+def bare_number(label: Label) -> int | str | None:
     """Gives the number in a label that answers a gold which is a plain number; ``None`` where there is none.
 
     It is the hour of ``5 pm``, the day of ``March 5``, and the number itself in base 10.
     """
     first, *others = label.parts
-    bare = {
-        "numeral": others[0] if first == 10 and others else "",
-        "date": others[0] if others[1:] == [""] else "",
-        "time": first if label.half and {*others} <= {"00"} else "",
-    }.get(label.kind, "")
-    return bare if isinstance(bare, int) else None
+    if label.kind == "time":
+        return first if label.half and {*others} <= {"00"} else None
+    return others[0] if (label.kind == "numeral" and first == 10) or (label.kind == "date" and not others[1]) else None
 
 
 def _moment(label: Label, half: str) -> tuple[int, ...] | None:
