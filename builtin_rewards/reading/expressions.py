@@ -47,12 +47,12 @@ _FUNCTIONS = {
     "\\log": "log",
 }
 _SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
-_SAME = (
-    "* \\cdot \\times \\ast | ^ ** | / \\div | % \\% | < \\lt | > \\gt | \\le \\leq \\leqslant <= | \\ge \\geq \\geqslant"
-    " >= | \\ne \\neq != | \\emptyset \\varnothing | \\setminus \\backslash | \\binom \\dbinom \\tbinom | \\{ \\lbrace "
-    "| \\} \\rbrace | \\infty \\infinity \\inf"
-)
-_SAME_TOKEN = {other: first for first, *others in map(str.split, _SAME.split(" | ")) for other in others}
+_SAME = r"""
+* \cdot \times \ast | ^ ** | / \div | % \% | < \lt | > \gt | \le \leq \leqslant <= | \ge \geq \geqslant >=
+| \ne \neq != | \emptyset \varnothing | \setminus \backslash | \binom \dbinom \tbinom | \{ \lbrace | \} \rbrace
+| \infty \infinity \inf
+"""
+_SAME_TOKEN = {other: first for first, *others in map(str.split, _SAME.split("|")) for other in others}
 _SAME_TOKEN |= dict.fromkeys(("\\lvert", "\\rvert", "\\vert"), "|")
 
 

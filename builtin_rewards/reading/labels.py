@@ -31,7 +31,8 @@ class Label:
     half: str = ""
 
 
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December".split("|")
+_YEAR_TEXT = "January February March April May June July August September October November December"
+_MONTHS = _YEAR_TEXT.split()
 _MONTH = rf"(?:{'|'.join((*_MONTHS, *(name[:3] for name in _MONTHS), 'Sept'))})\b\.?"
 _LAST_DAY = 31
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?\b"
