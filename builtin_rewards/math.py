@@ -46,19 +46,17 @@ class _Gold:
 
     Attributes:
         text: What is compared where it is a word or a formula.
-        value: The number or label that it is, if it is one.
+        number: The number that it is, if it is one.
+        label: The label that it is, if it is one.
         unit: The unit of a number or a formula.
         words: Whether it is compared as words.
     """
 
     text: str
-    value: Quantity | Label | None = None
+    number: Quantity | None = None
+    label: Label | None = None
     unit: Unit | None = None
     words: bool = False
-
-    @property
-    def number(self) -> Quantity | None:
-        return self.value if isinstance(self.value, Quantity) else None
 
 
 _WORDS = re.compile(
@@ -92,8 +90,10 @@ def _read_gold(answer: str) -> _Gold | str:
     text = clean(marked)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
-    if (value := read_label(text) or read_quantity(text)) is not None:
-        return _Gold(text, value, value.unit if isinstance(value, Quantity) else None)
+    if (label := read_label(text)) is not None:
+        return _Gold(text, label=label)
+    if (number := read_quantity(text)) is not None:
+        return _Gold(text, number, unit=number.unit)
     if "\\" not in text and _WORDS.fullmatch(text):
         return _Gold(text, words=True)
     formula, unit = split_unit(marked)
@@ -114,9 +114,8 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 
     - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
     - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1; 25 feet is not 25%.
-    - Labels are kinds of their own and never numbers or arithmetic: numerals in a base (``0x1F``, ``52_8``), times,
-      dates, ratios, and codes such as versions and addresses, each compared exactly by the rule of
-      :func:`builtin_rewards.reading.labels.same_label`.
+    - Labels (numerals in a base, times, dates, ratios, codes such as versions) are never numbers or arithmetic; each
+      kind is compared by the rule of :func:`builtin_rewards.reading.labels.same_label`.
     - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``\\sqrt{16}``) is no answer where the gold is a
       number. A fraction (``36/2`` too), a mixed number, a percentage and scientific notation are numbers.
     - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
@@ -124,12 +123,10 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
       answers 5 meters, since questions name the unit they ask for. A unit where the gold has none is ignored.
     - Words are compared as words, without case and punctuation, never as products of letters.
-    - Formulas are equal if they have the same value wherever their letters stand for the same numbers, by the rules
-      of :func:`builtin_rewards.reading.formulas.same_formula`: ``6x+4y=12`` is ``3x+2y=6``, and ``(2, 4)`` is not
-      ``\\{2, 4\\}``. One with anything that is not understood, such as an integral, equals its own text only, as does
+    - Formulas are equal by the rules of :func:`builtin_rewards.reading.formulas.same_formula`: ``6x+4y=12`` is
+      ``3x+2y=6``. One with anything that is not understood, such as an integral, equals its own text only, as does
       one beyond the bounds (length, depth, numbers such as ``9**9**9``), which is never evaluated.
-    - Full-width digits are digits; an invisible character inside an answer makes it unreadable, as do digits of
-      other scripts and letters that only look alike.
+    - An invisible character inside an answer makes it unreadable, as do letters that only look alike.
 
     ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
@@ -143,16 +140,17 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
             return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
         if not found.problem and _same_words(gold.text, clean(after_thinking(completion))):
             return Score(1.0, reason=f"it is {_shown(gold.text)}")
-    if found.answer is None or found.problem:
-        return Score(0.0, reason=_no_answer(found))
-    if found.stuffed:
-        return _judge_several(gold, found, completion, prompt)
-    fault = _differs(gold, found.answer, prompt, prose=_may_be_prose(found))
+    if found.stuffed and (right := _several_right(gold, found, completion, prompt)):
+        return Score(1.0, reason=f"{right} {_shown(gold.text)}")
+    if (refused := _refused(found)) is not None:
+        return refused
+    text = found.answer or ""
+    fault = _differs(gold, text, prompt, prose=_may_be_prose(found))
     if fault is None:
-        return Score(1.0, reason=f"{_shown(found.answer)} ({found.rule}) equals {_shown(gold.text)}")
-    if gold.value is None and not gold.words and (unclear := unread(gold.text)) is not None:
+        return Score(1.0, reason=f"{_shown(text)} ({found.rule}) equals {_shown(gold.text)}")
+    if gold == _Gold(gold.text, unit=gold.unit) and (unclear := unread(gold.text)) is not None:
         return Score(None, reason=f"the gold cannot be read but as text: {unclear}")
-    return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {fault}")
+    return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {fault}")
 
 
 def _may_be_prose(found: Extraction) -> bool:
@@ -166,9 +164,14 @@ def _without_prompt(completion: str, prompt: str) -> str:
     return completion.replace(asked, " ") if len(asked) >= _QUESTION_CHARS and " " in asked else completion
 
 
-def _no_answer(found: Extraction) -> str:
-    shown = f": {_shown(found.answer)}" if found.answer is not None else ""
-    return f"{found.problem or 'no answer in the completion'}{shown}"
+def _refused(found: Extraction) -> Score | None:
+    """The score of what has no answer, one that cannot count, or several."""
+    if found.answer is None or found.problem:
+        shown = f": {_shown(found.answer)}" if found.answer is not None else ""
+        return Score(0.0, reason=f"{found.problem or 'no answer in the completion'}{shown}")
+    shown = ", ".join(_shown(candidate) for candidate in found.candidates[-4:])
+    several = f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule}), the last are {shown}"
+    return Score(0.0, reason=several) if found.stuffed else None
 
 
 def _shown(text: str) -> str:
@@ -176,22 +179,20 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
-def _judge_several(gold: _Gold, found: Extraction, completion: str, prompt: str) -> Score:
-    """Several distinct answers are right if all of them are, or if together they are the list that the gold is.
+def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str) -> str:
+    """Says that several distinct answers all equal the gold, or that together they are the list that it is.
 
     Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
     """
-    count = len(found.candidates)
+    count = 0 if found.problem else len(found.candidates)
     stands = found.rule is not Rule.LAST_NUMBER or _list_stands(found.candidates, completion)
-    if gold.value is None and not gold.words and stands:
-        together = ", ".join(right_side(clean(candidate)) for candidate in found.candidates[:50])
-        if _differs(gold, together, prompt, prose=False) is None:
-            return Score(1.0, reason=f"the {count} answers together equal {_shown(gold.text)}")
+    together = ", ".join(right_side(clean(candidate)) for candidate in found.candidates[:50])
+    is_list = count and stands and gold == _Gold(gold.text, unit=gold.unit)
+    if is_list and _differs(gold, together, prompt, prose=False) is None:
+        return f"the {count} answers together equal"
     faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(found.candidates))
-    if count <= 5 and next(faults) is None and all(fault in (None, _NOT_WORKED_OUT) for fault in faults):
-        return Score(1.0, reason=f"all {count} answers equal {_shown(gold.text)}")
-    shown = ", ".join(_shown(candidate) for candidate in found.candidates[-4:])
-    return Score(0.0, reason=f"answer stuffing: {count} distinct final answers ({found.rule}), the last are {shown}")
+    right = 0 < count <= 5 and next(faults) is None and all(fault in (None, _NOT_WORKED_OUT) for fault in faults)
+    return f"all {count} answers equal" if right else ""
 
 
 def _list_stands(listed: tuple[str, ...], completion: str) -> bool:
@@ -205,22 +206,19 @@ def _list_stands(listed: tuple[str, ...], completion: str) -> bool:
 def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | None:
     """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
-    given = None if gold.words else _read(text, prose=prose, attached=gold.unit is not None)
     if gold.words:
-        same = _same_words(gold.text, text)
-    elif isinstance(given, Label) or isinstance(gold.value, Label):
-        same = _same_label(gold, given, right_side(text))
-    elif gold.number is not None and given is not None:
-        same = same_quantity(gold.number, given)
-        if not same and (gold.number.value == given.value or not readings(gold.number, given)):
-            return f"another unit than the gold {_shown(gold.text)}"
-    elif (fault := None if text == gold.text else _formula_differs(gold, answer)) is not None:
-        return fault
-    else:
-        same = True
-    if not same:
-        return f"not the gold {_shown(gold.text)}"
-    return _REPEATED if prompt and not gold.words and _restates(gold, right_side(text), prompt) else None
+        return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
+    given = _read(text, prose=prose, attached=gold.unit is not None)
+    fault: str | None = f"not the gold {_shown(gold.text)}"
+    if gold.label is not None or isinstance(given, Label):
+        fault = None if _same_label(gold, given, right_side(text)) else fault
+    elif gold.number is None or given is None:
+        fault = None if text == gold.text else _formula_differs(gold, answer)
+    elif same_quantity(gold.number, given):
+        fault = None
+    elif gold.number.value == given.value or not readings(gold.number, given):
+        fault = f"another unit than the gold {_shown(gold.text)}"
+    return _REPEATED if fault is None and prompt and _restates(gold, right_side(text), prompt) else fault
 
 
 def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
@@ -228,12 +226,13 @@ def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
 
     A gold's base, its "o'clock" and the colon of a ratio may be left out: ``52`` answers ``52_8``, ``3/4`` ``3:4``.
     """
-    if not isinstance(gold.value, Label):
-        number = gold.number and isinstance(given, Label) and gold.number.value == bare_number(given)
-        return bool(number) or (gold.number is not None and read_label(_slashed(gold.text).replace("/", ":")) == given)
-    left_out = {"numeral": f"_{gold.value.parts[0]}", "time": "" if gold.value.half else " o'clock"}
-    bare = read_label(_slashed(text).replace("/", ":") + left_out.get(gold.value.kind, ""))
-    return any(isinstance(label, Label) and same_label(gold.value, label) for label in (given, bare))
+    if gold.number is not None and isinstance(given, Label):
+        return gold.number.value == bare_number(given) or read_label(_slashed(gold.text).replace("/", ":")) == given
+    if gold.label is None:
+        return False
+    left_out = {"numeral": f"_{gold.label.parts[0]}", "time": "" if gold.label.half else " o'clock"}
+    bare = read_label(_slashed(text).replace("/", ":") + left_out.get(gold.label.kind, ""))
+    return any(isinstance(label, Label) and same_label(gold.label, label) for label in (given, bare))
 
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
@@ -352,21 +351,19 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         gold = _read_gold(answer or "")
         if isinstance(gold, str):
             return Score(None, reason=gold)
-        wanted = None if isinstance(gold.value, Label) else _number(gold.value, gold.text, gold.unit)
+        wanted = None if gold.label else _number(gold.number, gold.text, gold.unit)
         if wanted is None:
             return Score(None, reason=f"the gold is no number: {_shown(gold.text)}")
         found = extract_answer(_without_prompt(completion, prompt))
-        if found.answer is None or found.problem:
-            return Score(0.0, reason=_no_answer(found))
-        if found.stuffed:
-            return Score(0.0, reason=f"answer stuffing: {len(found.candidates)} distinct final answers ({found.rule})")
-        text, (formula, unit) = clean(found.answer), split_unit(found.answer)
+        if (refused := _refused(found)) is not None:
+            return refused
+        text, (formula, unit) = clean(found.answer or ""), split_unit(found.answer or "")
         read = _read(text, prose=_may_be_prose(found), attached=gold.unit is not None)
         given = _number(read, formula, unit)
         if given is None or not readings(wanted, given):
-            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {_NO_NUMBER}")
+            return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NO_NUMBER}")
         if read is None and gold.number and has_operation(right_side(formula)) and _comes_out(given.value):
-            return Score(0.0, reason=f"{_shown(found.answer)} ({found.rule}): {_NOT_WORKED_OUT}")
+            return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NOT_WORKED_OUT}")
         score = _close(wanted, given, rel, abs)
         repeated = bool(score.value) and prompt and _restates(gold, right_side(text), prompt)
         return Score(0.0, reason=_REPEATED, metrics=score.metrics) if repeated else score
