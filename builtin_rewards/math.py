@@ -185,7 +185,10 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
     Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
     """
     count = 0 if found.problem else len(found.candidates)
-    stands = found.rule is not Rule.LAST_NUMBER or _list_stands(found.candidates, completion)
+    tail, first, last = completion[-_LONGEST_LIST:], re.escape(found.candidates[0]), re.escape(found.candidates[-1])
+    glued = re.search(rf"[^\W\d_]\\?[({{\[]*{first}[\s\S]*{last}|{last}[\\)}}\]]*[^\W\d_]", tail)
+    denied = clause_denies(tail, max(0, tail.rfind(found.candidates[0])))
+    stands = found.rule is not Rule.LAST_NUMBER or not (glued or denied)
     together = ", ".join(right_side(clean(candidate)) for candidate in found.candidates[:50])
     is_list = count and stands and gold == _Gold(gold.text, unit=gold.unit)
     if is_list and _differs(gold, together, prompt, prose=False) is None:
@@ -193,14 +196,6 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
     faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(found.candidates))
     right = 0 < count <= 5 and next(faults) is None and all(fault in (None, _NOT_WORKED_OUT) for fault in faults)
     return f"all {count} answers equal" if right else ""
-
-
-def _list_stands(listed: tuple[str, ...], completion: str) -> bool:
-    """Whether the last numbers of a completion are a list that is no part of a word and is not denied."""
-    first, last = re.escape(listed[0]), re.escape(listed[-1])
-    around = re.match(rf"(.*){first}.*{last}(.*)", completion[-_LONGEST_LIST:], re.DOTALL)
-    before, after = (around[1].rstrip("\\({["), around[2].lstrip("\\)}]")) if around else ("", "")
-    return not (before[-1:].isalpha() or after[:1].isalpha() or clause_denies(before, len(before)))
 
 
 def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | None:
@@ -288,10 +283,8 @@ def _restates(gold: _Gold, text: str, prompt: str) -> bool:
 def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
     """Reads a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
 
-    Args:
-        text: The answer, as ``clean`` gives it.
-        prose: Whether it may be a sentence with exactly one of them, without denial and comparison.
-        attached: Whether one letter right after the number is a unit.
+    It may be a sentence, without denial and comparison, if it is ``prose``; a letter right behind the number is a unit
+    if it may be ``attached``.
     """
     alone = right_side(text)
     value = read_label(alone) or read_quantity(alone, attached=attached)
@@ -360,9 +353,10 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         text, (formula, unit) = clean(found.answer or ""), split_unit(found.answer or "")
         read = _read(text, prose=_may_be_prose(found), attached=gold.unit is not None)
         given = _number(read, formula, unit)
+        comes_out = given and math.isclose(given.value.limit_denominator(10**5), given.value, rel_tol=1e-12)
         if given is None or not readings(wanted, given):
             return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NO_NUMBER}")
-        if read is None and gold.number and has_operation(right_side(formula)) and _comes_out(given.value):
+        if read is None and gold.number and has_operation(right_side(formula)) and comes_out:
             return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NOT_WORKED_OUT}")
         score = _close(wanted, given, rel, abs)
         repeated = bool(score.value) and prompt and _restates(gold, right_side(text), prompt)
@@ -392,8 +386,3 @@ def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Sc
     error, allowed = math.fabs(value - gold), max(rel * math.fabs(gold), absolute)
     reason = f"{value:g} is {'within' if error <= allowed else 'further than'} {allowed:g} of {gold:g}"
     return Score(float(error <= allowed), reason, {"error": error})
-
-
-def _comes_out(value: Fraction) -> bool:
-    """Whether arithmetic can be worked out, for it comes to a fraction; the root of 2 does not."""
-    return math.fabs(value.limit_denominator(10**5) - value) <= 1e-12 * max(1, math.fabs(value))

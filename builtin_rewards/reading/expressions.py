@@ -146,29 +146,22 @@ class _Expression:
         self._in_bars = self._in_function = False
         self._point = point
 
-    def value(self) -> Any:
-        value = self._joined()
-        if self._at != len(self._tokens):
-            raise UnreadError(f"{self._next!r} is not understood")
-        if value and not -MAX_DIGITS < _mp().mag(value) / 3.33 < MAX_DIGITS:
-            raise UnreadError(f"a power of more than {MAX_DIGITS} digits")
-        return value
-
     @property
-    def _next(self) -> str:
+    def next(self) -> str:
+        """The token that is read next; empty at the end."""
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def _take(self, *tokens: str) -> str:
-        sign = self._next
+        sign = self.next
         if tokens and sign not in tokens:
             return ""
         self._at += 1
         return sign
 
-    def _joined(self, weakest: int = _SUM) -> Any:
+    def joined(self, weakest: int = _SUM) -> Any:
         """The value of all that is joined by signs of at least a strength."""
         if sign := self._take("+", "-"):
-            value = self._joined(max(weakest, _PRODUCT))
+            value = self.joined(max(weakest, _PRODUCT))
             value = -value if sign == "-" else value
         else:
             value = self._atom()
@@ -177,23 +170,23 @@ class _Expression:
                 value = self._behind(self._take(), value)
             elif sign := self._take("+", "-", "*", "/"):
                 works = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-                value = works[sign](value, self._joined(strength + 1))
+                value = works[sign](value, self.joined(strength + 1))
             elif self._take("^"):
-                value = _power(value, self._joined(_POWER))
+                value = _power(value, self.joined(_POWER))
             else:
-                value = value * self._joined(_BEHIND)
+                value = value * self.joined(_BEHIND)
         return value
 
     def _strength(self) -> int:
         """How strongly the next sign binds to what stands before it; a number does so behind brackets only."""
-        sign = self._next
+        sign = self.next
         if (sign == "|" and self._in_bars) or (sign[:1].isdigit() and self._tokens[self._at - 1] != ")"):
             return 0
         return _SIDE_BY_SIDE if is_name(sign) or sign[:1].isdigit() else _STRENGTHS.get(sign, 0)
 
     def _behind(self, sign: str, value: Any) -> Any:
         if sign == "!":
-            if self._next == "!":
+            if self.next == "!":
                 raise UnreadError("a double factorial")
             return self._factorial(value)
         if sign == "%":
@@ -202,16 +195,16 @@ class _Expression:
 
     def _factorial(self, value: Any) -> Any:
         """The factorial; between integers one that is as good, for it is n times that of n - 1 and cheap."""
-        if not is_real(value) or not -MAX_FACTORIAL <= value <= MAX_FACTORIAL:
+        if value.imag or not -MAX_FACTORIAL <= value.real <= MAX_FACTORIAL:
             raise UnreadError(f"a factorial of more than {MAX_FACTORIAL}")
-        whole = int(_mp().floor(value))
-        part = value - whole
+        whole = int(_mp().floor(value.real))
+        part = value.real - whole
         above = math.prod((part + each for each in range(1, whole + 1)), start=1 + part * (1 - part))
         return above / math.prod(part - each for each in range(-whole))
 
     def _argument(self) -> Any:
         """A command's argument: a group, one digit or one name."""
-        sign = self._next
+        sign = self.next
         if sign.isdigit() and len(sign) > 1:
             self._tokens[self._at] = sign[1:]
             return _mp().mpf(sign[0])
@@ -243,7 +236,7 @@ class _Expression:
 
     def _inside(self, end: str) -> Any:
         outside, self._in_bars = self._in_bars, end == "|"
-        value = self._joined()
+        value = self.joined()
         if not self._take(end):
             raise UnreadError(f"{end!r} is missing")
         self._in_bars = outside
@@ -252,11 +245,11 @@ class _Expression:
     def _function(self, name: str) -> Any:
         base = power = None
         while sign := self._take("^", "_" if name == "log" else "^"):
-            base, power = (base, self._joined(_POWER)) if sign == "^" else (self._argument(), power)
+            base, power = (base, self.joined(_POWER)) if sign == "^" else (self._argument(), power)
         if power == -1 and name in ("sin", "cos", "tan"):
             name, power = f"a{name}", None
         outside, self._in_function = self._in_function, True
-        argument = self._atom() if self._next in ("(", "{", "[") else self._joined(_SIDE_BY_SIDE)
+        argument = self._atom() if self.next in ("(", "{", "[") else self.joined(_SIDE_BY_SIDE)
         self._in_function = outside
         if not abs(argument) <= MAX_ARGUMENT:
             raise UnreadError(f"an argument of more than {MAX_ARGUMENT}")
@@ -266,7 +259,7 @@ class _Expression:
     def _root(self) -> Any:
         index = self._inside("]") if self._take("[") else _mp().mpf(2)
         value = self._argument()
-        odd = is_real(value) and value < 0 and is_real(index) and index % 2 == 1
+        odd = not value.imag and value.real < 0 and not index.imag and index.real % 2 == 1
         return -_power(-value, 1 / index) if odd else _power(value, 1 / index)
 
     def _name(self, name: str) -> Any:
@@ -274,7 +267,7 @@ class _Expression:
         seed = zlib.crc32(f"{name}|{self._point}".encode())
         value = 1 + _mp().mpf(seed % 1009 + 1) / 4040 * (-1 if self._point % 2 == 0 else 1)
         value = -value if self._point == 2 or (self._point == 3 and seed & 4096) else value
-        if self._next != "(" or not (name in _CALLED or "'" in name):
+        if self.next != "(" or not (name in _CALLED or "'" in name):
             return value
         argument = self._atom()
         return 1 / (argument * argument * value + argument + 7)
@@ -286,18 +279,19 @@ def _power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
-def is_real(value: Any) -> bool:
-    """Whether a value is no complex number."""
-    return not hasattr(value, "_mpc_")
-
-
 @functools.lru_cache(maxsize=2048)
 def value_at(tokens: tuple[str, ...], point: int = 0) -> Any:
     """An expression's value with a number of its own in place of each name, at one of the points."""
+    expression = _Expression(tokens, point)
     try:
-        return _Expression(tokens, point).value()
-    except (ArithmeticError, ValueError, RecursionError, _mp().NoConvergence) as fault:
+        value = expression.joined()
+    except (ArithmeticError, ValueError, TypeError, RecursionError, _mp().NoConvergence) as fault:
         raise UnreadError("an expression without a value") from fault
+    if expression.next:
+        raise UnreadError(f"{expression.next!r} is not understood")
+    if value and not -MAX_DIGITS < _mp().mag(value) / 3.33 < MAX_DIGITS:
+        raise UnreadError(f"a power of more than {MAX_DIGITS} digits")
+    return value
 
 
 def near(one: Any, other: Any) -> bool:
@@ -315,7 +309,7 @@ def equal(gold: tuple[str, ...], given: tuple[str, ...]) -> bool:
             one, other = (value_at(each, point) for each in (gold, given))
         except UnreadError:
             return False
-        if point > 1 and not (is_real(one) and is_real(other)):
+        if point > 1 and (one.imag or other.imag):
             continue
         if not near(one, other) and not _stands_for(gold, one, other) and not _stands_for(given, other, one):
             return False

@@ -218,12 +218,9 @@ def _assigns(shape: _Shape, named: Callable[[_Tokens], bool]) -> bool:
 
 
 def _says_last(sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bool:
-    """Whether sides of a chain of equations are named, calculations, what a name is in other names, or the last."""
+    """Whether all sides of a chain of equations are named, what a name is in other names, or the last one."""
     from_name = named(sides[0])
-    return all(
-        named(side) or _is_calculation(side) or (from_name and names_in(side)) or equal(side, sides[-1])
-        for side in sides
-    )
+    return all(named(side) or (from_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
 
 
 def _pair(shape: _Shape) -> _Shape:
@@ -351,15 +348,11 @@ def _is_quantity(side: _Tokens) -> bool:
 
 
 def _is_plain(side: _Tokens) -> bool:
-    """Whether a side is words, a quantity, a calculation, or what several names make up without a factor."""
+    """Whether a side is words, a quantity, numbers with units and operators, or made up of names without a factor."""
     signs = re.sub(r"\^\{?\d+", "", "".join(sign for sign in side if not is_name(sign)))
     several = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
-    return bool(side) and (several or all(map(str.isalpha, side)) or _is_quantity(side))
-
-
-def _is_calculation(side: _Tokens) -> bool:
-    """Whether a side is numbers with their units, and an operator at least: ``18 eggs \\times 1``."""
-    return _CALCULATION.fullmatch(" ".join(side)) is not None
+    plain = several or all(map(str.isalpha, side)) or _is_quantity(side)
+    return bool(side) and (plain or _CALCULATION.fullmatch(" ".join(side)) is not None)
 
 
 def right_side(text: str) -> str:
