@@ -14,20 +14,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
+from builtin_rewards.reading import numbers
 from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
 from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
 from builtin_rewards.reading.numbers import (
-    CHANGES_NUMBER,
-    NUMBER,
     Quantity,
     Unit,
     clean,
     factor_between,
-    harmless,
-    has_operation,
-    match_quantity,
     read_quantity,
     readings,
     same_quantity,
@@ -235,7 +231,7 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
     formula, unit = split_unit(answer)
     if factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
-    if gold.number is not None and has_operation(right_side(formula)):
+    if gold.number is not None and numbers.has_operation(right_side(formula)):
         return _NOT_WORKED_OUT
     wanted = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
     if same_formula(wanted, formula):
@@ -244,10 +240,10 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
     return f"not the gold {_shown(gold.text)}" if fault is None else f"not read: {fault}"
 
 
-_NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
+_NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{numbers.NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _HEDGED = re.compile(
     r"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but)\b"
-    rf"|(?:{CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
+    rf"|(?:{numbers.CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
 )
 _LONGEST_LIST = 600
@@ -265,7 +261,7 @@ def _restates(gold: _Gold, text: str, prompt: str) -> bool:
     """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
     if gold.number is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
         text = text[number.start() :]
-        given, end = match_quantity(text) or (gold.number, len(number[0]))
+        given, end = numbers.match_quantity(text) or (gold.number, len(number[0]))
         plain = _PLAIN.match(text) if gold.number.places is not None else None
         if plain is not None and plain.end("number") == end:
             if given.value == gold.number.value:
@@ -299,7 +295,7 @@ def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
         return None
     if not labels:
         return read_quantity(text[start:], attached=attached) if re.search(r"[\s:]", before) else None
-    alone = harmless(text[end:]) and not re.search(r"\d", before)
+    alone = numbers.harmless(text[end:]) and not re.search(r"\d", before)
     return read_label(text[start:end]) if alone else None
 
 
@@ -356,7 +352,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         comes_out = given and math.isclose(given.value.limit_denominator(10**5), given.value, rel_tol=1e-12)
         if given is None or not readings(wanted, given):
             return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NO_NUMBER}")
-        if read is None and gold.number and has_operation(right_side(formula)) and comes_out:
+        if read is None and gold.number and numbers.has_operation(right_side(formula)) and comes_out:
             return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NOT_WORKED_OUT}")
         score = _close(wanted, given, rel, abs)
         repeated = bool(score.value) and prompt and _restates(gold, right_side(text), prompt)

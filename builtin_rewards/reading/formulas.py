@@ -32,10 +32,10 @@ class _Shape:
 
     Attributes:
         kind: ``value`` for an expression, ``relation``, ``list`` for items without brackets, brackets such as ``()``,
-            ``row`` of a matrix, or an operator on sets.
+            or an operator on sets.
         tokens: All that it is made of.
         parts: Its items or sides.
-        signs: A relation's signs, one fewer than its sides.
+        signs: What stands between the sides of a relation, or the cells of a matrix.
     """
 
     kind: str
@@ -51,6 +51,7 @@ _UNORDERED = frozenset(("list", "\\{\\}"))
 _INTERVALS = frozenset(("()", "[]", "(]", "[)"))
 _EMPTY, _REALS = ("\\emptyset",), ("@\\mathbbr",)
 _CAPITAL = re.compile(r"(\\[A-Za-z]+)|[A-DF-HJ-Z]")
+_MATRIX = "\\matrixbegin\\matrixend"
 _DEPTHS = dict.fromkeys(("(", "[", "{", "\\{", "\\langle", "\\matrixbegin"), 1)
 _DEPTHS |= dict.fromkeys((")", "]", "}", "\\}", "\\rangle", "\\matrixend"), -1)
 
@@ -101,25 +102,23 @@ def _value(tokens: _Tokens) -> _Shape:
 
 def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
     """The shapes of items; one with plus or minus is two, and all such signs in it are chosen together."""
-    spread: list[_Tokens] = []
-    for part in filter(None, parts):
-        if part.count("\\pm") > 1 or part.count("\\mp") > 1:
-            raise UnreadError("several signs of plus or minus")
-        signs = [("+", "-"), ("-", "+")][: 2 if "\\pm" in part or "\\mp" in part else 1]
-        spread += [tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part) for one, other in signs]
+    if any(part.count("\\pm") > 1 or part.count("\\mp") > 1 for part in parts):
+        raise UnreadError("several signs of plus or minus")
+    spread = (
+        tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part)
+        for part in filter(None, parts)
+        for one, other in [("+", "-"), ("-", "+")][: 1 + (not {"\\pm", "\\mp"}.isdisjoint(part))]
+    )
     return tuple(map(_shape, spread))
 
 
 def _bracketed(tokens: _Tokens) -> _Shape:
     kind, inside = tokens[0] + tokens[-1], tokens[1:-1]
-    if kind == "\\matrixbegin\\matrixend":
-        rows = [row for row in _split(inside, ("\\\\",))[0] if row]
-        return _Shape(kind, tokens, tuple(_Shape("row", row, tuple(map(_shape, _split(row, "&")[0]))) for row in rows))
-    parts = _split(inside, (",", ";"))[0]
-    if kind == "\\{\\}" or (kind == "{}" and len(parts) > 1):
+    parts, marks = _split(inside, ("&", "\\\\") if kind == _MATRIX else (",", ";"))
+    if kind == "\\{\\}" or (kind == "{}" and marks):
         return _Shape("\\{\\}", tokens, _items(parts)) if inside else _value(_EMPTY)
-    if kind in {*_INTERVALS, "\\langle\\rangle"} and len(parts) > 1 and all(parts):
-        return _Shape(kind, tokens, tuple(map(_shape, parts)))
+    if kind == _MATRIX or (kind in {*_INTERVALS, "\\langle\\rangle"} and marks and all(parts)):
+        return _Shape(kind, tokens, tuple(map(_shape, parts)), marks if kind == _MATRIX else ())
     return _value(tokens)
 
 
@@ -132,10 +131,8 @@ def _read(text: str) -> _Shape | str:
         return "characters that cannot be read"
     tokens = tokens_of(text)
     deep = [0, *_depths(tokens)]
-    if min(deep) < 0 or deep[-1]:
-        return "braces or brackets that do not balance"
-    if max(deep) > MAX_DEPTH:
-        return f"nested deeper than {MAX_DEPTH}"
+    if min(deep) < 0 or deep[-1] or max(deep) > MAX_DEPTH:
+        return f"braces or brackets that do not balance, or are nested deeper than {MAX_DEPTH}"
     try:
         return _shape(tokens)
     except UnreadError as fault:
@@ -151,8 +148,8 @@ def unread(text: str) -> str | None:
 def same_formula(gold: str, given: str) -> bool:
     """Whether two cleaned formulas are equal.
 
-    - Expressions are equal if they have the same value at every point; a decimal of six places or more also stands for
-      the number that it is, rounded. A formula that is not understood equals its own text only.
+    - Expressions are equal if they have the same value at every point; a decimal of six places or more is the number
+      that it rounds. A formula that is not understood equals its own text only.
     - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is neither ``\\{2, 4\\}`` nor ``2, 4``
       nor ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
     - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``; a gold may also say what the size, an angle's
@@ -181,7 +178,7 @@ def _same(gold: _Shape, given: _Shape) -> bool:
     gold, given = _unassigned(gold, given)
     if gold.kind == given.kind in ("\\cup", "\\cap") or {gold.kind, given.kind} <= _UNORDERED:
         return _paired(gold.parts, given.parts)
-    if gold.kind == given.kind:
+    if gold.kind == given.kind and gold.signs == given.signs:
         value = gold.kind == "value"
         return equal(gold.tokens, given.tokens) if value else _alike(gold.parts, given.parts)
     parts = [shape.parts if shape.kind in _UNORDERED else (shape,) for shape in (gold, given)]
