@@ -19,15 +19,7 @@ from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_a
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
 from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
-from builtin_rewards.reading.numbers import (
-    Quantity,
-    Unit,
-    clean,
-    factor_between,
-    read_quantity,
-    readings,
-    same_quantity,
-)
+from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity, same_quantity
 from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
@@ -207,7 +199,7 @@ def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | Non
         fault = None if text == gold.text else _formula_differs(gold, answer)
     elif same_quantity(gold.number, given):
         fault = None
-    elif gold.number.value == given.value or not readings(gold.number, given):
+    elif gold.number.value == given.value or not numbers.readings(gold.number, given):
         fault = f"another unit than the gold {_shown(gold.text)}"
     return _REPEATED if fault is None and prompt and _restates(gold, right_side(text), prompt) else fault
 
@@ -229,7 +221,7 @@ def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
     """Says how an answer differs from a gold of which one at least is a formula."""
     formula, unit = split_unit(answer)
-    if factor_between(gold.unit, unit) != 1:
+    if numbers.factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
     if gold.number is not None and numbers.has_operation(right_side(formula)):
         return _NOT_WORKED_OUT
@@ -295,8 +287,7 @@ def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
         return None
     if not labels:
         return read_quantity(text[start:], attached=attached) if re.search(r"[\s:]", before) else None
-    alone = numbers.harmless(text[end:]) and not re.search(r"\d", before)
-    return read_label(text[start:end]) if alone else None
+    return read_label(text[start:end]) if numbers.harmless(text[end:]) and not re.search(r"\d", before) else None
 
 
 def _same_words(gold: str, text: str) -> bool:
@@ -350,7 +341,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         read = _read(text, prose=_may_be_prose(found), attached=gold.unit is not None)
         given = _number(read, formula, unit)
         comes_out = given and math.isclose(given.value.limit_denominator(10**5), given.value, rel_tol=1e-12)
-        if given is None or not readings(wanted, given):
+        if given is None or not numbers.readings(wanted, given):
             return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NO_NUMBER}")
         if read is None and gold.number and numbers.has_operation(right_side(formula)) and comes_out:
             return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {_NOT_WORKED_OUT}")
@@ -378,7 +369,7 @@ def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> 
 def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Score:
     """The score of a number, in the reading of its percent sign that is nearer to the gold."""
     gold = float(wanted.value)
-    value = min(map(float, readings(wanted, given)), key=lambda each: math.fabs(each - gold))
+    value = min(map(float, numbers.readings(wanted, given)), key=lambda each: math.fabs(each - gold))
     error, allowed = math.fabs(value - gold), max(rel * math.fabs(gold), absolute)
     reason = f"{value:g} is {'within' if error <= allowed else 'further than'} {allowed:g} of {gold:g}"
     return Score(float(error <= allowed), reason, {"error": error})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from operator import gt
 from typing import Any
@@ -167,7 +167,10 @@ def same_formula(gold: str, given: str) -> bool:
     if not any(name != name.lower() and name.lower() in each for each in names for name in each):
         gold, given = (_CAPITAL.sub(lambda found: found[1] or found[0].lower(), text) for text in (gold, given))
     one, other = _read(gold), _read(given)
-    return isinstance(one, _Shape) and isinstance(other, _Shape) and _same(one, other)
+    try:
+        return isinstance(one, _Shape) and isinstance(other, _Shape) and _same(one, other)
+    except UnreadError:  # what has a value at the first point alone
+        return False
 
 
 def _same(gold: _Shape, given: _Shape) -> bool:
@@ -231,24 +234,19 @@ def _pair(shape: _Shape) -> _Shape:
 
 
 def _same_relation(gold: _Shape, given: _Shape) -> bool:
-    gold, given = map(_first_and_last, (gold, given))
-    for each in (given, _turned(given)):
-        if each.signs == gold.signs and _alike(gold.parts, each.parts):
-            return True
+    gold, given = (
+        replace(shape, parts=(shape.parts[0], shape.parts[-1]), signs=("=",)) if _assigns(shape, _is_name) else shape
+        for shape in (gold, given)
+    )
+    if any(gold.signs == each.signs and _alike(gold.parts, each.parts) for each in (given, _turned(given))):
+        return True
     solved = _is_name(gold.parts[0].tokens) and len(names_in(gold.tokens)) == 1
     return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given)
 
 
-def _first_and_last(shape: _Shape) -> _Shape:
-    """A chain of equations from a name: its first and its last side."""
-    if {*shape.signs} != {"="} or not _is_name(shape.parts[0].tokens):
-        return shape
-    return _Shape("relation", shape.tokens, (shape.parts[0], shape.parts[-1]), ("=",))
-
-
 def _turned(shape: _Shape) -> _Shape:
     signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
-    return _Shape(shape.kind, shape.tokens, shape.parts[::-1], signs)
+    return replace(shape, parts=shape.parts[::-1], signs=signs)
 
 
 def _proportional(gold: _Shape, given: _Shape) -> bool:
