@@ -239,9 +239,11 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_LIST = 600
-_PLAIN = re.compile(r"(?P<number>[-+$€£¥₹]*[\d.,]+)(?:\s*(?:%|[A-Za-z]+))?")
+_AS_WRITTEN = re.compile(
+    rf"[-+$€£¥₹]*(?:\\frac\{{\d+\}}\{{\d+\}}|(?:\d+ )?\d+ ?/ ?\d+|{numbers.NUMBER}(?:\s*(?:%|[A-Za-z]+))?)"
+)
 _DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|\b (?:divided by|over|\\div) +\b")
-_MARKS = re.compile(r"\\[A-Za-z]+|[^A-Za-z0-9]+")
+_MARKS = re.compile(r"\\[A-Za-z]+|\.0+(?!\d)|[^A-Za-z0-9]+")
 
 
 def _slashed(text: str) -> str:
@@ -251,15 +253,8 @@ def _slashed(text: str) -> str:
 
 def _restates(gold: _Gold, text: str, prompt: str) -> bool:
     """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
-    if gold.number is not None and (number := _NUMBER_IN_PROSE.search(text)) is not None:
-        text = text[number.start() :]
-        given, end = numbers.match_quantity(text) or (gold.number, len(number[0]))
-        plain = _PLAIN.match(text) if gold.number.places is not None else None
-        if plain is not None and plain.end("number") == end:
-            if given.value == gold.number.value:
-                return False
-            end = plain.end()
-        text = text[:end]
+    if gold.number is not None and (number := _AS_WRITTEN.search(text)) is not None:
+        text = number[0]
     written, wanted = (_MARKS.sub("", each).lower() for each in (text, gold.text))
     if written in wanted:
         return False

@@ -166,8 +166,10 @@ class _Expression:
         else:
             value = self._atom()
         while (strength := self._strength()) >= weakest:
-            if strength == _BEHIND:
-                value = self._behind(self._take(), value)
+            if self._take("!"):
+                value = self._factorial(value)
+            elif sign := self._take("%", "\\degrees"):
+                value = value / 100 if sign == "%" else value * _mp().pi / 180 if self._in_function else value
             elif sign := self._take("+", "-", "*", "/"):
                 works = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
                 value = works[sign](value, self.joined(strength + 1))
@@ -184,19 +186,10 @@ class _Expression:
             return 0
         return _SIDE_BY_SIDE if is_name(sign) or sign[:1].isdigit() else _STRENGTHS.get(sign, 0)
 
-    def _behind(self, sign: str, value: Any) -> Any:
-        if sign == "!":
-            if self.next == "!":
-                raise UnreadError("a double factorial")
-            return self._factorial(value)
-        if sign == "%":
-            return value / 100
-        return value * _mp().pi / 180 if self._in_function else value
-
     def _factorial(self, value: Any) -> Any:
         """The factorial; between integers one that is as good, for it is n times that of n - 1 and cheap."""
-        if value.imag or not -MAX_FACTORIAL <= value.real <= MAX_FACTORIAL:
-            raise UnreadError(f"a factorial of more than {MAX_FACTORIAL}")
+        if value.imag or not -MAX_FACTORIAL <= value.real <= MAX_FACTORIAL or self.next == "!":
+            raise UnreadError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
         whole = int(_mp().floor(value.real))
         part = value.real - whole
         above = math.prod((part + each for each in range(1, whole + 1)), start=1 + part * (1 - part))

@@ -178,7 +178,12 @@ def _same(gold: _Shape, given: _Shape) -> bool:
         return True
     if gold.kind == given.kind == "relation":
         return _same_relation(gold, given)
-    gold, given = _unassigned(gold, given)
+    if _assigns(given, _is_plain):
+        given = given.parts[-1]
+    elif _assigns(gold, _is_quantity):
+        gold = gold.parts[-1]
+    elif "()" in (gold.kind, given.kind):
+        gold, given = _pair(gold), _pair(given)
     if gold.kind == given.kind in ("\\cup", "\\cap") or {gold.kind, given.kind} <= _UNORDERED:
         return _paired(gold.parts, given.parts)
     if gold.kind == given.kind and gold.signs == given.signs:
@@ -199,17 +204,6 @@ def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
         return not golds and not givens
     place = next((place for place, given in enumerate(givens) if _same(golds[0], given)), None)
     return place is not None and _paired(golds[1:], (*givens[:place], *givens[place + 1 :]))
-
-
-def _unassigned(gold: _Shape, given: _Shape) -> tuple[_Shape, _Shape]:
-    """Both without the names that only one of them gives values to."""
-    if _assigns(given, _is_plain):
-        return gold, given.parts[-1]
-    if _assigns(gold, _is_quantity):
-        return gold.parts[-1], given
-    if given.kind == "()":
-        return _pair(gold), given
-    return gold, _pair(given) if gold.kind == "()" else given
 
 
 def _assigns(shape: _Shape, named: Callable[[_Tokens], bool]) -> bool:

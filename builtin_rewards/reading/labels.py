@@ -83,14 +83,10 @@ def label_at(text: str, place: int) -> tuple[int, int] | None:
 
 def _numeral(found: re.Match[str]) -> _Parts:
     """The base and value; nothing where the digits are none of the base."""
-    if found["digits"]:
-        return _in_base(found["digits"], int(found["base"]))
-    return _in_base(found[0][2:], _BASES[found[0][1].lower()])
-
-
-def _in_base(digits: str, base: int) -> _Parts:
+    digits = found["digits"] or found[0][2:]
+    base = int(found["base"] or _BASES[found[0][1].lower()])
     try:
-        return (base, int(digits, base)) if digits.isalnum() else ()
+        return (base, int(digits, base))
     except ValueError:
         return ()
 
