@@ -234,7 +234,8 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{numbers.NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _HEDGED = re.compile(
-    r"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but)\b"
+    r"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but"
+    r"|log|ln|exp|(?:arc)?(?:sin|cos|tan)h?|cot|csc|sqrt|mod)\b"
     rf"|(?:{numbers.CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
 )

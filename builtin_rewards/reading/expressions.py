@@ -46,6 +46,7 @@ _FUNCTIONS = {
     **{f"\\arc{name}": f"a{name}" for name in ["sin", "cos", "tan"]},
     "\\log": "log",
 }
+_PLAIN = "|".join(("pi|sqrt|inf(?:inity)?|degrees|or|and", _GREEK, *(name[1:] for name in _FUNCTIONS)))
 _SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
 _SAME = r"""
 * \cdot \times \ast | ^ ** | / \div | % \% | < \lt | > \gt | \le \leq \leqslant <= | \ge \geq \geqslant >=
@@ -68,22 +69,13 @@ def _mixed(found: re.Match[str]) -> str:
 
 
 _REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"(?<!\d)(\d*)\.(\d*)\\(?:overline|bar|dot)\s*(?:\{(\d{1,60})\}|(\d))"), _repeating),
-    (
-        re.compile(r"(?<![\w.^])(\d{1,600})\s*\\frac\s*(?:\{\s*(\d{1,600})\s*\}\s*\{\s*(\d{1,600})\s*\}|(\d)(\d))"),
-        _mixed,
-    ),
+    (re.compile(r"(?<!\d)(\d{0,600})\.(\d{0,600})\\(?:overline|bar|dot)\s*(?:\{(\d{1,60})\}|(\d))"), _repeating),
+    (re.compile(r"(?<![\w.^])(\d{1,99})\s*\\frac\s*(?:\{\s*(\d{1,99})\s*\}\s*\{\s*(\d{1,99})\s*\}|(\d)(\d))"), _mixed),
     (re.compile(r"(?:\\\\\s*(?=\\end))?\\(begin|end)\s*\{[pb]?matrix\}"), r"\\matrix\1 "),
     (re.compile(r"(?<![A-Za-z\\])(d(?:\^\d)?[A-Za-z]?)\s*/\s*(d[A-Za-z](?:\^\d)?)(?![A-Za-z])"), r"\\frac{\1}{\2}"),
     (re.compile(r"(?<=\d) ?x ?(?=\d)"), "*"),
     (re.compile(r"^([^,(\[{]*(?<!\d)\d{1,3}),(\d{3}(?!\d|\s*[)\]}])[^,]*)$"), r"\1\2"),
-    (
-        re.compile(
-            rf"(?<![\\A-Za-z])(?:pi|sqrt|inf(?:inity)?|degrees|or|and|{_GREEK}|"
-            rf"{'|'.join(name[1:] for name in _FUNCTIONS)})(?![A-Za-z])"
-        ),
-        r"\\\g<0> ",
-    ),
+    (re.compile(rf"(?<![\\A-Za-z])(?:{_PLAIN})(?![A-Za-z])"), r"\\\g<0> "),
 )
 """Other writings of the same, and what they become: the number with a period, the mixed one, and plain text."""
 _GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"

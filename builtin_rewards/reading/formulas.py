@@ -319,7 +319,7 @@ def _compares(sign: str, one: Any, other: Any) -> bool:
 # Left sides
 
 _OF_ANGLES = ("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc")
-_CALCULATION = re.compile(r"(?=.*\d)(?=.*[-+*/])(?:[-+*/$%()\d.]|[A-Za-z]{3,}| )+")
+_CALCULATION = re.compile(r"(?=.*\d)(?=.*[-+*/])(?:[-+*/$%()\d.]|[A-Za-z]{3,}+| )+")
 
 
 def _is_name(side: _Tokens) -> bool:
