@@ -128,7 +128,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
             return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
         if not found.problem and _same_words(gold.text, clean(after_thinking(completion))):
             return Score(1.0, reason=f"it is {_shown(gold.text)}")
-    if found.stuffed and (right := _several_right(gold, found, completion, prompt)):
+    if found.stuffed and not found.problem and (right := _several_right(gold, found, completion, prompt)):
         return Score(1.0, reason=f"{right} {_shown(gold.text)}")
     if (refused := _refused(found)) is not None:
         return refused
@@ -172,17 +172,17 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
 
     Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
     """
-    count = 0 if found.problem else len(found.candidates)
-    tail, first, last = completion[-_LONGEST_LIST:], re.escape(found.candidates[0]), re.escape(found.candidates[-1])
-    glued = re.search(rf"[^\W\d_]\\?[({{\[]*{first}[\s\S]*{last}|{last}[\\)}}\]]*[^\W\d_]", tail)
-    denied = clause_denies(tail, max(0, tail.rfind(found.candidates[0])))
-    stands = found.rule is not Rule.LAST_NUMBER or not (glued or denied)
-    together = ", ".join(right_side(clean(candidate)) for candidate in found.candidates[:50])
-    is_list = count and stands and gold == _Gold(gold.text, unit=gold.unit)
-    if is_list and _differs(gold, together, prompt, prose=False) is None:
-        return f"the {count} answers together equal"
-    faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(found.candidates))
-    right = 0 < count <= 5 and next(faults) is None and all(fault in (None, _NOT_WORKED_OUT) for fault in faults)
+    count, listed = len(found.candidates), found.candidates
+    if gold == _Gold(gold.text, unit=gold.unit):
+        tail, first, last = completion[-_LONGEST_LIST:], re.escape(listed[0]), re.escape(listed[-1])
+        glued = re.search(rf"[^\W\d_]\\?[({{\[]*{first}[\s\S]*{last}|{last}[\\)}}\]]*[^\W\d_]", tail)
+        denied = clause_denies(tail, max(0, tail.rfind(listed[0])))
+        together = ", ".join(right_side(clean(candidate)) for candidate in listed[:50])
+        stands = found.rule is not Rule.LAST_NUMBER or not (glued or denied)
+        if stands and _differs(gold, together, prompt, prose=False) is None:
+            return f"the {count} answers together equal"
+    faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(listed))
+    right = count <= 5 and next(faults) is None and all(fault in (None, _NOT_WORKED_OUT) for fault in faults)
     return f"all {count} answers equal" if right else ""
 
 

@@ -346,9 +346,9 @@ def _is_plain(side: _Tokens) -> bool:
 
 def right_side(text: str) -> str:
     """Gives the last side of a cleaned equation whose other sides say nothing of its value, else the text."""
-    if "=" not in text or not _says_last(_split(tokens_of(text), ("=",))[0], _is_plain):
-        return text
-    return text.rpartition("=")[2].strip()
+    sides = _split(tokens_of(text), ("=",))[0] if "=" in text else []
+    is_equation = len(sides) - 1 == text.count("=") and _says_last(sides, _is_plain)  # no <=
+    return text.rpartition("=")[2].strip() if is_equation else text
 
 
 # Units and numbers

@@ -53,6 +53,10 @@ DIFFERENT = [
     ("12_3+x", "12+x"),
     ("12_3+x", "12_4+x"),
     ("x!", "x"),
+    ("n!", "n"),
+    ("n!", "(n+1)!"),
+    ("\\Gamma(5)", "24"),
+    ("\\zeta(2)", "2"),
     ("n!!+1", "n!+1"),
     ("5\\%x", "5x"),
     ("\\sin 30^\\circ", "\\sin 30"),
@@ -355,6 +359,10 @@ SAME = [
     ("\\sin 2x", "2 \\sin x \\cos x"),
     ("\\tan x", "\\frac{\\sin x}{\\cos x}"),
     ("\\sin 30^\\circ", "\\frac12"),
+    ("(3,4)", "y=4,x=3"),
+    ("\\binom{n}{k}", "\\binom{n}{n-k}"),
+    ("(n+1)!", "(n+1)n!"),
+    ("\\begin{pmatrix} 1 \\\\ 2 \\\\ \\end{pmatrix}", "\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}"),
     ("\\tan 100^\\circ + 4\\sin 100^\\circ", "-\\sqrt3"),
     ("180^\\circ - 2\\alpha", "180-2\\alpha"),
     ("(1+2i)6-3i", "6+9i"),
@@ -586,6 +594,32 @@ ANSWERS = [
     ("x^{(2)}", "\\boxed{x^{(2)}}", 1.0),
     ("e^{(x)}", "\\boxed{e^x}", 1.0),
     ("x^{(n+1)}", "\\boxed{x^{n+1}}", 1.0),
+    # degrees belong to the function that they stand in
+    ("\\sin 30^\\circ", "\\boxed{\\sin 30}", 0.0),
+    ("\\sin 30^\\circ", "\\boxed{\\frac12}", 1.0),
+    ("3\\sqrt2", "\\boxed{3\\sqrt2\\text{ m}}", 1.0),
+    ("3\\sqrt2\\text{ m}", "\\boxed{3\\sqrt2\\text{ s}}", 0.0),
+    # the argument of a function, and a bound
+    *[("4", f"The answer is {name} 4.", 0.0) for name in ("log", "ln", "sin", "cos", "arctan", "sqrt", "the log of")],
+    ("\\ln 4", "The answer is ln 4.", 1.0),
+    *[
+        ("7", said, 0.0)
+        for said in (
+            "So x > 7.",
+            "So x \u2265 7.",
+            "So it is 6 < x < 7.",
+            "The answer is x < 7",
+            "x <= 7",
+            "\\boxed{y=x<=7}",
+        )
+    ],
+    ("7", "So -> 7.", 1.0),
+    ("7", "> 7", 1.0),
+    # so often, and so many parts
+    *[("3", said, 1.0) for said in ("\\boxed{3 \\text{ times}}", "#### 3 times", "He can go there 3 times.")],
+    *[("3", said, 0.0) for said in ("\\boxed{3 times five}", "3 times four", "The answer is 3 times a dozen")],
+    *[("7", said, 0.0) for said in ("7 thirds", "\\boxed{7 thirds}", "The answer is 7 halves.", "7 tenths")],
+    ("7/3", "\\boxed{7 thirds}", 1.0),
     # two signs are to be worked out
     *[("13", said, 0.0) for said in ("--13", "\\boxed{--13}", "4+9 = --13", "- -13", "+-13", "The answer is --13")],
     ("-13", "--13", 0.0),
