@@ -78,10 +78,8 @@ def _read_gold(answer: str) -> _Gold | str:
     text = clean(marked)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
-    if (label := read_label(text)) is not None:
-        return _Gold(text, label=label)
-    if (number := read_quantity(text)) is not None:
-        return _Gold(text, number, unit=number.unit)
+    if (read := read_label(text) or read_quantity(text)) is not None:
+        return _Gold(text, label=read) if isinstance(read, Label) else _Gold(text, read, unit=read.unit)
     if "\\" not in text and _WORDS.fullmatch(text):
         return _Gold(text, words=True)
     formula, unit = split_unit(marked)

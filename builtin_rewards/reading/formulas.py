@@ -77,10 +77,11 @@ def _shape(tokens: _Tokens) -> _Shape:
         kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
         return _Shape(kind, tokens, _items(parts))
     parts, marks = _split(tokens, ("\\approx",))
-    if len(marks) == 1 and (
-        _is_name(parts[0]) or names_in(parts[0]) or abs(value_at(parts[1]) / value_at(parts[0]) - 1) < _ROUGHEST
-    ):
-        return _shape(parts[1] if _is_name(parts[0]) else parts[0])
+    if marks and _is_name(parts[0]):
+        return _shape(parts[-1])
+    exact, rounded = (value_at(parts[place]) if marks and not names_in(parts[0]) else 0 for place in (0, -1))
+    if marks and abs(exact - rounded) <= abs(exact) * _ROUGHEST:
+        return _shape(parts[0])
     parts, marks = _split(tokens, _RELATIONS)
     if marks == ("\\in",) and _is_name(parts[0]):
         return _shape(parts[1])

@@ -588,6 +588,7 @@ ANSWERS = [
     ("7", "\\boxed{7\\approx 8}", 0.0),
     ("7", "\\boxed{7\\approx 7.0}", 1.0),
     ("2\\pi", "\\boxed{2\\pi\\approx 8}", 0.0),
+    ("0", "\\boxed{0\\approx 1}", 0.0),
     ("2\\pi", "\\boxed{2\\pi\\approx 6.3}", 1.0),
     ("x^2", "\\boxed{x^{(2)}}", 0.0),
     ("x^{(2)}", "\\boxed{x^2}", 0.0),
