@@ -1,7 +1,6 @@
 """Rewards for mathematics: is the final answer the gold one, or a number near it.
 
-Which part of a completion is its answer: :func:`builtin_rewards.reading.answer.extract_answer`. Plain numbers are
-compared exactly (:mod:`builtin_rewards.reading.numbers`), everything else by value at a few points
+Plain numbers are compared exactly (:mod:`builtin_rewards.reading.numbers`), everything else by value at a few points
 (:mod:`builtin_rewards.reading.formulas`).
 """
 
@@ -23,7 +22,6 @@ from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity
 from builtin_rewards.reading.turn import after_thinking
 from rewardkit import Reward, Score, reward
 
-_QUESTION_CHARS = 12
 DEADLINE_S = 30.0
 """Seconds that one call may take; a formula needs milliseconds, and the first call loads mpmath."""
 
@@ -107,11 +105,10 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
       3/4, ``72/96`` repeats "Simplify 72/96".
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
-      answers 5 meters, since questions name the unit they ask for. A unit where the gold has none is ignored.
+      answers 5 meters. A unit where the gold has none is ignored.
     - Words are compared as words, without case and punctuation, never as products of letters.
-    - Formulas are equal by the rules of :func:`builtin_rewards.reading.formulas.same_formula`: ``6x+4y=12`` is
-      ``3x+2y=6``. One with anything that is not understood, such as an integral, equals its own text only, as does
-      one beyond the bounds (length, depth, numbers such as ``9**9**9``), which is never evaluated.
+    - Formulas are equal by the rules of :func:`builtin_rewards.reading.formulas.same_formula`. One with anything that
+      is not understood (an integral) or beyond the bounds (``9**9**9``, never evaluated) equals its own text only.
     - An invisible character inside an answer makes it unreadable, as do letters that only look alike.
 
     ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
@@ -147,7 +144,7 @@ def _may_be_prose(found: Extraction) -> bool:
 def _without_prompt(completion: str, prompt: str) -> str:
     """Takes copies of the question out of a completion: who repeats it has not answered it."""
     asked = prompt.strip()
-    return completion.replace(asked, " ") if len(asked) >= _QUESTION_CHARS and " " in asked else completion
+    return completion.replace(asked, " ") if len(asked) >= 12 and " " in asked else completion
 
 
 def _refused(found: Extraction) -> Score | None:
@@ -172,7 +169,7 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
     """
     count, listed = len(found.candidates), found.candidates
     if gold == _Gold(gold.text, unit=gold.unit):
-        tail, first, last = completion[-_LONGEST_LIST:], re.escape(listed[0]), re.escape(listed[-1])
+        tail, first, last = completion[-600:], re.escape(listed[0]), re.escape(listed[-1])
         glued = re.search(rf"[^\W\d_]\\?[({{\[]*{first}[\s\S]*{last}|{last}[\\)}}\]]*[^\W\d_]", tail)
         denied = clause_denies(tail, max(0, tail.rfind(listed[0])))
         together = ", ".join(right_side(clean(candidate)) for candidate in listed[:50])
@@ -237,7 +234,6 @@ _HEDGED = re.compile(
     rf"|(?:{numbers.CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
 )
-_LONGEST_LIST = 600
 _AS_WRITTEN = re.compile(
     rf"[-+$€£¥₹]*(?:\\frac\{{\d+\}}\{{\d+\}}|(?:\d+ )?\d+ ?/ ?\d+|{numbers.NUMBER}(?:\s*(?:%|[A-Za-z]+))?)"
 )
@@ -313,10 +309,9 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
     def numeric_close(completion: str, answer: str | None = None, prompt: str = "") -> Score:
         """1.0 if the completion's final number is within a tolerance of the gold one, otherwise 0.0.
 
-        Formula: ``|given - gold| <= max(rel * |gold|, abs)``, as in Python's ``math.isclose`` with the gold as the
-        measure. The final number is found as in ``math_answer``, several distinct ones score 0.0, and units and
-        percent signs are treated as there, and so are labels, arithmetic and what repeats the prompt; a formula
-        without variables that comes to no fraction, such as ``\\sqrt{2}``, counts as its value.
+        Formula: ``|given - gold| <= max(rel * |gold|, abs)``. The final number is found and read as in
+        ``math_answer``, with its rules for units, percent signs, labels, arithmetic and what repeats the prompt; a
+        formula without variables that comes to no fraction, such as ``\\sqrt{2}``, counts as its value.
 
         Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance
         from the gold, where the completion has a number.

@@ -41,11 +41,8 @@ _GREEK = (
     "upsilon|phi|varphi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega|ell|hbar"
 )
 _MARKS = "vec|hat|bar|tilde|d?dot|overline|wide(?:hat|tilde)|overrightarrow|math(?:bb|cal|frak)|angle|triangle"
-_FUNCTIONS = {
-    **{f"\\{name}": name for name in ["sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "ln"]},
-    **{f"\\arc{name}": f"a{name}" for name in ["sin", "cos", "tan"]},
-    "\\log": "log",
-}
+_CALLS = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "ln", "log")
+_FUNCTIONS = {f"\\{name}": name for name in _CALLS} | {f"\\arc{name}": f"a{name}" for name in _CALLS[:3]}
 _PLAIN = "|".join(("pi|sqrt|inf(?:inity)?|degrees|or|and", _GREEK, *(name[1:] for name in _FUNCTIONS)))
 _SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
 _SAME = r"""

@@ -151,8 +151,8 @@ def same_formula(gold: str, given: str) -> bool:
 
     - Expressions are equal if they have the same value at every point; a decimal of six places or more is the number
       that it rounds. A formula that is not understood equals its own text only.
-    - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is neither ``\\{2, 4\\}`` nor ``2, 4``
-      nor ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
+    - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is no ``\\{2, 4\\}``, ``2, 4`` or
+      ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
     - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``; a gold may also say what the size, an angle's
       function or a derivative of a name is: ``|z| = 3``, ``\\cos A = 3/5``. An equation answers a gold without
       one only if its left side is one of these, words, what several names make up, or a calculation: not ``2x = 6``.
