@@ -85,6 +85,8 @@ def _shape(tokens: _Tokens) -> _Shape:
     parts, marks = _split(tokens, _RELATIONS)
     if marks == ("\\in",) and _is_name(parts[0]):
         return _shape(parts[1])
+    if marks and marks[0] in (">", "\\ge"):
+        parts, marks = parts[::-1], tuple(_FLIPPED.get(sign, sign) for sign in marks[::-1])
     if marks and all(parts):
         return _Shape("relation", tokens, tuple(map(_shape, parts)), marks)
     for operator in _SET_OPERATORS:
@@ -233,31 +235,27 @@ def _same_relation(gold: _Shape, given: _Shape) -> bool:
         replace(shape, parts=(shape.parts[0], shape.parts[-1]), signs=("=",)) if _assigns(shape, _is_name) else shape
         for shape in (gold, given)
     )
-    if any(gold.signs == each.signs and _alike(gold.parts, each.parts) for each in (given, _turned(given))):
-        return True
-    solved = _is_name(gold.parts[0].tokens) and len(names_in(gold.tokens)) == 1
-    return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given)
-
-
-def _turned(shape: _Shape) -> _Shape:
-    signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
-    return replace(shape, parts=shape.parts[::-1], signs=signs)
+    if gold.signs != given.signs:
+        return False
+    turned = given.parts[::-1] if {*given.signs} <= {"=", "\\ne"} else given.parts
+    solved = any(_is_name(part.tokens) for part in gold.parts) and len(names_in(gold.tokens)) == 1
+    same = _alike(gold.parts, given.parts) or _alike(gold.parts, turned)
+    return same or (not solved and len(gold.signs) == 1 and _proportional(gold, given))
 
 
 def _proportional(gold: _Shape, given: _Shape) -> bool:
     """Whether what one relation says to be 0, or less, is the other's times a number; an identity is no multiple."""
-    pair = [_turned(shape) if shape.signs[0] in (">", "\\ge") else shape for shape in (gold, given)]
-    if pair[0].signs != pair[1].signs or any(side.kind != "value" for shape in pair for side in shape.parts):
+    if any(side.kind != "value" for side in (*gold.parts, *given.parts)):
         return False
     ratios = []
     for point in range(POINTS):
-        sides = [[value_at(side.tokens, point) for side in shape.parts] for shape in pair]
+        sides = [[value_at(side.tokens, point) for side in shape.parts] for shape in (gold, given)]
         one, other = (left - right for left, right in sides)
         if near(one, 0) or near(other, 0):
             return False
         ratios.append(one / other)
     same = all(near(ratio, ratios[0]) for ratio in ratios)
-    return same and (pair[0].signs[0] in ("=", "\\ne") or ratios[0].real > 0)
+    return same and (gold.signs[0] in ("=", "\\ne") or ratios[0].real > 0)
 
 
 # Sets of real numbers
