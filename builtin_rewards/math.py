@@ -235,7 +235,7 @@ _HEDGED = re.compile(
     re.IGNORECASE,
 )
 _AS_WRITTEN = re.compile(
-    rf"[-+$€£¥₹]*(?:\\frac\{{\d+\}}\{{\d+\}}|(?:\d+ )?\d+ ?/ ?\d+|{numbers.NUMBER}(?:\s*(?:%|[A-Za-z]+))?)"
+    rf"[-+$€£¥₹]*(?:\\frac\{{\d+\}}\{{\d+\}}|(?:\d+ )?\d+ ?/ ?\d+|{numbers.NUMBER}(?:\s*(?:%|\\?[A-Za-z]+))?)"
 )
 _DIVIDED = re.compile(r"\\frac\s*\{(?P<top>\w{1,40})\}\s*\{(?P<under>\w{1,40})\}|\b (?:divided by|over|\\div) +\b")
 _MARKS = re.compile(r"\\[A-Za-z]+|\.0+(?!\d)|[^A-Za-z0-9]+")
