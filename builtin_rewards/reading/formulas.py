@@ -8,35 +8,19 @@ Every step is bounded by the formula's length and the sizes of its numbers.
 from __future__ import annotations
 
 import functools
-import math
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from operator import gt
 from typing import Any
 
-from builtin_rewards.reading.expressions import (
-    LETTERS,
-    MARKED,
-    OPENERS,
-    POINTS,
-    UnreadError,
-    closing,
-    depth_change,
-    equal,
-    is_real,
-    names_in,
-    near,
-    tokens_of,
-    value_at,
-)
+from builtin_rewards.reading.expressions import POINTS, UnreadError, equal, is_name, names_in, near, tokens_of, value_at
 from builtin_rewards.reading.numbers import Unit, clean, read_unit
 
 MAX_CHARS = 600
 MAX_DEPTH = 10
-MAX_ITEMS = 40
-_ROUGHEST = 20
+_ROUGHEST = 0.05
 """What a number is said to be approximately is off by less than this part of it."""
 
 _Tokens = tuple[str, ...]
@@ -48,10 +32,10 @@ class _Shape:
 
     Attributes:
         kind: ``value`` for an expression, ``relation``, ``list`` for items without brackets, brackets such as ``()``,
-            ``row`` of a matrix, or an operator on sets.
+            or an operator on sets.
         tokens: All that it is made of.
         parts: Its items or sides.
-        signs: A relation's signs, one fewer than its sides.
+        signs: What stands between the sides of a relation, or the cells of a matrix.
     """
 
     kind: str
@@ -60,82 +44,85 @@ class _Shape:
     signs: _Tokens = ()
 
 
-_RELATIONS = frozenset(("=", "<", ">", "\\le", "\\ge", "\\ne", "\\in"))
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
+_RELATIONS = frozenset(("=", "\\ne", "\\in", *_FLIPPED))
 _SET_OPERATORS: dict[str, Callable[[bool, bool], bool]] = {"\\cup": max, "\\setminus": gt, "\\cap": min}
 _UNORDERED = frozenset(("list", "\\{\\}"))
 _INTERVALS = frozenset(("()", "[]", "(]", "[)"))
-_WHOLE_SETS = ("\\emptyset", "\\mathbb{R}", "\\mathbbR")
+_EMPTY, _REALS = ("\\emptyset",), ("@\\mathbbr",)
+_CAPITAL = re.compile(r"(\\[A-Za-z]+)|[A-DF-HJ-Z]")
 _MATRIX = "\\matrixbegin\\matrixend"
+_DEPTHS = dict.fromkeys(("(", "[", "{", "\\{", "\\langle", "\\matrixbegin"), 1)
+_DEPTHS |= dict.fromkeys((")", "]", "}", "\\}", "\\rangle", "\\matrixend"), -1)
 
 
-def _split(tokens: Sequence[str], marks: Collection[str]) -> tuple[list[_Tokens], _Tokens]:
+def _depths(tokens: _Tokens) -> list[int]:
+    """How many brackets are open behind each token."""
+    return [*accumulate(_DEPTHS.get(token, 0) for token in tokens)]
+
+
+def _split(tokens: _Tokens, marks: Collection[str]) -> tuple[list[_Tokens], _Tokens]:
     """The parts of tokens between marks that stand in no brackets, and the marks."""
-    depths = accumulate(map(depth_change, tokens))
-    places = [
-        place for place, (token, depth) in enumerate(zip(tokens, depths, strict=True)) if token in marks and not depth
-    ]
-    starts, ends = [0, *(place + 1 for place in places)], [*places, len(tokens)]
-    parts = [tuple(tokens[start:end]) for start, end in zip(starts, ends, strict=True)]
-    return parts, tuple(tokens[place] for place in places)
+    found = zip(tokens, _depths(tokens), strict=True)
+    places = [place for place, (token, depth) in enumerate(found) if token in marks and not depth]
+    ends = zip([-1, *places], [*places, len(tokens)], strict=True)
+    return [tokens[start + 1 : end] for start, end in ends], tuple(tokens[place] for place in places)
 
 
 def _shape(tokens: _Tokens) -> _Shape:
+    """How a formula is built, from what joins most loosely on; raises ``UnreadError``."""
     parts, marks = _split(tokens, (",", ";", "\\or", "\\and"))
     if marks or "\\pm" in tokens or "\\mp" in tokens:
-        bounds = len({*marks}) == 1 and not any({*_FLIPPED, "\\ne"}.isdisjoint(part) for part in parts)
+        bounds = len({*marks}) == 1 and all({*_FLIPPED, "\\ne"}.intersection(part) for part in parts)
         kind = {"\\or": "\\cup", "\\and": "\\cap"}.get(marks[0], "list") if bounds else "list"
         return _Shape(kind, tokens, _items(parts))
     parts, marks = _split(tokens, ("\\approx",))
-    if marks and all(parts) and _approximate(parts[0], parts[-1]):
-        return _shape(parts[-1] if _is_name(parts[0]) else parts[0])
+    if marks and _is_name(parts[0]):
+        return _shape(parts[-1])
+    exact, rounded = (value_at(parts[place]) if marks and not names_in(parts[0]) else 0 for place in (0, -1))
+    if marks and abs(exact - rounded) <= abs(exact) * _ROUGHEST:
+        return _shape(parts[0])
     parts, marks = _split(tokens, _RELATIONS)
     if marks == ("\\in",) and _is_name(parts[0]):
         return _shape(parts[1])
+    if marks and marks[0] in (">", "\\ge"):
+        parts, marks = parts[::-1], tuple(_FLIPPED.get(sign, sign) for sign in marks[::-1])
     if marks and all(parts):
         return _Shape("relation", tokens, tuple(map(_shape, parts)), marks)
     for operator in _SET_OPERATORS:
         parts, marks = _split(tokens, (operator,))
         if marks and all(parts):
             return _Shape(operator, tokens, tuple(map(_shape, parts)))
-    if tokens and tokens[0] in OPENERS and closing(tokens, 0) == len(tokens) - 1:
-        return _bracketed(tokens)
+    bracketed = tokens and tokens[0] in _DEPTHS and _depths(tokens).index(0) == len(tokens) - 1
+    return _bracketed(tokens) if bracketed else _value(tokens)
+
+
+def _value(tokens: _Tokens) -> _Shape:
+    if tokens != _EMPTY:
+        value_at(tokens)
     return _Shape("value", tokens)
-
-
-def _approximate(exact: _Tokens, rounded: _Tokens) -> bool:
-    """Whether the second of two numbers may be the first one rounded; what has names in it may be anything."""
-    if names_in(exact) or names_in(rounded):
-        return True
-    one, other = (value_at(side, 0) for side in (exact, rounded))
-    return bool(abs(one - other) <= abs(one) / _ROUGHEST)
 
 
 def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
     """The shapes of items; one with plus or minus is two, and all such signs in it are chosen together."""
-    spread: list[_Tokens] = []
-    for part in filter(None, parts):
-        if part.count("\\pm") > 1 or part.count("\\mp") > 1:
-            raise UnreadError("several signs of plus or minus")
-        signs = [("+", "-"), ("-", "+")][: 2 if "\\pm" in part or "\\mp" in part else 1]
-        spread += [tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part) for one, other in signs]
-    if len(spread) > MAX_ITEMS:
-        raise UnreadError(f"longer than {MAX_ITEMS} items")
+    if any(part.count("\\pm") > 1 or part.count("\\mp") > 1 for part in parts):
+        raise UnreadError("several signs of plus or minus")
+    spread = (
+        tuple({"\\pm": one, "\\mp": other}.get(token, token) for token in part)
+        for part in filter(None, parts)
+        for one, other in [("+", "-"), ("-", "+")][: 1 + (not {"\\pm", "\\mp"}.isdisjoint(part))]
+    )
     return tuple(map(_shape, spread))
 
 
 def _bracketed(tokens: _Tokens) -> _Shape:
     kind, inside = tokens[0] + tokens[-1], tokens[1:-1]
-    if kind == _MATRIX:
-        rows = [row for row in _split(inside, ("\\\\",))[0] if row]
-        return _Shape(kind, tokens, tuple(_Shape("row", row, tuple(map(_shape, _split(row, "&")[0]))) for row in rows))
-    parts = _split(inside, (",", ";"))[0]
-    is_set = kind == "\\{\\}" or (kind == "{}" and len(parts) > 1)
-    if is_set and not {"\\mid", "|", ":", "\\colon"}.intersection(inside):
-        return _Shape("\\{\\}", tokens, _items(parts)) if inside else _Shape("value", ("\\emptyset",))
-    if kind not in {*_INTERVALS, "\\langle\\rangle"} or len(parts) == 1 or not all(parts):
-        return _Shape("value", tokens)
-    return _Shape(kind, tokens, tuple(map(_shape, parts)))
+    parts, marks = _split(inside, ("&", "\\\\") if kind == _MATRIX else (",", ";"))
+    if kind == "\\{\\}" or (kind == "{}" and marks):
+        return _Shape("\\{\\}", tokens, _items(parts)) if inside else _value(_EMPTY)
+    if kind == _MATRIX or (kind in {*_INTERVALS, "\\langle\\rangle"} and marks and all(parts)):
+        return _Shape(kind, tokens, tuple(map(_shape, parts)), marks if kind == _MATRIX else ())
+    return _value(tokens)
 
 
 @functools.lru_cache(maxsize=512)
@@ -143,233 +130,183 @@ def _read(text: str) -> _Shape | str:
     """A cleaned formula's shape, or why it has none."""
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
-    braces = [*accumulate((character == "{") - (character == "}") for character in text)]
-    if any(depth < 0 for depth in braces) or 0 not in braces[-1:]:
-        return "braces that do not balance"
-    if max(accumulate((character in "([{") - (character in ")]}") for character in text)) > MAX_DEPTH:
-        return f"nested deeper than {MAX_DEPTH}"
+    if not text.isascii():
+        return "characters that cannot be read"
+    tokens = tokens_of(text)
+    deep = [0, *_depths(tokens)]
+    if min(deep) < 0 or deep[-1] or max(deep) > MAX_DEPTH:
+        return f"braces or brackets that do not balance, or are nested deeper than {MAX_DEPTH}"
     try:
-        return _shape(tokens_of(text))
+        return _shape(tokens)
     except UnreadError as fault:
         return str(fault)
 
 
-def _leaves(shape: _Shape) -> Iterator[_Shape]:
-    if not shape.parts:
-        yield shape
-    for part in shape.parts:
-        yield from _leaves(part)
-
-
-@functools.lru_cache(maxsize=512)
 def unread(text: str) -> str | None:
     """Says why a cleaned formula can be compared as text only, or ``None`` if its value can be."""
     shape = _read(text)
-    if isinstance(shape, str):
-        return shape
-    try:
-        for leaf in _leaves(shape):
-            if leaf.tokens != ("\\emptyset",):
-                value_at(leaf.tokens, 0)
-    except UnreadError as fault:
-        return str(fault)
-    return None
+    return shape if isinstance(shape, str) else None
 
 
 def same_formula(gold: str, given: str) -> bool:
     """Whether two cleaned formulas are equal.
 
-    - Expressions are equal if they have the same value at every point; a decimal of six places or more also stands for
-      the number that it is, rounded. An expression that is not understood equals its own text only.
-    - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is neither ``\\{2, 4\\}`` nor ``2, 4``
-      nor ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
+    - Expressions are equal if they have the same value at every point; a decimal of six places or more is the number
+      that it rounds. A formula that is not understood equals its own text only.
+    - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is no ``\\{2, 4\\}``, ``2, 4`` or
+      ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
     - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``; a gold may also say what the size, an angle's
       function or a derivative of a name is: ``|z| = 3``, ``\\cos A = 3/5``. An equation answers a gold without
-      one only if its left side is a name, what several names make up, a function of a name, or a calculation: not
-      ``2x = 6``.
+      one only if its left side is one of these, words, what several names make up, or a calculation: not ``2x = 6``.
     - Equations and inequalities are equal if one is the other times a number, unless the gold is solved for its only
       name. An inequality is the same as its interval.
     - Capitals are other letters than small ones only where one of the formulas has both.
     """
-    if len(gold) <= MAX_CHARS and len(given) > MAX_CHARS:
+    if len(gold) <= MAX_CHARS < len(given):
         return False
     if gold.split() == given.split() or tokens_of(gold) == tokens_of(given):
         return True
+    names = [names_in(tokens_of(text)) for text in (gold, given)]
+    if not any(name != name.lower() and name.lower() in each for each in names for name in each):
+        gold, given = (_CAPITAL.sub(lambda found: found[1] or found[0].lower(), text) for text in (gold, given))
     one, other = _read(gold), _read(given)
-    if isinstance(one, str) or isinstance(other, str):
+    try:
+        return isinstance(one, _Shape) and isinstance(other, _Shape) and _same(one, other)
+    except UnreadError:  # what has a value at the first point alone
         return False
-    names = [names_in(shape.tokens) for shape in (one, other)]
-    folded = not any(name != name.lower() and name.lower() in each for each in names for name in each)
-    return _same(one, other, folded)
 
 
-def _same(gold: _Shape, given: _Shape, folded: bool) -> bool:
+def _same(gold: _Shape, given: _Shape) -> bool:
     if not {"relation", *_SET_OPERATORS}.isdisjoint((gold.kind, given.kind)) and _same_set(gold, given):
         return True
     if gold.kind == given.kind == "relation":
-        return _same_relation(gold, given, folded)
-    gold, given = _unassigned(gold, given)
-    unordered = gold.kind == given.kind and gold.kind in ("\\cup", "\\cap")
-    if unordered or (gold.kind in _UNORDERED and given.kind in _UNORDERED):
-        return _paired(gold.parts, given.parts, folded)
-    if gold.kind != given.kind:
-        single = {gold.kind, given.kind} & _UNORDERED and len(_parts(gold)) == 1 == len(_parts(given))
-        return bool(single) and _same(_parts(gold)[0], _parts(given)[0], folded)
-    if gold.kind == "value":
-        return equal(gold.tokens, given.tokens, folded=folded)
-    return _alike(gold.parts, given.parts, folded)
-
-
-def _parts(shape: _Shape) -> tuple[_Shape, ...]:
-    return shape.parts if shape.kind in _UNORDERED else (shape,)
-
-
-def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape], folded: bool) -> bool:
-    """Whether items are the same one by one."""
-    return len(golds) == len(givens) and all(_same(*pair, folded) for pair in zip(golds, givens, strict=True))
-
-
-def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape], folded: bool) -> bool:
-    """Whether items are the same in some order."""
-    left = list(givens)
-    for gold in golds:
-        found = next((place for place, given in enumerate(left) if _same(gold, given, folded)), None)
-        if found is None:
-            return False
-        del left[found]
-    return not left
-
-
-def _unassigned(gold: _Shape, given: _Shape) -> tuple[_Shape, _Shape]:
-    """Both without the names that only one of them gives values to."""
+        return _same_relation(gold, given)
     if _assigns(given, _is_plain):
-        return gold, given.parts[-1]
-    if _assigns(gold, lambda side: _is_name(side) or _is_function(side)):
-        return gold.parts[-1], given
-    if given.kind == "()":
-        return _pair(gold), given
-    return gold, _pair(given) if gold.kind == "()" else given
+        given = given.parts[-1]
+    elif _assigns(gold, _is_quantity):
+        gold = gold.parts[-1]
+    elif "()" in (gold.kind, given.kind):
+        gold, given = _pair(gold), _pair(given)
+    if gold.kind == given.kind in ("\\cup", "\\cap") or {gold.kind, given.kind} <= _UNORDERED:
+        return _paired(gold.parts, given.parts)
+    if gold.kind == given.kind and gold.signs == given.signs:
+        value = gold.kind == "value"
+        return equal(gold.tokens, given.tokens) if value else _alike(gold.parts, given.parts)
+    parts = [shape.parts if shape.kind in _UNORDERED else (shape,) for shape in (gold, given)]
+    return len(parts[0]) == 1 and parts != [(gold,), (given,)] and _alike(parts[0], parts[1])
+
+
+def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
+    """Whether items are the same one by one."""
+    return len(golds) == len(givens) and all(map(_same, golds, givens))
+
+
+def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
+    """Whether items are the same in some order."""
+    if not golds or len(golds) != len(givens):
+        return not golds and not givens
+    place = next((place for place, given in enumerate(givens) if _same(golds[0], given)), None)
+    return place is not None and _paired(golds[1:], (*givens[:place], *givens[place + 1 :]))
 
 
 def _assigns(shape: _Shape, named: Callable[[_Tokens], bool]) -> bool:
     """Whether a shape says what something named is; a chain of equations says it last."""
-    return {*shape.signs} == {"="} and _says_last(shape.parts[-1].tokens, [side.tokens for side in shape.parts], named)
+    return {*shape.signs} == {"="} and _says_last([side.tokens for side in shape.parts], named)
 
 
-def _says_last(last: _Tokens, sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bool:
-    """Whether sides of a chain of equations are named, calculations, what a name is in other names, or the last."""
+def _says_last(sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bool:
+    """Whether all sides of a chain of equations are named, what a name is in other names, or the last one."""
     from_name = named(sides[0])
-    return all(
-        named(side) or _is_calculation(side) or (from_name and names_in(side)) or equal(side, last, folded=False)
-        for side in sides
-    )
+    return all(named(side) or (from_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
 
 
 def _pair(shape: _Shape) -> _Shape:
-    """The tuple of what a list gives to several names, if they stand in the order of the alphabet; else the list."""
+    """The tuple of what a list gives to several names, in the order of the alphabet; else the list."""
     if shape.kind != "list" or not all(_assigns(part, _is_name) for part in shape.parts):
         return shape
-    names = ["".join(part.parts[0].tokens) for part in shape.parts]
-    ordered = len({*names}) == len(names) and names == sorted(names)
-    return _Shape("()", shape.tokens, tuple(part.parts[-1] for part in shape.parts)) if ordered else shape
-
-
-def _same_relation(gold: _Shape, given: _Shape, folded: bool) -> bool:
-    gold, given = _ends(gold), _ends(given)
-    for each in (given, _turned(given)):
-        if each.signs == gold.signs and _alike(gold.parts, each.parts, folded):
-            return True
-    solved = _is_name(gold.parts[0].tokens) and len(names_in(gold.tokens)) == 1
-    return not solved and len(gold.signs) == 1 == len(given.signs) and _proportional(gold, given, folded)
-
-
-def _turned(shape: _Shape) -> _Shape:
-    signs = tuple(_FLIPPED.get(sign, sign) for sign in shape.signs[::-1])
-    return _Shape(shape.kind, shape.tokens, shape.parts[::-1], signs)
-
-
-def _ends(shape: _Shape) -> _Shape:
-    """A chain of equations from a name: its first and its last side."""
-    if {*shape.signs} != {"="} or not _is_name(shape.parts[0].tokens):
+    values = {"".join(part.parts[0].tokens).strip("@\\"): part.parts[-1] for part in shape.parts}
+    if len(values) < len(shape.parts):
         return shape
-    return _Shape("relation", shape.tokens, (shape.parts[0], shape.parts[-1]), ("=",))
+    return _Shape("()", shape.tokens, tuple(values[name] for name in sorted(values)))
 
 
-def _proportional(gold: _Shape, given: _Shape, folded: bool) -> bool:
+def _same_relation(gold: _Shape, given: _Shape) -> bool:
+    gold, given = (
+        replace(shape, parts=(shape.parts[0], shape.parts[-1]), signs=("=",)) if _assigns(shape, _is_name) else shape
+        for shape in (gold, given)
+    )
+    if gold.signs != given.signs:
+        return False
+    turned = given.parts[::-1] if {*given.signs} <= {"=", "\\ne"} else given.parts
+    solved = any(_is_name(part.tokens) for part in gold.parts) and len(names_in(gold.tokens)) == 1
+    same = _alike(gold.parts, given.parts) or _alike(gold.parts, turned)
+    return same or (not solved and len(gold.signs) == 1 and _proportional(gold, given))
+
+
+def _proportional(gold: _Shape, given: _Shape) -> bool:
     """Whether what one relation says to be 0, or less, is the other's times a number; an identity is no multiple."""
-    pair = [_turned(shape) if shape.signs[0] in (">", "\\ge") else shape for shape in (gold, given)]
-    if pair[0].signs != pair[1].signs or any(side.kind != "value" for shape in pair for side in shape.parts):
+    if any(side.kind != "value" for side in (*gold.parts, *given.parts)):
         return False
     ratios = []
     for point in range(POINTS):
-        try:
-            sides = [[value_at(side.tokens, point, folded=folded) for side in shape.parts] for shape in pair]
-        except UnreadError:  # a side that is text only
-            return False
+        sides = [[value_at(side.tokens, point) for side in shape.parts] for shape in (gold, given)]
         one, other = (left - right for left, right in sides)
         if near(one, 0) or near(other, 0):
             return False
         ratios.append(one / other)
     same = all(near(ratio, ratios[0]) for ratio in ratios)
-    return same and (pair[0].signs[0] in ("=", "\\ne") or ratios[0].real > 0)
+    return same and (gold.signs[0] in ("=", "\\ne") or ratios[0].real > 0)
 
 
-# Sets of real numbers: the same if they hold the same ones of all places where they begin and end, and between these
+# Sets of real numbers
 
 _END = 10**650
 
 
 def _same_set(one: _Shape, other: _Shape) -> bool:
-    names = [{name.lower() for name in names_in(shape.tokens)} - {"r"} for shape in (one, other)]
+    """Whether two sets hold the same numbers of all places where they begin and end, and between these."""
+    names = [names_in(shape.tokens) - {*_REALS} for shape in (one, other)]
     if all(names) and names[0] != names[1]:
         return False
-    if (ends := _ends_of(one)) is None or (others := _ends_of(other)) is None:
-        return False
-    places = sorted({*ends, *others, -_END, _END})
-    between = [(low + high) / 2 for low, high in pairwise(places)]
-    return all(_holds(one, place) == _holds(other, place) for place in (*places[1:-1], *between))
-
-
-def _ends_of(shape: _Shape) -> list[Any] | None:
-    """Where a set of real numbers begins and ends; ``None`` for what is none, or has other names in it."""
-    if shape.kind in _SET_OPERATORS:
-        found = [_ends_of(part) for part in shape.parts]
-        return None if None in found else [end for ends in found for end in ends or ()]
-    if "".join(shape.tokens) in _WHOLE_SETS:
-        return []
-    sides = [part for part in shape.parts if shape.kind != "relation" or not _is_name(part.tokens)]
-    ends = [end for side in sides if (end := _end(side)) is not None]
-    if len(ends) != len(sides):
-        return None
-    if shape.kind == "relation":
-        return ends if len(ends) == len(shape.parts) - 1 and {*shape.signs} <= {*_FLIPPED, "\\ne"} else None
-    rising = shape.kind in _INTERVALS and len(ends) == 2 and ends[0] < ends[1]
-    return ends if rising or shape.kind in _UNORDERED else None
-
-
-def _end(shape: _Shape) -> Any:
-    """A real number, or one beyond all for infinity; ``None`` for anything else."""
-    if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
-        return -_END if shape.tokens[0] == "-" else _END
     try:
-        value = None if shape.kind != "value" or names_in(shape.tokens) else value_at(shape.tokens, 0)
+        ends = sorted({-_END, _END, *_ends_of(one), *_ends_of(other)})
+        places = [*ends[1:-1], *((low + high) / 2 for low, high in pairwise(ends))]
+        return all(_holds(one, place) == _holds(other, place) for place in places)
     except UnreadError:
-        return None
-    return value if value is not None and is_real(value) else None
+        return False
+
+
+def _ends_of(shape: _Shape) -> list[Any]:
+    if shape.parts:
+        return [end for part in shape.parts for end in _ends_of(part)]
+    return [] if _is_name(shape.tokens) or shape.tokens == _EMPTY else [_end(shape)]
 
 
 def _holds(shape: _Shape, place: Any) -> bool:
+    """Whether a set holds a number; raises ``UnreadError`` for what is no set of real numbers."""
     if shape.kind in _SET_OPERATORS:
         return functools.reduce(_SET_OPERATORS[shape.kind], (_holds(part, place) for part in shape.parts))
-    if not shape.parts:
-        return shape.tokens != ("\\emptyset",)
-    sides = [place if _is_name(part.tokens) else _end(part) for part in shape.parts]
-    if shape.kind in _UNORDERED:
+    if shape.tokens in (_EMPTY, _REALS):
+        return shape.tokens == _REALS
+    signs, named = shape.signs, [_is_name(part.tokens) for part in shape.parts]
+    sides = [place if name else _end(part) for name, part in zip(named, shape.parts, strict=True)]
+    if shape.kind in _UNORDERED and not any(named):
         return any(near(place, side) for side in sides)
-    if shape.kind != "relation":
-        begins, ends = ("\\le" if bracket in "[]" else "<" for bracket in shape.kind)
-        return _compares(begins, sides[0], place) and _compares(ends, place, sides[1])
-    return all(map(_compares, shape.signs, sides, sides[1:]))
+    if shape.kind in _INTERVALS and not any(named) and len(sides) == 2 and sides[0] < sides[1]:
+        signs, named = tuple("\\le" if bracket in "[]" else "<" for bracket in shape.kind), [True]
+        sides.insert(1, place)
+    if named.count(True) != 1 or not {*signs} <= {*_FLIPPED, "\\ne"}:
+        raise UnreadError("no set of real numbers")
+    return all(map(_compares, signs, sides, sides[1:]))
+
+
+def _end(shape: _Shape) -> Any:
+    """A real number, or one beyond all for infinity."""
+    if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
+        return -_END if shape.tokens[0] == "-" else _END
+    if shape.kind != "value" or names_in(shape.tokens) or (value := value_at(shape.tokens)).imag:
+        raise UnreadError("no real number")
+    return value.real
 
 
 def _compares(sign: str, one: Any, other: Any) -> bool:
@@ -380,88 +317,63 @@ def _compares(sign: str, one: Any, other: Any) -> bool:
 
 # Left sides
 
-_CHANGES = frozenset(("-", "+", "*", "/", "^", "!", "\\sqrt", "\\log", "\\ln", "\\exp", "\\frac", "\\binom"))
-_AFTER_NAME = re.compile(r"(?:_(?:\{[^{}]*\}|\w))?'*(?:\([^()=]*\))?")
-_OF_ANGLES = frozenset(f"\\{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc"))
-_UNDER_MARK = re.compile(r"(?:\{[^{}]*\}|[A-Za-z]+)")
+_OF_ANGLES = ("\\sin", "\\cos", "\\tan", "\\cot", "\\sec", "\\csc")
+_CALCULATION = re.compile(r"(?=.*\d)(?=.*[-+*/])(?:[-+*/$%()\d.]|[A-Za-z]{3,}+| )+")
 
 
 def _is_name(side: _Tokens) -> bool:
-    """Whether a side is one name, with its index and what it is a function of, or a tuple of names."""
+    """Whether a side is one name, with what it is a function of, or a tuple of names."""
     if side[:1] == ("(",) and side[-1:] == (")",):
         return all(map(_is_name, _split(side[1:-1], (",",))[0]))
-    if not side or side in (("e",), ("i",), ("\\infty",)):
-        return False
-    after = "".join(side[1:])
-    if side[0] in MARKED:
-        return _UNDER_MARK.fullmatch(after) is not None
-    return (side[0].isalpha() or side[0] in LETTERS) and _AFTER_NAME.fullmatch(after) is not None
+    applied = side[1:2] == ("(",) and side[-1] == ")" and {"(", ")", "="}.isdisjoint(side[2:-1])
+    return bool(side) and is_name(side[0]) and side not in (("e",), ("i",)) and (len(side) == 1 or applied)
 
 
-def _is_function(side: _Tokens) -> bool:
-    """Whether a side is the size, an angle's function or a derivative of a name: ``|z|``, ``\\cos A``."""
-    if side[:1] == ("|",) == side[-1:]:
-        return _is_name(side[1:-1])
-    if side[:2] == ("\\frac", "{") and side[2:3] and side[2].startswith("d"):
-        return all(each in "{}" or each == "\\frac" or each.startswith("d") for each in side)
-    return bool(side) and side[0] in _OF_ANGLES and _is_name(side[1:])
+def _is_quantity(side: _Tokens) -> bool:
+    """Whether a side is a name, or the size or an angle's function of one: ``|z|``, ``\\cos A``."""
+    within = side[1:-1] if side[:1] == ("|",) == side[-1:] else side[1:] if side[:1] and side[0] in _OF_ANGLES else side
+    return _is_name(within)
 
 
 def _is_plain(side: _Tokens) -> bool:
-    """Whether a side is a name, words, what several names make up or one function of a name, and has no factor."""
-    if not side or not _RELATIONS.isdisjoint(side):
-        return False
-    if all(map(str.isalpha, side)) or _is_name(side):
-        return True
-    inner = re.sub(r"[_^](?:\{[^{}]*\}|\w)", "", " ".join(side).replace("^ ", "^").replace("_ ", "_"))
-    names = names_in(side)
-    return not re.search(r"\d", inner) and (len(names) > 1 or (len(names) == 1 and _CHANGES.isdisjoint(side)))
+    """Whether a side is words, a quantity, numbers with units and operators, or made up of names without a factor."""
+    signs = re.sub(r"\^\{?\d+", "", "".join(sign for sign in side if not is_name(sign)))
+    several = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
+    plain = several or all(map(str.isalpha, side)) or _is_quantity(side)
+    return bool(side) and (plain or _CALCULATION.fullmatch(" ".join(side)) is not None)
 
 
-def _is_calculation(side: _Tokens) -> bool:
-    """Whether a side is numbers with their units, and an operator at least: ``18 eggs \\times 1``."""
-    plain = all(each in "+-*/$%()" or each[0].isdigit() or (each.isalpha() and len(each) > 2) for each in side)
-    return plain and not {*"+-*/"}.isdisjoint(side) and any(each[0].isdigit() for each in side)
-
-
-def plain_left_side(text: str) -> bool:
-    """Whether all but the last side of an equation are names, words, calculations with numbers or plain otherwise."""
-    sides = _split(tokens_of(text), ("=",))[0]
-    return _says_last(sides[-1], sides, _is_plain)
+def right_side(text: str) -> str:
+    """Gives the last side of a cleaned equation whose other sides say nothing of its value, else the text."""
+    sides = _split(tokens_of(text), ("=",))[0] if "=" in text else []
+    is_equation = len(sides) - 1 == text.count("=") and _says_last(sides, _is_plain)  # no <=
+    return text.rpartition("=")[2].strip() if is_equation else text
 
 
 # Units and numbers
 
-_TEXT_UNIT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*([A-Za-z][^{}]*)\}\s*(\^\s*\{?\s*\d\s*\}?)?[\s.$]*$")
+_UNIT_AT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*[A-Za-z]|(?<![\\A-Za-z])[A-Za-z]{2}")
+_LARGEST = 10**300
 _NO_THING = frozenset(("unit", "squar", "cubic"))
 """The words of a unit that names no thing, as :func:`read_unit` gives them: ``square units``."""
-_UNIT_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 
 
 def split_unit(text: str) -> tuple[str, Unit | None]:
     """Gives an answer's formula, cleaned, and the unit that stands after it."""
-    if len(text) > 2 * MAX_CHARS:
-        return clean(text), None
-    cleaned, named = clean(text), _TEXT_UNIT.search(text)
-    parts = [(clean(text[: named.start()]), f"{named[1].strip()}{named[2] or ''}")] if named else []
-    parts += [(cleaned[: word.start()].rstrip(), cleaned[word.start() :]) for word in _UNIT_WORD.finditer(cleaned)]
-    for formula, behind in parts:
+    for place in _UNIT_AT.finditer(text) if len(text) <= 2 * MAX_CHARS else ():
+        formula, behind = clean(text[: place.start()]), clean(text[place.start() :])
         unit, rest = read_unit(f" {behind}")
-        if formula and unit is not None and unit.words <= _NO_THING and not rest.strip():
+        if formula and unit is not None and unit.words <= _NO_THING and not rest.strip(" $"):
             return formula, unit
-    return cleaned, None
+    return clean(text), None
 
 
 def number_of(text: str) -> complex | None:
     """The value of a cleaned formula without names; of an equation that says what something is, its right side's."""
     shape = _read(text)
-    if isinstance(shape, str):
+    if isinstance(shape, _Shape) and _assigns(shape, _is_plain):
+        shape = shape.parts[-1]
+    if isinstance(shape, str) or shape.kind != "value" or names_in(shape.tokens) or shape.tokens == _EMPTY:
         return None
-    shape = shape.parts[-1] if _assigns(shape, _is_plain) else shape
-    if shape.kind != "value" or names_in(shape.tokens) or "\\infty" in shape.tokens:
-        return None
-    try:
-        value = complex(value_at(shape.tokens, 0))
-    except (UnreadError, OverflowError):
-        return None
-    return value if math.isfinite(value.real) and math.isfinite(value.imag) else None
+    value = value_at(shape.tokens)
+    return complex(value) if abs(value) < _LARGEST and "\\infty" not in shape.tokens else None

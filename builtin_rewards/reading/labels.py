@@ -8,21 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 
 MAX_CHARS = 60
 """A longer text is no label."""
-
-
-class Kind(StrEnum):
-    """What a label is, in words."""
-
-    NUMERAL = "a numeral in a base"
-    TIME = "a time"
-    DATE = "a date"
-    RATIO = "a ratio or time"
-    CODE = "a code"
+_Parts = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,43 +20,39 @@ class Label:
     """A label as it is written.
 
     Attributes:
-        kind: What it is.
+        kind: ``numeral`` in a base, ``time``, ``date``, ``ratio`` (which may be a time) or ``code``.
         parts: A numeral's base and value; the hour and the rest of a time; the month, day and year of a date, empty
             where they are not given; a ratio's terms; a code's text.
         half: ``a`` or ``p`` of a time, for before noon and after it; empty where nothing is said.
     """
 
-    kind: Kind
-    parts: tuple[int | str, ...]
+    kind: str
+    parts: _Parts
     half: str = ""
 
 
-_MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
-    r"|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
-)
+_YEAR_TEXT = "January February March April May June July August September October November December"
+_MONTHS = _YEAR_TEXT.split()
+_MONTH = rf"(?:{'|'.join((*_MONTHS, *(name[:3] for name in _MONTHS), 'Sept'))})\b\.?"
 _LAST_DAY = 31
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?\b"
 _YEAR = r"(?:,?\s\d{4}\b)"
 _TERM = r"\d{1,20}(?:,\d{3})*(?:\.\d+)?"
 _LABEL = re.compile(
-    r"(?P<prefixed>0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+))"
-    r"|(?P<digits>\d[0-9A-Fa-f]*|[A-F]+[0-9A-F]+)\s?"
-    r"(?:_\s?(?:\{\s?(?P<b1>\d{1,2})\s?\}|(?P<b2>\d{1,2}))|\(?(?:in )?base[ -](?P<b3>\d{1,2})\)?)"
-    r"|(?P<time>\d{1,2}(?::\d\d){0,2})\s?(?:(?P<half>[apAP])(?:[mM]\b|\.\s?[mM]\b\.?)|o'clock\b)"
-    rf"|(?P<iso>\d{{4}}(?:-\d\d?-|/\d\d?/)\d\d?)"
-    rf"|(?P<date>{_MONTH}\s(?:{_DAY}{_YEAR}?|\d{{4}}\b)|{_DAY}\s(?:of\s)?{_MONTH}{_YEAR}?)"
+    r"(?P<numeral>0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)|(?P<digits>\d[0-9A-Fa-f]*|[A-F]+[0-9A-F]+)\s?"
+    r"(?:_\s?(?P<brace>\{\s?)?|\(?(?:in )?base[ -])(?P<base>\d{1,2})(?(brace)\s?\}|\)?))"
+    r"|(?P<time>(?P<clock>\d{1,2}(?::\d\d){0,2})\s?(?:(?P<half>[apAP])(?:[mM]\b|\.\s?[mM]\b\.?)|o'clock\b))"
+    rf"|(?P<date>\d{{4}}(?:-\d\d?-|/\d\d?/)\d\d?"
+    rf"|{_MONTH}\s(?:{_DAY}{_YEAR}?|\d{{4}}\b)|{_DAY}\s(?:of\s)?{_MONTH}{_YEAR}?)"
     r"|(?P<code>(?:[0-9A-Fa-f]{1,4}:){5,7}[0-9A-Fa-f]{1,4}|(?=[0-9A-Fa-f:]*::)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"
     r"|[vV]?\d+(?:\.\d+){2,}(?:[-+][0-9A-Za-z.]*[0-9A-Za-z])?(?::\d+)?(?:/\d+)?|\d+(?:/\d+){2,}"
     r"|(?:\+\d{1,3}[ -]?)?\(\d{3}\)[ -]?\d{3}[ -]\d{4}|\+\d{1,3}(?:[ -]\d{2,4}){2,5}|\d+(?:-\d+)+(?:-[0-9X])?"
     r"|(?!\d+E\d+\b)\d*[A-Z]+\d[0-9A-Z]*)"
-    rf"|(?P<ratio>{_TERM}(?:\s?:\s?{_TERM})+)",
+    rf"|(?P<ratio>{_TERM}(?:(?:\s?:\s?){_TERM})+)",
     re.ASCII,
 )
 _IN_TEXT = re.compile(rf"(?<![\w.:/^+*-])(?:{_LABEL.pattern})(?![\w:/^*+]|[.-]\d)", re.ASCII)
 _RATIO_IN_WORDS = re.compile(rf"({_TERM}) (?:is )?to ({_TERM})", re.ASCII)
-_FRACTION = re.compile(r"(\d+) ?/ ?(\d+)|\\frac ?\{(\d+)\} ?\{(\d+)\}|\\frac(\d)(\d)", re.ASCII)
 _BASES = {"x": 16, "o": 8, "b": 2}
 _MANY_DIGITS = 7
 """A code of so many digits is compared by them alone: how an ISBN or a telephone number is grouped says nothing."""
@@ -77,10 +63,11 @@ def read_label(text: str) -> Label | None:
     """Reads a cleaned answer that is one label; ``None`` for anything else."""
     if len(text) > MAX_CHARS or text.isdecimal():
         return None
-    if (words := _RATIO_IN_WORDS.fullmatch(text)) is not None:
-        text = f"{words[1]}:{words[2]}"
-    found = _LABEL.fullmatch(text)
-    return _label(found) if found else None
+    found = _LABEL.fullmatch(_RATIO_IN_WORDS.sub(r"\1:\2", text))
+    if found is None or found.lastgroup is None:
+        return None
+    parts = _PARTS_OF[found.lastgroup](found)
+    return Label(found.lastgroup, parts, (found["half"] or "").lower()) if parts else None
 
 
 def labels_in(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
@@ -94,44 +81,38 @@ def label_at(text: str, place: int) -> tuple[int, int] | None:
     return next((span for span in near if span[0] <= place < span[1]), None)
 
 
-def _label(found: re.Match[str]) -> Label | None:
-    if found["prefixed"]:
-        return _numeral(found["prefixed"][2:], _BASES[found["prefixed"][1].lower()])
-    if found["digits"]:
-        return _numeral(found["digits"], int(found["b1"] or found["b2"] or found["b3"]))
-    if found["time"]:
-        return Label(Kind.TIME, _terms(found["time"]), (found["half"] or "").lower())
-    if found["iso"] or found["date"]:
-        return Label(Kind.DATE, _date(found["iso"] or found["date"]))
-    if found["ratio"]:
-        return Label(Kind.RATIO, _terms(found["ratio"]))
-    code = found["code"].lower().removeprefix("v")
-    digits = re.sub(r"[-+() ]", "", code)
-    return Label(Kind.CODE, (digits if "." not in code and len(digits) >= _MANY_DIGITS else code,))
-
-
-def _numeral(digits: str, base: int) -> Label | None:
-    """What digits in a base write; ``None`` where they are no such digits."""
+def _numeral(found: re.Match[str]) -> _Parts:
+    """The base and value; nothing where the digits are none of the base."""
+    digits = found["digits"] or found[0][2:]
+    base = int(found["base"] or _BASES[found[0][1].lower()])
     try:
-        return Label(Kind.NUMERAL, (base, int(digits, base))) if digits.isalnum() else None
+        return (base, int(digits, base))
     except ValueError:
-        return None
+        return ()
 
 
-def _terms(text: str) -> tuple[int | str, ...]:
+def _terms(found: re.Match[str]) -> _Parts:
     """The terms as they stand; a zero before the hour says nothing."""
-    first, *others = (term.strip().replace(",", "") for term in text.split(":"))
+    first, *others = (term.strip().replace(",", "") for term in (found["clock"] or found[0]).split(":"))
     return (int(first) if first.isdecimal() else first, *others)
 
 
-def _date(text: str) -> tuple[int | str, ...]:
-    numbers = [int(number) for number in re.findall(r"\d+", text)]
-    month = re.search(r"[A-Z][a-z]{2}", text)
-    if month is None:
-        year, first, second = numbers
-        return (first, second, year)
-    day = next((number for number in numbers if number <= _LAST_DAY), "")
-    return (_MONTHS.index(month[0].lower()) + 1, day, next((number for number in numbers if number > _LAST_DAY), ""))
+def _date(found: re.Match[str]) -> _Parts:
+    numbers = [int(number) for number in re.findall(r"\d+", found[0])]
+    if (month := re.search(r"[A-Z][a-z]{2}", found[0])) is None:
+        return (*numbers[1:], numbers[0])
+    day = next((each for each in numbers if each <= _LAST_DAY), "")
+    year = next((each for each in numbers if each > _LAST_DAY), "")
+    return ([name[:3] for name in _MONTHS].index(month[0]) + 1, day, year)
+
+
+def _code(found: re.Match[str]) -> _Parts:
+    code = found[0].lower().removeprefix("v")
+    digits = re.sub(r"[-+() ]", "", code)
+    return (digits if "." not in code and len(digits) >= _MANY_DIGITS else code,)
+
+
+_PARTS_OF = {"numeral": _numeral, "time": _terms, "date": _date, "ratio": _terms, "code": _code}
 
 
 def same_label(gold: Label, given: Label) -> bool:
@@ -145,52 +126,32 @@ def same_label(gold: Label, given: Label) -> bool:
     - Ratios: the same terms in the same order, never reduced: ``2:4`` is not ``1:2``, as scores and scales are not.
     - Codes: the same signs, without regard to case; of seven digits or more the digits, however they are grouped.
     """
-    if Kind.TIME in (gold.kind, given.kind):
-        moments = _moment(gold), _moment(given)
-        if None in moments:
-            return False
-        return moments[0] == moments[1] or (not gold.half and _moment(gold) == _moment(replace(given, half="")))
-    if gold.kind is Kind.DATE is given.kind:
+    if "time" in (gold.kind, given.kind):
+        moment, said = _moment(gold, gold.half), _moment(given, given.half)
+        open_half = not gold.half and moment == _moment(given, "")
+        return None not in (moment, said) and (moment == said or open_half)
+    if gold.kind == given.kind == "date":
         return all(part in ("", other) for part, other in zip(gold.parts, given.parts, strict=True))
     return gold == given
 
 
-def says_bare(gold: Label, text: str) -> bool:
-    """Whether a text says a label without its marks: the digits of a numeral, an hour, a fraction for a ratio.
-
-    ``52`` answers ``52_8``, for the question names the base; ``5`` answers ``5 o'clock``; ``3/4`` answers ``3:4``.
-    """
-    if gold.kind is Kind.NUMERAL:
-        return _numeral(text, int(gold.parts[0])) == gold
-    if gold.kind is Kind.TIME:
-        return not gold.half and text == str(gold.parts[0]) and len(gold.parts) == 1
-    return gold.kind is Kind.RATIO and as_ratio(text) == gold
-
-
-def as_ratio(text: str) -> Label | None:
-    """Gives the ratio of a fraction's terms as they stand."""
-    terms = _FRACTION.fullmatch(text)
-    return read_label(":".join(term for term in terms.groups() if term)) if terms else None
-
-
-def bare_number(label: Label) -> int | None:
+def bare_number(label: Label) -> int | str | None:
     """Gives the number in a label that answers a gold which is a plain number; ``None`` where there is none.
 
     It is the hour of ``5 pm``, the day of ``March 5``, and the number itself in base 10.
     """
-    if label.kind is Kind.NUMERAL:
-        return int(label.parts[1]) if label.parts[0] == 10 else None
-    day = label.parts[1] if label.kind is Kind.DATE and label.parts[2] == "" else ""
-    hour = label.parts[0] if label.kind is Kind.TIME and label.half and set(label.parts[1:]) <= {"00"} else ""
-    return next((part for part in (day, hour) if isinstance(part, int)), None)
+    first, *others = label.parts
+    if label.kind == "time":
+        return first if label.half and {*others} <= {"00"} else None
+    return others[0] if (label.kind == "numeral" and first == 10) or (label.kind == "date" and not others[1]) else None
 
 
-def _moment(label: Label) -> tuple[int, ...] | None:
+def _moment(label: Label, half: str) -> tuple[int, ...] | None:
     """The hour, minute and second that a time says, or terms that may be one; ``None`` for what is no time of day."""
-    parts = [str(part) for part in label.parts]
-    if label.kind not in (Kind.TIME, Kind.RATIO) or len(parts) > 3 or not all(map(str.isdecimal, parts)):
+    first, *others = map(str, label.parts)
+    if label.kind not in ("time", "ratio") or not re.fullmatch(r"\d+(:\d\d){0,2}", ":".join((first, *others))):
         return None
-    hour, minute, second = (*map(int, parts), 0, 0)[:3]
-    if any(len(part) != 2 for part in parts[1:]) or hour > (12 if label.half else 24) or max(minute, second) > 59:
+    hour, minute, second = (*map(int, (first, *others)), 0, 0)[:3]
+    if hour > (12 if half else 24) or max(minute, second) > 59:
         return None
-    return (hour % 12 + 12 * (label.half == "p") if label.half else hour, minute, second)
+    return (hour % 12 + 12 * (half == "p") if half else hour, minute, second)

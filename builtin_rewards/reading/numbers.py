@@ -204,7 +204,7 @@ we were when where which while who wide will with would not
 _NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
 # With these behind it, a number is part of a formula, or in doubt.
 _NO_UNIT_TEXT = """
-pi sqrt sin cos tan cot sec csc log ln exp infty times cdot cup cap pm i e mod choose plus minus factorial
+pi sqrt sin cos tan cot sec csc log ln exp infty cdot cup cap pm i e mod choose plus minus factorial
 doubled tripled halved squared cubed or not isn't wasn't nor either maybe perhaps but except incorrect wrong false
 never rejected discarded dismissed ruled
 """
@@ -229,12 +229,17 @@ CHANGES_NUMBER = (
     r"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus)"
     r"|\b(?:plus|(?:divided|multiplied) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal) of"
+    r"|(?<![<\w/])\w{1,3}\s?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
 """A pattern of the words before a number that make it another one or a bound."""
 
 _PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
-_MAGNITUDE = re.compile(r"\s*(hundred|thousand|million|billion|trillion|dozen)s?\b", re.IGNORECASE)
+_MAGNITUDE = re.compile(
+    r"\s*(?:(hundred|thousand|million|billion|trillion|dozen)s?"
+    r"|[ -](halve|third|fifth|sixth|seventh|eighth|ninth|tenth)s)\b",
+    re.IGNORECASE,
+)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
 _SINGLE = re.compile(
@@ -273,6 +278,7 @@ _BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:
 _BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
 _PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4}
 _PARTS |= {name: each for each, name in enumerate(["fifth", "sixth", "seventh", "eighth", "ninth", "tenth"], 5)}
+_MULTIPLIED = re.compile(rf" ?times (?:{_BELOW_1000}|an? )", re.IGNORECASE)
 _FRACTION_IN_WORDS = re.compile(
     rf"(?P<sign>minus |negative )?(?P<top>a|an|{'|'.join(_ONES[1:])})[ -](?P<part>{'|'.join(_PARTS)})s?", re.IGNORECASE
 )
@@ -339,10 +345,12 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
     value, unit, percent = quantity.value, quantity.unit, False
     if rest == "$":
         return replace(quantity, unit=_UNITS["dollar"])
+    if _MULTIPLIED.match(rest):
+        return None
     if match := _PERCENT.match(rest):
         percent = True
     elif match := _MAGNITUDE.match(rest):
-        value *= _MAGNITUDES[match[1].lower()]
+        value = value * _MAGNITUDES[match[1].lower()] if match[1] else value / _PARTS[match[2].lower()]
     else:
         match = _ORDINAL.match(rest)
     rest = rest[match.end() :] if match else rest
