@@ -17,9 +17,8 @@ from builtin_rewards.reading.answer import answer_as_text, final_answer
 from builtin_rewards.reading.denials import negations
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
 from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
-from builtin_rewards.reading.terms import prepared, uses
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normalise, struck_out
+from builtin_rewards.reading.typography import fold, normalise, prepared, struck_out, uses
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")

@@ -170,8 +170,11 @@ def _tail(text: str, end: int) -> tuple[str, int]:
 
 
 def _before_clause(sentence: str) -> str:
-    """A sentence up to where it goes on to explain; not where it goes on to hedge."""
-    clause = _CLAUSE.search(sentence)
-    if clause is None or not clause.start() or _HEDGE.search(sentence, clause.start()):
-        return sentence
-    return sentence[: clause.start()]
+    """A sentence up to where it goes on to explain, outside brackets; not where it goes on to hedge."""
+    clauses = (each for each in _CLAUSE.finditer(sentence) if each.start() and not _open(sentence[: each.start()]))
+    clause = next(clauses, None)
+    return sentence if clause is None or _HEDGE.search(sentence, clause.start()) else sentence[: clause.start()]
+
+
+def _open(text: str) -> bool:
+    return sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))

@@ -1,8 +1,4 @@
-"""Which part of a completion is its final answer: one stated rule for all rewards that look for one.
-
-Owns the finding; reading the answer as a number or a formula is left to :mod:`builtin_rewards.reading.numbers` and
-:mod:`builtin_rewards.reading.formulas`.
-"""
+"""Which part of a completion is its final answer: one stated rule for all rewards that look for one."""
 
 from __future__ import annotations
 
@@ -22,10 +18,9 @@ from builtin_rewards.reading.denials import (
 )
 from builtin_rewards.reading.labels import label_at, read_label
 from builtin_rewards.reading.marks import boxes, tags
-from builtin_rewards.reading.markup import without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
 from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import SHOWN_OTHERWISE, shown_otherwise
+from builtin_rewards.reading.typography import SHOWN_OTHERWISE, shown_otherwise, without_markup
 
 MAX_ANSWER_CHARS = 4_000
 """A marked answer that is longer is no answer."""
@@ -63,8 +58,7 @@ class Extraction:
     Attributes:
         answer: Its text as it stands; ``None`` where there is none.
         rule: By which rule it was found.
-        candidates: The distinct final answers, in their order; more than one is answer stuffing, unless the
-            question asks for several.
+        candidates: The distinct final answers, in their order.
         problem: Why the answer cannot count, such as a denial before it; empty if it can.
     """
 
@@ -75,7 +69,7 @@ class Extraction:
 
     @property
     def stuffed(self) -> bool:
-        """Whether several distinct final answers stand there."""
+        """Whether several distinct final answers stand there, which only a question for several allows."""
         return len(self.candidates) > 1
 
 
@@ -83,51 +77,35 @@ _NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
 
 _THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
-_CHANGED = re.compile(rf"(?:{CHANGES_NUMBER})[\s$\u20ac\u00a3(*]*$", re.IGNORECASE)
-_INSTEAD_OF = re.compile(
-    r"\d(?: [A-Za-z]{1,20}){0,2}(?P<not>,\s(?:and |but )?not\s|\s(?:and |but )?not\s)$", re.IGNORECASE
-)
-_FIRST_ITEM = re.compile(r"\s*(?:#{1,6}|>|1[.)])\s+(?=[^\s#>]+\s*$)")
-_FOREIGN_WORD = re.compile(r"[^\W\d_\x00-\x7f]{2,}")
 _ALTERNATIVE = re.compile(
     r"\s*(?:,|;|\|)?\s*(?:\\(?:text|mbox|mathrm)\s*\{\s*(?:or|and)\s*\}|\b(?:or|and)\b)\s*(?:maybe|perhaps|possibly)?\s*"
 )
 _LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
-_COMMAND_OR_NAME = re.compile(
-    r"\\[A-Za-z]+|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo|d[a-z])\b"
-)
 
 
 def extract_answer(completion: str) -> Extraction:
     """Gives a completion's final answer, the rule that found it, and whether several distinct ones stand there.
 
-    The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Thoughts are not read (see
-    :func:`builtin_rewards.reading.turn.after_thinking`). Markdown emphasis, stop tokens at the end, footnote marks and
-    emoji are left out. Marks with nothing in them are no marks. A last box that never closes and a last number that
-    words before it change ("twice 42", "at least 42") are no answers.
+    The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Thoughts, markdown
+    emphasis, stop tokens at the end, footnote marks and emoji are not read, nor marks with nothing in them. A last box
+    that never closes and a last number that words before it change ("twice 42") are no answers, and a last number that
+    is part of an expression ("3 to 4", ``x > 7``) is read with all of it.
 
-    What is denied or doubted is no answer ("not \\boxed{42}", "I doubt that it is 42"), nor is what is withdrawn: taken
+    What is denied or doubted ("not \\boxed{42}", "I doubt that it is 42") is no answer, nor is what is withdrawn: taken
     back by plain words in its own sentence or the next ("The answer is 41. Wait, that is wrong."). "Wait" alone
-    withdraws nothing, nor does a check, nor a withdrawal that names another answer, nor one inside a box. A withdrawn
-    answer is not compared and not held against another one. Where the last answer is withdrawn there is none, though
-    others may stand before it. There is no bound on withdrawals, for none is needed: whoever goes through all numbers
-    with "No," between them is judged by the last one alone, as if that were all that was said.
+    withdraws nothing, nor does a check, a withdrawal that names another answer, or one inside a box. A withdrawn answer
+    is not held against another one. Where the last answer is withdrawn there is none, whatever stands before it.
 
     Several distinct final answers are: different boxes; a box, a tag or a plainly stated answer ("The answer is
     41.") that say different things; different stated answers; a list of numbers, or of anything joined with "or",
-    where one answer is expected; before a last number, other numbers that it is listed with. Numbers on the way to
-    the answer are not. Answers that are the same number in other writing are one.
-
-    Args:
-        completion: The model's text. Full-width letters, digits and signs are read as the ASCII ones.
+    where one answer is expected; before a last number, others that it is listed with. Numbers on the way to the answer
+    are not. Answers that are the same number in other writing are one. Full-width signs are read as the ASCII ones.
     """
     text = without_markup(after_thinking(completion))
     if shown_otherwise(text):
         return Extraction(None, Rule.LAST_NUMBER, (), SHOWN_OTHERWISE)
-    if not text.isascii() and _FULL_WIDTH.search(text):
-        text = in_latex(text)
-    if "\\" in text or "{,}" in text:
-        text = _THOUSANDS_MARK.sub(",", text)
+    text = in_latex(text) if _FULL_WIDTH.search(text) else text
+    text = _THOUSANDS_MARK.sub(",", text) if "\\" in text or "{,}" in text else text
     marked = _marked(text, MARKED)
     if marked is None:
         return _stated(text) or _whole(text) or _last_number(text)
@@ -143,8 +121,6 @@ def extract_answer(completion: str) -> Extraction:
 
 def _extraction(answers: list[str], rule: Rule, problem: str = "") -> Extraction:
     """The last of several answers, with the distinct ones among them, each taken apart where it is a list."""
-    if len(answers) == 1 and answers[0].isdecimal() and answers[0].isascii():
-        return Extraction(answers[0], rule, (answers[0],), problem)
     distinct: dict[object, str] = {}
     for answer in answers:
         for part in _alternatives(answer):
@@ -158,32 +134,24 @@ def _key(answer: str) -> object:
     text = clean(answer)
     if (label := read_label(text)) is not None:
         return label
-    quantity = read_quantity(text) if len(text) <= 200 else None
-    if quantity is None and "=" in text:
-        quantity = read_quantity(text.rpartition("=")[2].strip())
-    if quantity is None:
-        return "".join(text.split()).casefold()
-    return (quantity.value, quantity.percent)
+    sides = (text, text.rpartition("=")[2].strip()) if len(text) <= 200 else ()
+    quantity = next(filter(None, map(read_quantity, sides)), None)
+    return (quantity.value, quantity.percent) if quantity else "".join(text.split()).casefold()
 
 
 def _alternatives(answer: str) -> list[str]:
     """The parts of a bare list of numbers, or of anything joined with "or"; else the answer itself."""
-    if len(answer) > 500:
+    text = clean(answer) if len(answer) <= 500 else ""
+    if not text or read_quantity(text) is not None:
         return [answer]
-    text = clean(answer)
-    if read_quantity(text) is not None:
-        return [answer]
-    either = text.lower().startswith("either ")
-    parts = [part for part in _ALTERNATIVE.split(text[7:] if either else text) if part]
-    pieces = [piece for part in parts for piece in (_LIST_GAP.split(part) if read_quantity(part) is None else [part])]
-    if len(pieces) > 1 and all(read_quantity(piece) is not None for piece in pieces if piece):
-        return [piece for piece in pieces if piece]
-    if len(parts) > 1 and re.search(r"\bor\b", text):
-        return parts
-    return [answer]
+    parts = [part for part in _ALTERNATIVE.split(text.removeprefix("either ").removeprefix("Either ")) if part]
+    pieces = [each for part in parts for each in ([part] if read_quantity(part) else _LIST_GAP.split(part)) if each]
+    if len(pieces) > 1 and all(map(read_quantity, pieces)):
+        return pieces
+    return parts if len(parts) > 1 and re.search(r"\bor\b", text) else [answer]
 
 
-# Boxes and tags
+# Boxes, tags and phrases
 
 
 def _marked(text: str, rules: Sequence[Rule]) -> tuple[list[str], Rule, str] | None:
@@ -191,28 +159,19 @@ def _marked(text: str, rules: Sequence[Rule]) -> tuple[list[str], Rule, str] | N
 
     A tag that holds no box, and a number that a phrase announces, are held against a box.
     """
-    for rule in rules:
-        found = boxes(text) if rule is Rule.BOXED else tags(text)
-        if not found:
-            continue
-        last = found[-1]
-        if rule is Rule.BOXED and not last.closed:
+    tagged = tags(text) if Rule.TAG in rules else []
+    found = (boxes(text) if Rule.BOXED in rules else []) or tagged
+    if not found:
+        return None
+    last, rule, others = found[-1], Rule.TAG if found is tagged else Rule.BOXED, []
+    if rule is Rule.BOXED:
+        if not last.closed:
             return [], rule, "the last box never closes"
-        others = []
-        if rule is Rule.BOXED:
-            if Rule.TAG in rules:
-                others = [said for tag in tags(text)[-1:] if not boxes(tag.content) for said in _spoken(tag.content)]
-            others += [said.answer for said in announced(text) if not said.problem and _is_number(said.answer)]
-        standing = [
-            mark.content for mark in found[-MAX_MARKS:-1] if not objection(text, mark.start, mark.end, mark.content)
-        ]
-        problem = objection(text, last.start, last.end, last.content)
-        return [*others, *standing, last.content], rule, problem
-    return None
-
-
-def _is_number(answer: str) -> bool:
-    return read_quantity(clean(answer)) is not None
+        others = [said for tag in tagged[-1:] if not boxes(tag.content) for said in _spoken(tag.content)]
+        others += [each.answer for each in announced(text) if not each.problem and read_quantity(clean(each.answer))]
+    marks = [mark for mark in found[-MAX_MARKS:-1] if not objection(text, mark.start, mark.end, mark.content)]
+    problem = objection(text, last.start, last.end, last.content)
+    return [*others, *(mark.content for mark in marks), last.content], rule, problem
 
 
 def _spoken(content: str) -> list[str]:
@@ -221,117 +180,145 @@ def _spoken(content: str) -> list[str]:
     return [each.answer for each in said if not each.problem] if said and not said[-1].problem else [content]
 
 
-# Phrases
+_CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)
+_REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)", re.IGNORECASE)
+"""What an earlier phrase may be followed by that is no answer: ``a multiple of 7``."""
 
 
 def _stated(text: str) -> Extraction | None:
+    if (closing := _CLOSING_MARK.search(text, max(0, len(text) - 200))) is not None:
+        return _extraction([closing[1]], Rule.PHRASE)
     said = announced(text)
     if not said:
         return None
-    before = [each.answer for each in said[:-1] if not each.problem and _says_something(each.answer)]
+    stand = [each.answer for each in said[:-1] if not each.problem]
+    before = [answer for answer in stand if read_quantity(clean(answer)) or not _REMARK.search(answer)]
     return _extraction([*before, said[-1].answer], Rule.PHRASE, said[-1].problem)
-
-
-def _says_something(tail: str) -> bool:
-    """Whether what an earlier phrase is followed by is an answer too, and not a remark about the answer."""
-    if any(sign in tail for sign in "$\\=") or any(digit.isdigit() for digit in tail):
-        return read_quantity(clean(tail)) is not None or not re.search(r"[A-Za-z]{3,} +[A-Za-z]{2,} ", tail)
-    words = tail.lower().split()
-    return 0 < len(words) <= 2 and words[0] not in ("a", "an", "the", "not")
 
 
 # The completion itself, and its last number
 
+_FIRST_ITEM = re.compile(r"(?:#{1,6}|>|1[.)])\s+(?=[^\s#>]+\s*$)")
+_NO_SENTENCE = re.compile(
+    r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"
+    r"|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo|d[a-z])\b"
+)
+"""The words in a formula that do not make it a sentence."""
+_WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")
+
 
 def _whole(text: str) -> Extraction | None:
-    stripped = text.strip()
-    if (mark := _FIRST_ITEM.match(stripped)) is not None:
-        stripped = stripped[mark.end() :]
+    text = text.strip()
+    item = _FIRST_ITEM.match(text)
+    stripped = text[item.end() :] if item else text
     if not stripped or len(stripped) > 200 or "\n" in stripped:
         return None
-    numbers = read_label(clean(stripped)) is None and any(character.isdigit() for character in stripped)
-    ending = None if any(map(str.isdigit, stripped)) else _ending_formula(stripped)
-    if ending is not None and re.search(r"[A-Za-z]{2,}", stripped[: ending[0]]):
+    numbers = any(map(str.isdigit, stripped))
+    ending = None if numbers else _formula_at(stripped, -1)
+    head = stripped[: ending[0]] if ending else stripped if numbers and not read_label(clean(stripped)) else ""
+    if _WORD.search(_NO_SENTENCE.sub(" ", head)):
         return None
-    if numbers and re.search(r"[A-Za-z]{2,}", _COMMAND_OR_NAME.sub(" ", _without_text(stripped))):
-        return None
-    if numbers and not stripped.isascii() and _FOREIGN_WORD.search(stripped):
-        return None
-    formula = numbers or any(map(stripped.__contains__, "\\$=+^*/<>\u2260\u00ac"))
-    problem = "the answer is denied" if formula and denies(stripped) else ""
-    return _extraction([stripped], Rule.WHOLE, problem)
-
-
-def _without_text(text: str) -> str:
-    """The text without ``\\text{...}``: a formula's words do not make it a sentence."""
-    return re.sub(r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}", " ", text)
+    denied = (numbers or re.search("[\\\\$=+^*/<>\u2260\u00ac]", stripped)) and denies(stripped)
+    return _extraction([stripped], Rule.WHOLE, "the answer is denied" if denied else "")
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
 _TOKEN = re.compile(
-    r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}|"
-    + r"\d+ \d+ ?/ ?\d+(?!\d|\.\d)|"
-    + _NUMBER_OR_FRACTION
-    + ")|"
-    + _NUMBER_OR_FRACTION
+    r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
+    rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
-_AFTER_NUMBER = re.compile(
+_BEHIND = re.compile(
     r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)|[\u00b9\u00b2\u00b3\u2070-\u2079]+"
-    r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]\b|[\\(]))|\u221a"
+    r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]{1,2}\b|[\\(]))|\u221a"
     r"|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
-_FORMULA_BEFORE = re.compile(
-    r"(?:(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])[ \t]*[-+*/^_\u2212\u00d7\u00f7\u00b7\u2261]"
-    r"|[+*/^_\u00d7\u00f7\u221a])[ \t]*[({]?$"
-    r"|\b(?:log|ln|sin|cos|tan|mod)[ \t]$"
-    r"|[A-Za-z)}\]][({]?$"
+"""What goes on behind a number: a sign, a formula, or words such as its unit."""
+_FUNCTION = r"\b(?:(?:arc)?(?:sin|cos|tan)|log|ln|mod|sqrt|base)\b"
+_JOINED = re.compile(
+    r"(?:(?:[\d)}\]]|(?<![A-Za-z</])[A-Za-z\u03c0])[ \t]*"
+    r"(?:[-+*/^_\u2212\u2013\u00d7\u00f7\u00b7\u2261\u2264\u2265]|[<>]=?)"
+    r"|[+*/^_\u00d7\u00f7\u221a]|\\(?:[lg]eq?|[lg]t|times|cdot|div|pm|sqrt|equiv)\b)[ \t]*[({]?$"
+    r"|(?:\b(?:is|are|was|be|gets?|equals?)|=)[ \t]*(?P<sign>[-\u2212\u2013][ \t])$"
+    r"|(?P<words>(?:\d[\d.,/]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|[a-z](?= to the)))"
+    r"[ \t](?:to(?: the)?|in|of|out of|per|through|from|by|remainder)[ \t])$"
+    rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]][({{]?$"
 )
-_FORMULA_RUN = re.compile(
-    r"(?:[\d\s+*/^_().{}\u221a\u00d7\u00f7\u00b7\u2261-]|\b(?:log|ln|sin|cos|tan|mod)\b"
-    r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|\\[A-Za-z]+)*$"
+"""What makes a number behind it part of an expression: an operation, a function, a sign, words between two numbers."""
+_RUN = re.compile(
+    r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
+    rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"
 )
-_LISTING_WORDS = ("%", "or", "and", "maybe", "perhaps", "possibly", "either", "it's", "is it")
-_BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
-_LISTED_BEFORE = re.compile(
-    rf"(?<![=+*/^\w.-])(?<![=+*/^-]\s)[$€£]?({NUMBER})%?\s*(?:[,;|/&]\s*)?"
-    r"(?:\b(?:or|and|maybe|perhaps|possibly|either|it's|is it)\b[\s,]*)*(?:\n\s*[-*]?\s*)?$",
-    re.IGNORECASE,
+_INSTEAD_OF = re.compile(
+    rf"\d(?: [A-Za-z]{{1,20}}){{0,2}}(?P<not>,?\s(?:and |but )?not\s[$€£]?{NUMBER}\D*\Z)", re.IGNORECASE
 )
+_NEAR, _LONGEST = 400, 200  # characters around the last digit that are read, and those of a number
 
 
-def _last_number(text: str, *, once: bool = True) -> Extraction:
-    """The last number; of ``5, not 4`` the one before, if that may be asked once more."""
-    last = max(text.rfind(digit) for digit in "0123456789")
-    if (ending := _ending_formula(text, last)) is not None:
-        return _standing(text, *ending, formula=True)
+def _last_number(text: str) -> Extraction:
+    """The last number with the expression that it is part of; of ``5, not 4`` the one before."""
+    if (instead := _INSTEAD_OF.search(text, max(0, len(text) - _NEAR))) is not None:
+        text = text[: instead.start("not")]
+    last = max(map(text.rfind, "0123456789"))
+    if (formula := _formula_at(text, last)) is not None:
+        return _standing(text, *formula, formula=True)
     if last < 0:
         return _NOTHING
-    begin = max(0, last - 400)
-    window = text[begin : last + 400]
-    place = last - begin
-    if (formula := _around(window, place)) is not None:
-        return _standing(window, *formula, formula=True)
-    if (label := label_at(window, place)) is not None and not _FORMULA_BEFORE.search(window[: label[0]][-8:]):
-        return _standing(window, *label)
-    start = place
-    while start > 0 and window[start - 1] in "0123456789.,/ " and not window.startswith("  ", start - 1):
-        start -= 1
-    # A fraction in LaTeX without delimiters begins before its digits.
-    start = max(0, start - 60) if "frac" in window[max(0, place - 60) : place] else max(0, start - 5)
-    token = next((match for match in _TOKEN.finditer(window, start) if match.start() <= place < match.end()), None)
-    if token is None or (begin and token.start() == 0):
+    low, high = max(0, last - _LONGEST), last + _NEAR
+    if (label := label_at(text, last)) is not None and not _JOINED.search(text[max(0, label[0] - 20) : label[0]]):
+        return _standing(text, *label)
+    token = next((each for each in _TOKEN.finditer(text, low, high) if each.start() <= last < each.end()), None)
+    if token is None or (low and token.start() == low):
         return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
-    before = window[: token.start()]
-    if once and before[-4:-1] == "not" and (instead := _INSTEAD_OF.search(before[-60:])) is not None:
-        return _last_number(before[: len(before) - len(instead["not"])][-400:], once=False)
-    after = _AFTER_NUMBER.match(window, token.end())
-    run = _FORMULA_RUN.search(before[-120:]) if _FORMULA_BEFORE.search(before[-8:]) else None
-    return _standing(window, *token.span(), run[0].lstrip() if run else "", after[0].rstrip() if after else "")
+    start, ahead, behind = token.start(), "", _BEHIND.match(text, token.end(), high)
+    if (joined := _JOINED.search(text[max(0, start - 20) : start])) is not None:
+        run = _RUN.search(text[max(0, start - 120) : start])
+        ahead = joined["words"] or joined["sign"] or (run[0].lstrip() if run else "")
+    return _standing(text, *token.span(), ahead, behind[0].rstrip() if behind else "")
 
 
+_FORMULA = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
+_AT_END = re.compile(rf"(?:{_FORMULA})(?=[A-Za-z\s.*!]{{0,40}}$)", re.DOTALL)
+_BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset|varnothing)[A-Za-z]+)(?:_\w|_\{\w+\})?\s*")
+
+
+def _formula_at(text: str, last: int) -> tuple[int, int] | None:
+    """Where the formula in delimiters stands that the last digit is in, or that the text ends with behind it.
+
+    Where there is no digit, words may follow.
+    """
+    ending = _AT_END.search(text, max(0, len(text) - _NEAR, last))
+    formula = ending.lastindex if ending and (last < 0 or not re.search("[A-Za-z]", text[ending.end() :])) else None
+    if ending and formula and not _BARE_NAME.fullmatch(ending[formula]):
+        return ending.span(formula)
+    line, low = text.rfind("\n", 0, max(0, last)) + 1, max(0, last - _NEAR)
+    for opening, closing in (("\\[", "\\]"), ("\\(", "\\)"), ("$$", "$$"), ("$", "$")) if last >= 0 else ():
+        start = text.rfind(opening, low, last) + len(opening)
+        end = text.find(closing, last, last + _NEAR)
+        if opening == "$":
+            inside = text.count("$", max(line, low), last) % 2 and "\n" not in text[last:end]
+        else:
+            inside = start > 1 and (opening == closing or closing not in text[start:last])
+        if inside and end >= 0:
+            return start, end
+    return None
+
+
+_CHANGED = re.compile(
+    rf"(?:{CHANGES_NUMBER}|\b(?:step|case|equation|problem|question))[\s$\u20ac\u00a3(*]*$", re.IGNORECASE
+)
 _UNIT_BEHIND = re.compile(r"\s?(?:\u00b0|\^\s?\{?\\circ\}?|\\(?:text|mathrm)\s?\{[^{}]{1,20}\})")
 _NAMED = re.compile(r"\b[A-Za-z](?:\([A-Za-z]\))?\s?=\s?$")
+_BULLET = re.compile(r"^[ \t]*[-*][ \t]+", re.MULTILINE)
+_OTHER = rf"(?<![=+*/^\w.-])(?<![=+*/^-]\s)[$€£]?{NUMBER}%?(?=[\s,;|/&])"
+_HEDGES = r"(?:\b(?:or|and|maybe|perhaps|possibly|either|it's|is it)\b[\s,]*)"
+_LISTED = re.compile(
+    rf"(?:{_OTHER}\s*(?:[,;|/&]\s*)?{_HEDGES}*(?:\n\s*[-*]?\s*)?"
+    rf"|(?:\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)),?\s*{_HEDGES}+"
+    r"|(?:\$[^$\n=]{1,100}\$|\\\([^\n=]{1,100}?\\\))[,;/]\s*)+$",
+    re.IGNORECASE,
+)
+_LISTED_ONE = re.compile(rf"{_OTHER}|\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)")
 
 
 def _standing(
@@ -342,72 +329,23 @@ def _standing(
     What denies the first of a list denies the last, unless it is set against that: ``it isn't 3, it's 4``. The answer
     goes with what stands ahead of it and behind it.
     """
-    before = text[max(0, start - 400) : start]
-    if formula:
-        before = before.rstrip("$\\([")
-    listed, head, contrast = _listed(before, _LISTED_FORMULA if formula else _LISTED_BEFORE)
+    before = text[max(0, start - _NEAR) : start - len(ahead)]
+    before = before.rstrip("$\\([") if formula else before
     answer = text[start:end] if formula else text[start:end].strip()
-    problem = _denial_in(before.rstrip()) if formula else _denial_in(before)
     unit = None if formula else _UNIT_BEHIND.match(text, end)
-    problem = problem or objection(text, start, unit.end() if unit else end, answer)
-    head = _NAMED.sub("", before[: len(before) - len(ahead)] if ahead else head)
+    problem = objection(text, start, unit.end() if unit else end, answer)
+    if _CHANGED.search(before[-40:]):
+        problem = "what stands before the number changes it"
+    elif clause_denies(before, len(before)):
+        problem = "the answer is denied: 'not' stands before it"
+    head = _BULLET.sub("", before[-160:])
+    run = None if ahead else _LISTED.search(head)
+    listed = _LISTED_ONE.findall(run[0]) if run else []
+    head = _NAMED.sub("", head[: run.start()] if run else head)
     if not problem and denied_before(head, len(head)):
+        contrast = run is not None and "it's" in run[0].lower()
         listed, problem = ([], "") if contrast else (listed, "the answer is denied before it")
     return _extraction([*listed, ahead + answer + behind], Rule.LAST_NUMBER, problem)
-
-
-_DELIMITED = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"
-_FORMULA_NEAR_END = re.compile(rf"(?:{_DELIMITED})[A-Za-z\s.*!]{{0,40}}$", re.DOTALL)
-_FORMULA_AT_END = re.compile(rf"(?:{_DELIMITED})[\s.*!]*$", re.DOTALL)
-_BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset|varnothing)[A-Za-z]+)(?:_\w|_\{\w+\})?\s*")
-_LISTED_FORMULA = re.compile(
-    r"(?:(?:\$([^$\n]{1,100})\$|\\\(([^\n]{1,100}?)\\\)),?\s*\b(?:or|and)(?: maybe| perhaps| possibly)?"
-    r"|(?:\$([^$\n=]{1,100})\$|\\\(([^\n=]{1,100}?)\\\))[,;/])\s*$"
-)
-
-
-def _ending_formula(text: str, last: int = -1) -> tuple[int, int] | None:
-    """Where the formula without digits stands that a text ends with; words may follow where no number is."""
-    ending = (_FORMULA_NEAR_END if last < 0 else _FORMULA_AT_END).search(text, max(0, len(text) - 400, last))
-    if ending is None or ending.lastindex is None or _BARE_NAME.fullmatch(ending[ending.lastindex]):
-        return None
-    return ending.span(ending.lastindex)
-
-
-def _around(window: str, place: int) -> tuple[int, int] | None:
-    """Where the formula in delimiters stands that a place is in."""
-    for opening, closing in (("\\[", "\\]"), ("\\(", "\\)"), ("$$", "$$")):
-        start = window.rfind(opening, 0, place)
-        end = window.find(closing, place)
-        if start >= 0 and end >= 0 and (opening == closing or closing not in window[start:place]):
-            return start + 2, end
-    line = window.rfind("\n", 0, place) + 1
-    if window.count("$", line, place) % 2 and (end := window.find("$", place)) > 0 and "\n" not in window[place:end]:
-        return window.rfind("$", line, place) + 1, end
-    return None
-
-
-def _listed(before: str, listing: re.Pattern[str]) -> tuple[list[str], str, bool]:
-    """What an answer is listed with right before it, the text before that, and whether ``it's`` parts the two."""
-    found: list[str] = []
-    contrast = False
-    if listing is _LISTED_BEFORE:
-        before = _BULLET.sub("", before[-160:])
-        ending = before[-12:].rstrip(" \t\n,;|/&*-")[-8:].lower()
-        if not (ending[-1:].isdigit() or ending.endswith(_LISTING_WORDS)):
-            return found, before, contrast
-    while len(found) < 20 and (match := listing.search(before[-140:])) is not None:
-        found.insert(0, next(filter(None, match.groups())))
-        contrast = contrast or "it's" in match[0].lower()
-        before = before[-140:][: match.start()]
-    return found, before, contrast
-
-
-def _denial_in(before: str) -> str:
-    """Says that the clause before a number denies it."""
-    if _CHANGED.search(before[-40:]):
-        return "what stands before the number changes it"
-    return "the answer is denied: 'not' stands before it" if clause_denies(before, len(before)) else ""
 
 
 _VERDICT = re.compile(
@@ -427,19 +365,15 @@ def opening_verdict(completion: str) -> str | None:
     if verdict is None or withdrawn_after(text, verdict.end()):
         return None
     word = verdict[1].casefold()
-    denied = re.search(rf"\b{_OPPOSITE[word]}\b(?=[*_]*\s*(?:$|[,.;:!?)]))", text[verdict.end() :], re.IGNORECASE)
-    return None if denied else word
-
-
-# The answer as a whole text
+    opposite = re.compile(rf"\b{_OPPOSITE[word]}\b(?=[*_]*\s*(?:$|[,.;:!?)]))", re.IGNORECASE)
+    return None if opposite.search(text, verdict.end()) else word
 
 
 def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extraction:
     """Gives a completion's answer as a text, for the rewards that compare it as a whole or parse it.
 
-    Where an answer is marked it is the one that :func:`extract_answer` reads, as it stands there: the last box, else
-    the last tag. Where none is, or where marked answers differ, or the last one is denied, withdrawn or a box that
-    never closes, it is all that the completion says after its thoughts, with the reason in ``problem``.
+    It is the last box, else the last tag, as it stands. Where there is none, or marked answers differ, or the last
+    one is denied, withdrawn or never closes, it is all that is said after the thoughts, with the reason in ``problem``.
 
     Args:
         completion: The model's text.

@@ -1,10 +1,9 @@
 """Lists in free text: which numbers and which items a completion names as its list, and what speaks against it.
 
-The rule: what a turn says after its thoughts counts. In it closed ``<answer>...</answer>`` and ``\\boxed{...}`` decide
-alone, where there are any that hold something; else the whole text. In what decides the list is the one in brackets,
-else the text itself. A list that is denied (``not``, ``anything but``, an unequal sign, ``is wrong``), struck out or
-taken back (``Wait, that is wrong``) does not stand. Two boxes, or two bracketed lists, that stand and differ are a
-stuffed answer. A text of over 100,000 characters is not read, so that everything takes a bounded time.
+What a turn says after its thoughts counts; in it closed ``<answer>...</answer>`` and ``\\boxed{...}`` decide alone,
+where there are any that hold something. In what decides the list is the one in brackets, else the text itself. A list
+that is denied (``not``, ``is wrong``), struck out or taken back (``Wait, that is wrong``) does not stand. Two boxes, or
+two bracketed lists, that stand and differ are a stuffed answer.
 """
 
 from __future__ import annotations
@@ -15,21 +14,13 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from builtin_rewards.reading.denials import (
-    clause_denies,
-    denied_after,
-    denied_before,
-    denies,
-    supposed_before,
-    withdrawn_after,
-)
+from builtin_rewards.reading.denials import clause_denies, denied_before, denies, objection, supposed_before
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import SHOWN_OTHERWISE, fold, normalise, shown_otherwise, struck_out
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]
-_Span = tuple[int, int]
 
 SEVERAL = "several different lists"
 DENIED = "the list is denied"
@@ -41,17 +32,14 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
-_MARKER = re.compile(r"[ \t]*(?:(\d{1,4})[.)]|[-*+\u2022])[ \t]+")
-_LONGEST_NUMBER = 400
-"""Characters of a number that is read; no float that is finite needs more before its point."""
-_DENIAL_CHARS = 160
-"""Characters, the first ones, in which an item is searched for a denial."""
-_LONGEST_TEXT = 100_000
-"""Characters of the longest text, without its thoughts, that is read."""
+_MARKER = re.compile(r"[ \t]*(?:\(?(?P<counter>\d{1,4}|[A-Za-z])[.)]|[-*+\u2022])[ \t]+")
+_LONGEST_NUMBER, _LONGEST_TEXT, _DENIAL_CHARS = 400, 100_000, 160
+"""Characters of a number and of a text, without its thoughts, that are read; and of an item, for a denial."""
 _MOST_LISTS = 200
 """Of more boxes, tags or bracketed lists the last ones are compared."""
 
-_BRACKETS = {"[]": re.compile(r"[\[\]]"), "{}": re.compile(r"[{}]")}
+_SQUARE = re.compile(r"\[(?:[^\[\]]++|\[[^\[\]]*+\])*+\]")
+_CURLY = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
 _FRACTION = re.compile(r"\\[dt]?frac\{([-+]?\d{1,40})\}\{(\d{1,40})\}")
 _BEFORE_FRACTION = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
 _MIXED = re.compile(r"(?<![\w./])(?<!\d[ \t])(\d{1,40})[ \t]{1,2}(\d{1,40})/(\d{1,40})(?![\w/]|\.\d)")
@@ -59,19 +47,20 @@ _MIXED = re.compile(r"(?<![\w./])(?<!\d[ \t])(\d{1,40})[ \t]{1,2}(\d{1,40})/(\d{
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\](),;! ]|[{}$]")
 _JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
 """What stands between items, besides commas."""
-_LETTERED = re.compile(r"[ \t]*\(?([A-Za-z])[.)][ \t]+")
-_BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t]))")
+_BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t])).*")
 """What a list item is about, where something is said of it behind a colon or a dash."""
 _BLANK = " \t\r*_`$\"'.:-"
-_RULE_CHARS = " \t:|-"
-"""What the line under the head of a Markdown table consists of."""
-_OPENING = re.compile(r"[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
+_TABLE_HEAD = re.compile(r"^.*\n(?=.*\|)(?=.*--)[ \t:|-]+$", re.MULTILINE)
+_LABEL = re.compile(r"^(?:[^:\n]|(?<=\d):(?=\d)|:(?=//))*+:", re.MULTILINE)
+"""What stands before a line's first colon that is no part of a time or a URL."""
+_OPENING = re.compile(r"\A[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
 _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!not\b)", re.IGNORECASE)
 """The words before a list in a sentence: ``The fruits are``."""
 _PARTING = " ,;&:/|"
 _SET_ASIDE = {ord(mark): chr(0x10600 + place) for place, mark in enumerate(_PARTING)}
 _RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _SET_ASIDE.items()}
 """Letters of Linear A stand in for what parts items, and for blanks, in items that are kept whole."""
+_SENTENCE_BEFORE = re.compile(r"[^.!?\n]+(?=:[\s$*(\\]*$)")
 _UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/]{1,12}\b")
 """A word behind the last number; what denies it may stand behind that."""
 
@@ -79,10 +68,9 @@ _UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/
 def numbers_listed(text: str) -> tuple[list[float], str]:
     """Gives the numbers that a text lists, in order, and what speaks against the list, ``""`` for nothing.
 
-    The list is that of the module's rule: the last one in square brackets, else in braces, that holds a number; or,
-    without one, every number. Markers that count lines (``1.``, ``2.``) are no numbers of the list. ``1/2`` is one
-    half; ``1,000`` outside brackets is a thousand. ``not 42`` lists something else than 42, and so does a number past
-    all bounds: both count as NaN, which equals nothing. Lists of the same numbers in another order do not differ.
+    The list is the last one in square brackets, else in braces, that holds a number; or, without one, every number but
+    list markers. ``1/2`` is one half; ``1,000`` outside brackets is a thousand. ``not 42``, and a number past all
+    bounds, count as NaN, which equals nothing. Lists of the same numbers in another order do not differ.
     """
     return _listed(text, _number_lists, _same_numbers)
 
@@ -92,12 +80,10 @@ def items_listed(
 ) -> tuple[list[str], str]:
     """Gives the items that a text lists, each once and normalised, and what speaks against the list.
 
-    The list is that of the module's rule: the last one in square brackets, else the lines with list markers, else
-    all lines, each without what stands before a colon that is no part of a time or a URL. Commas, semicolons, line
-    ends and, outside brackets, the words ``and`` and ``or`` part the items. Outside brackets a denial in the first or
-    the last item denies the list. List markers are dashes, numbers and letters that count a, b, c; of ``- **red**:
-    warm`` the item is what is bold. An opening word (``Sure!``) and the words of a sentence before its list (``The
-    colours are``) are no items, nor is the head of a table.
+    The list is the last one in square brackets, else the lines with list markers, else all lines, each without a label
+    before a colon. Commas, semicolons, line ends and, outside brackets, ``and`` and ``or`` part the items, and a denial
+    in the first or the last item denies the list. List markers are dashes, and numbers and letters that count; of
+    ``- **red**: warm`` the item is what is bold. ``Sure!``, ``The colours are`` and the head of a table are no items.
 
     Args:
         text: The completion.
@@ -109,7 +95,9 @@ def items_listed(
     kept = _kept_whole(tuple(whole))
 
     def lists(inside: str) -> tuple[list[str], str]:
-        return _item_lists(_whole_items(inside, kept), known, marks)
+        inside = inside.translate(dict.fromkeys(_RESTORED, "\ufffd"))
+        inside = kept.sub(lambda found: found[0].translate(_SET_ASIDE), inside) if kept else inside
+        return _item_lists(inside, known, marks)
 
     return _listed(text, lists, frozenset)
 
@@ -117,21 +105,16 @@ def items_listed(
 def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
     """Gives what the boxes and answer tags list, all that stand alike; without any, what the whole text lists."""
     text = after_thinking(text)
-    if len(text) > _LONGEST_TEXT:
-        return [], TOO_LONG
-    if shown_otherwise(text):
-        return [], SHOWN_OTHERWISE
+    if len(text) > _LONGEST_TEXT or shown_otherwise(text):
+        return [], SHOWN_OTHERWISE if len(text) <= _LONGEST_TEXT else TOO_LONG
     text = fold(text)
-    marks = [mark for mark in boxes(text) if mark.closed]
-    marks += [tag for tag in tags(text) if tag.closed and not boxes(tag.content)]
+    marks = [mark for mark in (*boxes(text), *(tag for tag in tags(text) if not boxes(tag.content))) if mark.closed]
     if not marks:
         return lists(text)
     marks = sorted(marks, key=lambda mark: mark.start)[-_MOST_LISTS:]
-    reads = {inside: lists(inside) for inside in dict.fromkeys(mark.content for mark in marks)}
-    faults = [reads[mark.content][1] for mark in marks]
-    found = [(reads[mark.content][0], _is_denied(text, mark.start, mark.end)) for mark in marks]
-    standing, fault = _standing(found, key)
-    return standing, faults[-1] or fault
+    reads = {inside: lists(inside) for inside in {mark.content for mark in marks}}
+    standing, fault = _standing([(reads[m.content][0], _is_denied(text, m.start, m.end)) for m in marks], key)
+    return standing, reads[marks[-1].content][1] or fault
 
 
 def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
@@ -144,53 +127,46 @@ def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hash
     return last, SEVERAL if len(set(map(key, kept))) > 1 else ""
 
 
-def _bracketed(text: str, brackets: str) -> list[_Span]:
-    """Gives the insides of the outermost pairs of brackets."""
-    opened: list[int] = []
-    found: list[_Span] = []
-    for match in _BRACKETS[brackets].finditer(text):
-        if match[0] == brackets[0]:
-            opened.append(match.end())
-        elif opened:
-            start = opened.pop()
-            while found and found[-1][0] > start:
-                found.pop()
-            found.append((start, match.start()))
-    return found
-
-
 def _last_of(
-    text: str, brackets: str, read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
+    text: str, brackets: re.Pattern[str], read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
-    """Gives the last bracketed list that is not empty and stands, and what speaks against it."""
-    lists = [(read(text[start:end]), start, end) for start, end in _bracketed(text, brackets)[-_MOST_LISTS:]]
-    filled = [(found, _is_denied(text, start - 1, end + 1)) for found, start, end in lists if found]
+    """Gives the last list in outermost brackets that is not empty and stands, and what speaks against it."""
+    lists = [(read(each[0][1:-1]), each) for each in [*brackets.finditer(text)][-_MOST_LISTS:]]
+    filled = [(found, _is_denied(text, *each.span())) for found, each in lists if found]
     return _standing(filled, key) if filled else None
 
 
 def _is_denied(text: str, start: int, end: int) -> bool:
     """Whether words or signs around a list deny it or take it back, or it is struck out or part of a longer word."""
+    unit = _UNIT.match(text, end)
     return bool(
         clause_denies(text, start)
         or supposed_before(text, start)
-        or denied_after(text, end)
-        or ((unit := _UNIT.match(text, end)) is not None and denied_after(text, unit.end()))
-        or withdrawn_after(text, end)
+        or _mislabelled(text, start)
+        or objection(text, start, end)
+        or (unit and objection(text, start, unit.end()))
         or struck_out(text[start:end])
         or (text[start - 1 : start].isalpha() and text[end : end + 1].isalpha())
     )
 
 
+def _mislabelled(text: str, start: int) -> bool:
+    """Whether the label before a list and its colon calls it wrong: ``That is not right:``, ``Wrong answer:``."""
+    label = _SENTENCE_BEFORE.search(text[max(0, start - _DENIAL_CHARS) : start])
+    return denied_before(text, start) or (label is not None and objection(label[0], 0, 0) != "")
+
+
 def _number_lists(text: str) -> tuple[list[float], str]:
     text = _MIXED.sub(_improper, _FRACTION.sub(r"\1/\2", _BEFORE_FRACTION.sub(" ", text)))
-    for brackets in _BRACKETS:
-        bracketed = _last_of(text, brackets, _numbers, _same_numbers)
-        if bracketed is not None:
+    for brackets in (_SQUARE, _CURLY):
+        if (bracketed := _last_of(text, brackets, _numbers, _same_numbers)) is not None:
             return bracketed
-    text = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), _without_markers(text))
+    lines = dict(enumerate(text.split("\n")))
+    text = "\n".join({**lines, **_marked([*lines.values()])}.values())
+    text = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), text)
     found = list(_NUMBER.finditer(text))
     denied = found and _is_denied(text, found[0].start(), found[-1].end())
-    return list(map(_value, found)), DENIED if denied else ""
+    return _numbers(text), DENIED if denied else ""
 
 
 def _improper(mixed: re.Match[str]) -> str:
@@ -211,25 +187,17 @@ def _value(match: re.Match[str]) -> float:
     """Gives a number's value; NaN for one that is denied, or past all bounds."""
     if match["negated"] or len(match[0]) > _LONGEST_NUMBER:
         return math.nan
-    value = float(match["number"])
-    if match["below"]:
-        below = float(match["below"])
-        value = value / below if below else math.nan
+    below = float(match["below"] or 1)
+    value = float(match["number"]) / below if below else math.nan
     return value if math.isfinite(value) else math.nan
 
 
-def _without_markers(text: str) -> str:
-    """Takes list markers off the lines; numbers are markers where they count 1, 2, 3 line by line."""
-    lines = text.split("\n")
-    markers = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
-    if not markers:
-        return text
-    counted = [marker[1] for marker in markers.values() if marker[1]]
-    counts = len(counted) > 1 and counted == [str(place) for place in range(1, len(counted) + 1)]
-    for place, marker in markers.items():
-        if counts or not marker[1]:
-            lines[place] = lines[place][marker.end() :]
-    return "\n".join(lines)
+def _marked(lines: Sequence[str]) -> dict[int, str]:
+    """Gives what stands behind list markers, line by line; numbers and letters are markers where they count."""
+    found = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
+    counters = [marker["counter"].lower() for marker in found.values() if marker["counter"]]
+    counts = counters != ["a"] and all(each in (str(n), chr(96 + n)) for n, each in enumerate(counters, 1))
+    return {place: marker.string[marker.end() :] for place, marker in found.items() if counts or not marker["counter"]}
 
 
 def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
@@ -254,74 +222,25 @@ def _kept_whole(written: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, parted))})(?!\w)", re.IGNORECASE) if parted else None
 
 
-def _whole_items(text: str, kept: re.Pattern[str] | None) -> str:
-    """Sets aside what would part the items that are kept whole; :func:`plain_item` undoes it."""
-    text = text.translate(dict.fromkeys(_RESTORED, "\ufffd"))
-    return text if kept is None else kept.sub(lambda found: found[0].translate(_SET_ASIDE), text)
-
-
 def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[list[str], str]:
-    bracketed = _last_of(text, "[]", lambda inside: _items(_at_commas(inside.replace("\n", ","))), frozenset)
+    bracketed = _last_of(text, _SQUARE, lambda inside: _items(re.split("[,;\n]", inside)), frozenset)
     if bracketed is not None:
         return bracketed
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
-    ends = [part for part in (*parts[:1], *parts[-1:]) if plain_item(part) not in known]
-    labelled = ":" in text and denied_before(text, text.find(":") + 1)
-    denied = labelled or any(denies(part[:_DENIAL_CHARS]) for part in ends) or struck_out(text)
+    ends = [part[:_DENIAL_CHARS] for part in (*parts[:1], *parts[-1:]) if plain_item(part) not in known]
+    denied = _mislabelled(text, text.find(":") + 1) or any(map(denies, ends)) or struck_out(text)
     return _items(parts), DENIED if denied else ""
-
-
-def _at_commas(text: str) -> list[str]:
-    return text.replace(";", ",").split(",")
 
 
 def _parts(text: str, marks: str = "") -> list[str]:
     """Gives the items of a text without brackets; ``marks`` part them too."""
-    lines = text.splitlines()
-    marked = [line[match.end() :] for line in lines if (match := _MARKER.match(line))] or _lettered(lines)
-    if marked:
-        return [part for line in marked for part in _head(line).split(";")]
-    if "|" in marks and "--" in text:
-        lines = _without_heads(lines)
-    said = "\n".join(map(_unlabelled, lines))
-    opening = _OPENING.match(said)
-    said = said[opening.end() :] if opening else said
+    if marked := _marked(text.splitlines()):
+        return [part for line in marked.values() for part in _BOLD_HEAD.sub(r"\1", line).split(";")]
+    said = _OPENING.sub("", _LABEL.sub("", _TABLE_HEAD.sub("", text) if "|" in marks else text))
     for mark in marks:
         said = said.replace(mark, ",")
     lead = _LEAD.match(said)
-    if lead and not denies(lead[0]):
-        said = said[lead.end() :]
-    return _at_commas(_JOINING.sub(",", said))
-
-
-def _lettered(lines: Sequence[str]) -> list[str]:
-    """Gives what stands behind letters that count the lines a, b, c."""
-    found = [(match[1].lower(), line[match.end() :]) for line in lines if (match := _LETTERED.match(line))]
-    counts = len(found) > 1 and [letter for letter, _ in found] == list("abcdefghijklmnopqrstuvwxyz"[: len(found)])
-    return [said for _, said in found] if counts else []
-
-
-def _head(line: str) -> str:
-    """Gives what a list item is about, where that is bold and something is said of it."""
-    head = _BOLD_HEAD.match(line) if line[:2] in ("**", "__") else None
-    return head[1] if head else line
-
-
-def _without_heads(lines: Sequence[str]) -> list[str]:
-    """Takes the heads of Markdown tables off, and the lines under them."""
-    rules = {place for place, line in enumerate(lines) if "|" in line and not line.strip(_RULE_CHARS) and "--" in line}
-    return [line for place, line in enumerate(lines) if place not in rules and place + 1 not in rules]
-
-
-def _unlabelled(line: str) -> str:
-    """Gives a line without what stands before its first colon, unless that is part of a time or a URL."""
-    place = line.find(":")
-    while place >= 0:
-        ahead, after = line[place - 1 : place], line[place + 1 : place + 3]
-        if not (ahead.isdigit() and after[:1].isdigit()) and after != "//":
-            return line[place + 1 :]
-        place = line.find(":", place + 1)
-    return line
+    return re.split("[,;]", _JOINING.sub(",", said[lead.end() :] if lead and not denies(lead[0]) else said))
 
 
 def _items(parts: Iterable[str]) -> list[str]:
@@ -330,5 +249,5 @@ def _items(parts: Iterable[str]) -> list[str]:
 
 
 def plain_item(part: str) -> str:
-    """Gives an item normalised, without LaTeX's commands and braces."""
+    """Gives an item normalised, without LaTeX's commands and braces, with what parts items restored."""
     return normalise(_LATEX.sub(" ", part.translate(_RESTORED)).strip(" \t\r\"'"))

@@ -1,7 +1,4 @@
-"""Where answers are marked in a text: ``\\boxed{...}`` and ``<answer>...</answer>``, each parsed here alone.
-
-Which of the marks counts is left to those who read them.
-"""
+"""Where answers are marked in a text: ``\\boxed{...}`` and ``<answer>...</answer>``, each parsed here alone."""
 
 from __future__ import annotations
 
@@ -26,76 +23,49 @@ class Mark:
     closed: bool = True
 
 
-_BOX_OR_BRACE = re.compile(
-    r"\\(?:boxed|fbox)(?:\s{0,8}\{|\s+(?P<bare>[^\s{}$\\]+))|(?P<escaped>\\[{}\\])|(?P<brace>[{}])"
+_MOST_NESTED = 12
+_INSIDE = r"(?:[^{}\\]++|\\[\s\S])*+"
+for _ in range(_MOST_NESTED):
+    _INSIDE = rf"(?:[^{{}}\\]++|\\[\s\S]|\{{{_INSIDE}\}})*+"
+_BOX = re.compile(
+    rf"\\(?<!(?<!\\)\\\\)(?:boxed|fbox)(?:\s{{0,8}}\{{(?:(?P<content>{_INSIDE})\}}|(?P<open>[\s\S]*))"
+    r"|\s+(?P<bare>[^\s{}$\\]+))"
 )
 _BLANK = re.compile(
     r"(?:\\(?:[hv]?phantom|rule|hspace)\s*\{[^{}]*\}|\\(?:square|Box|[lc]?dots|q?quad)\b|[\s_?.,~]|\\[_ ,;:!])*+"
 )
-_MOST_NESTED = 20
-"""A box in a box is looked into so often."""
-_ANSWER = "(?:final[_ -]?)?answer"
 
 
-def boxes(text: str, nested: int = _MOST_NESTED) -> list[Mark]:
+def boxes(text: str) -> list[Mark]:
     """Gives the outermost boxes of a text that hold something, in order: ``\\boxed{5}``, ``\\fbox{5}``, ``\\boxed 5``.
 
-    Braces pair, but for escaped ones. A box that never closes is the last mark, and not closed. Blanks, dots, question
-    marks, underscores and phantoms are nothing: ``\\boxed{}`` and ``\\boxed{?}`` tell how to write an answer. Of a box
-    in a box the inner one is read, as often as ``nested`` says.
+    Braces pair, but for escaped ones, up to twelve deep. A box that never closes is the last mark, and not closed.
+    Blanks, dots, question marks, underscores and phantoms are nothing: ``\\boxed{}`` and ``\\boxed{?}`` tell how to
+    write an answer. Of a box in a box the inner one is read.
     """
-    places = [place for name in ("\\boxed", "\\fbox") if (place := text.find(name)) >= 0]
-    if not places:
-        return []
     found: list[Mark] = []
-    opened: list[bool] = []
-    outer: tuple[int, int] | None = None
-    for match in _BOX_OR_BRACE.finditer(text, min(places)):
-        if match["escaped"]:
-            continue
-        if match["bare"] is not None:
-            if outer is None:
-                found.append(Mark(match.start(), match.end(), match["bare"].rstrip(".,;:)")))
-        elif match["brace"] != "}":
-            is_outer = match["brace"] is None and outer is None
-            opened.append(is_outer)
-            outer = match.span() if is_outer else outer
-        elif opened and opened.pop() and outer is not None:
-            found.append(Mark(outer[0], match.end(), _inmost(text[outer[1] : match.start()], nested)))
-            outer = None
-    filled = [box for box in found if not _BLANK.fullmatch(box.content)]
-    return filled if outer is None else [*filled, Mark(outer[0], len(text), text[outer[1] :], closed=False)]
+    for box in _BOX.finditer(text):
+        content = box["open"] or (box["bare"] or "").rstrip(".,;:)")
+        inner: re.Match[str] | None = box
+        while inner is not None and inner["content"] is not None:
+            content = inner["content"]
+            inner = _BOX.fullmatch(content.strip())
+        found.append(Mark(box.start(), box.end(), content, closed=box["open"] is None))
+    return [mark for mark in found if not mark.closed or not _BLANK.fullmatch(mark.content)]
 
 
-def _inmost(content: str, nested: int) -> str:
-    """What is in a box in a box."""
-    inner = content.strip()
-    if not nested or not inner.startswith(("\\boxed{", "\\fbox{")):
-        return content
-    found = boxes(inner, nested - 1)
-    return found[0].content if len(found) == 1 and found[0].closed and found[0].end == len(inner) else content
-
-
-def tags(text: str, name: str = _ANSWER) -> list[Mark]:
+def tags(text: str, name: str = "(?:final[_ -]?)?answer") -> list[Mark]:
     """Gives the tags of a name that hold more than blanks, in order, in any case: ``<answer>5</answer>``.
 
     ``<final_answer>`` is one too. Of tags opened twice the last one counts; one that never closes is the last mark, and
-    not closed. A closing tag without an opening one is none.
-
-    Args:
-        text: Where to look.
-        name: The tag's name, or a pattern of names.
+    not closed. A closing tag without an opening one is none. ``name`` may be a pattern of names.
     """
-    if "<" not in text:
-        return []
     found: list[Mark] = []
-    opened: tuple[int, int] | None = None
+    opened: re.Match[str] | None = None
     for tag in re.finditer(rf"<\s{{0,3}}(/?)\s{{0,3}}(?:{name})\s{{0,3}}>", text, re.IGNORECASE):
-        if not tag[1]:
-            opened = tag.span()
-        elif opened is not None:
-            found.append(Mark(opened[0], tag.end(), text[opened[1] : tag.start()]))
-            opened = None
+        if opened is not None and tag[1]:
+            found.append(Mark(opened.start(), tag.end(), text[opened.end() : tag.start()]))
+        opened = None if tag[1] else tag
     if opened is not None:
-        found.append(Mark(opened[0], len(text), text[opened[1] :], closed=False))
+        found.append(Mark(opened.start(), len(text), text[opened.end() :], closed=False))
     return [mark for mark in found if mark.content.strip()]

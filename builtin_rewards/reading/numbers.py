@@ -1,7 +1,6 @@
-"""Plain numbers with their units, read exactly and without sympy: what most answers are.
+"""Plain numbers with their units, read and compared exactly: ``$1,234.50``, ``1\\frac{1}{2}``, ``5 miles per hour``.
 
-Owns the reading of ``$1,234.50``, ``3/4``, ``1\\frac{1}{2}``, ``6.7e-5``, ``60%`` and ``5 miles per hour``
-and the comparison of two of them. Everything else is a formula: see :mod:`builtin_rewards.reading.formulas`.
+Everything else is a formula: see :mod:`builtin_rewards.reading.formulas`.
 """
 
 from __future__ import annotations
@@ -11,42 +10,40 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-MAX_DIGITS = 1_000
-"""A number of more digits is not read."""
-MAX_POWER_OF_TEN = 400
-"""A number with a larger power of ten is not read."""
+from builtin_rewards.reading.typography import FRACTIONS
 
-Dimensions = tuple[tuple[str, int], ...]
+MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
+"""Larger numbers are not read; a decimal of fewer places does not stand for a fraction without a finite decimal."""
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅛": "1/8"}
-_SIGNS_TEXT = """
-\u00d7 \\times \u00b7 \\cdot \u22c5 \\cdot \u00f7 \\div \u03c0 \\pi \u221e \\infty \u2264 \\le \u2265 \\ge \u2260 \\ne
-\u222a \\cup \u2229 \\cap \u2208 \\in \u2205 \\emptyset \u00b1 \\pm \u00b0 ^\\circ
-"""
-_SIGNS = _SIGNS_TEXT.split()
+_AROUND, _AT_END = " \t\r\n*`", ".,;: \t\r\n*`"
+_SIGNS = "\u00d7\u00b7\u22c5\u00f7\u03c0\u221e\u2264\u2265\u2260\u222a\u2229\u2208\u2205\u00b1\u00b0"
+_NAMES = r"\times \cdot \cdot \div \pi \infty \le \ge \ne \cup \cap \in \emptyset \pm ^\circ"
 _FOLDED: dict[int, str] = {
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u200a\u202f\u3000"), " "),
     **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\ufe63"), "-"),
-    **{ord(sign): f" {written}" for sign, written in _VULGAR.items()},
-    **{ord(sign): f"{command} " for sign, command in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)},
+    **{ord(sign): f"{command} " for sign, command in zip(_SIGNS, _NAMES.split(), strict=True)},
     **dict(zip(map(ord, "\u2044\u2019\u3002"), "/'.", strict=True)),
+    **FRACTIONS,
 }
 _SMALL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
-_RAISED, _LOWERED = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+"), re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
+_RUN = re.compile("(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|[₀₁₂₃₄₅₆₇₈₉]+")
 _ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")
-_TEXT_GROUP = re.compile(
-    r"\\(?:text|mbox|mathrm|textbf|textrm|textit|mathbf|mathit|operatorname|underline|bm|boldsymbol)\s*\{([^{}]*)\}"
+_COLOUR = r"\\(?:text)?color\s*\{[^{}]*\}"
+_COMMANDS = (
+    (r"\0", " "),
+    (r"\\\$", "\0"),
+    (r",\\!\s*|\{,\}", ","),
+    (r"\\(?:left|right|[bB]igg?[lr]?)(?=[^A-Za-z])|\\!", ""),
+    (r"\\%", "%"),
+    (r"(?<!\\)\\[()\[\],;: ]|~|\\q?quad\b|\\displaystyle\b", " "),
+    (rf"^\s*(?:\{{\s*)?{_COLOUR}\s*(?:\{{([^{{}}]*)\}}|([^{{}}]*)\}})\s*$|{_COLOUR}", r"\1\2"),
+    (r"\\(?:text(?:bf|rm|it)?|mbox|math(?:rm|bf|it)|operatorname|underline|bm|boldsymbol)\s*\{([^{}]*)\}", r" \1 "),
+    (r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?\b", " degrees "),
+    (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
 )
-_COLOUR = re.compile(r"\\(?:text)?color\s*\{[^{}]*\}")
-_BRACED = re.compile(r"\{([^{}]*)\}")
-_THOUSANDS_SPACE = re.compile(r",\\!\s*")
-_DELIMITER = re.compile(r"(?<!\\)\\[()\[\]]")
-_SPACING = re.compile(r"(?<!\\)\\[,;: ]|~|\\q?quad\b|\\displaystyle\b")
-_SIDES = re.compile(r"\\(?:left|right|[bB]igg?[lr]?)(?=[^A-Za-z])")
-_DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?\b")
-_FRACTION_NAMES = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+"""What LaTeX's commands are read as, in this order; ``\\0`` stands for a dollar that is money."""
 
 
 def in_latex(text: str) -> str:
@@ -56,42 +53,23 @@ def in_latex(text: str) -> str:
     """
     if text.isascii():
         return text
-    text = _RAISED.sub(lambda run: f"^{{{run[0].translate(_SMALL)}}}", text)
-    text = _LOWERED.sub(lambda run: f"_{{{run[0].translate(_SMALL)}}}", text)
+    text = _RUN.sub(lambda run: f"{'^' if run[1] else '_'}{{{run[0].translate(_SMALL)}}}", text)
     return _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text).translate(_FOLDED)
 
 
 def clean(text: str) -> str:
     """Gives an answer without what does not change it: delimiters, markdown, spacing commands, the full stop.
 
-    Invisible characters go at its ends only: within it they make it unreadable, for what is shown would not be
-    what is compared.
+    Invisible characters go at its ends only: what is shown would not be what is compared.
     """
-    if not text.isascii():
-        text = in_latex(text.strip(_INVISIBLE + " \t\r\n"))
-    text = text.strip(" \t\r\n*`").rstrip(".,;: \t\r\n*`")
+    text = in_latex(text.strip(_INVISIBLE + _AROUND)).strip(_AROUND).rstrip(_AT_END)
     if "\\" in text or "{,}" in text:
-        text = _without_commands(text)
-    if "US$" in text:
-        text = text.replace("US$", "$")
-    dollars = text.count("$")
-    if dollars and dollars % 2 == 0:
+        for command, instead in _COMMANDS:
+            text = re.sub(command, instead, text)
+    text = text.replace("US$", "$")
+    if text.count("$") % 2 == 0:
         text = text.replace("$", "")
-    return text.replace("\0", "$").strip(" \t\r\n*`").rstrip(".,;: \t\r\n*`")
-
-
-def _without_commands(text: str) -> str:
-    text = text.replace("\0", " ").replace("\\$", "\0")
-    text = _THOUSANDS_SPACE.sub(",", text).replace("{,}", ",").replace("\\!", "").replace("\\%", "%")
-    text = _SPACING.sub(" ", _DELIMITER.sub(" ", text))
-    text = _SIDES.sub("", text)
-    if "color" in text:
-        text = _COLOUR.sub("", text).strip()
-        if (braced := _BRACED.fullmatch(text)) is not None:
-            text = braced[1]
-    text = _TEXT_GROUP.sub(r" \1 ", text)
-    text = _DEGREES.sub(" degrees ", text)
-    return _FRACTION_NAMES.sub(r"\\frac", text)
+    return text.replace("\0", "$").strip(_AROUND).rstrip(_AT_END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +84,7 @@ class Unit:
     """
 
     scale: Fraction
-    dimensions: Dimensions
+    dimensions: tuple[tuple[str, int], ...]
     words: frozenset[str] = frozenset()
     money: Fraction | None = None
 
@@ -128,60 +106,20 @@ class Quantity:
     places: int | None = 0
 
 
-# One unit a line: dimension, power, scale, its names; plurals in -s are made.
+# A line is a dimension, and how many of its base unit are each of its units; what is alone has one of its own.
 _TABLE = """
-length 1 1 m meter metre
-length 1 1/100 cm centimeter centimetre
-length 1 1/1000 mm millimeter millimetre
-length 1 1000 km kilometer kilometre
-length 1 127/5000 inch inches in
-length 1 381/1250 ft foot feet
-length 1 1143/1250 yd yard
-length 1 201168/125 mi mile
-length 3 1/1000 l liter litre
-length 3 1/1000000 ml milliliter millilitre
-mass 1 1 g gram
-mass 1 1/1000 mg milligram
-mass 1 1000 kg kilogram kilo
-mass 1 45359237/100000 lb lbs pound
-mass 1 45359237/1600000 oz ounce
-time 1 1 s sec second
-time 1 60 min minute
-time 1 3600 h hr hour
-time 1 86400 day
-time 1 604800 week
-month 1 1 month
-month 1 12 year yr
-dollar 1 1 dollar usd buck
-dollar 1 1/100 cent penny pennies
-euro 1 1 euro eur
-sterling 1 1 gbp
-yen 1 1 yen jpy
-rupee 1 1 rupee inr
-angle 1 1 degree deg
-celsius 1 1 celsius degc
-fahrenheit 1 1 fahrenheit degf
-gallon 1 1 gallon gal
-gallon 1 1/4 quart
-gallon 1 1/8 pint
+length 1=m,meter,metre 1/100=cm,centimeter,centimetre 1/1000=mm,millimeter,millimetre 1000=km,kilometer,kilometre
+length 127/5000=inch,inches,in 381/1250=ft,foot,feet 1143/1250=yd,yard 201168/125=mi,mile
+mass 1=g,gram 1/1000=mg,milligram 1000=kg,kilogram,kilo 45359237/100000=lb,lbs,pound 45359237/1600000=oz,ounce
+time 1=s,sec,second 60=min,minute 3600=h,hr,hour 86400=day 604800=week
+month 1=month 12=year,yr
+dollar 1=dollar,usd,buck 1/100=cent,penny,pennies
+gallon 1=gallon,gal 1/4=quart 1/8=pint
+alone 1=euro,eur 1=gbp 1=yen,jpy 1=rupee,inr 1=degree,deg 1=celsius,degc 1=fahrenheit,degf
 """
+_VOLUMES = {"l": 1000, "liter": 1000, "litre": 1000, "ml": 1, "milliliter": 1, "millilitre": 1}
 _MONEY = {"$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee"}
 _SPEEDS = {"mph": ("mile", "hour"), "kmh": ("km", "hour"), "kph": ("km", "hour")}
-_CURRENCIES = ("dollar", "euro", "sterling", "yen", "rupee")
-
-
-def _units() -> dict[str, Unit]:
-    units: dict[str, Unit] = {}
-    for line in _TABLE.strip().splitlines():
-        dimension, power, scale, *names = line.split()
-        unit = Unit(Fraction(scale), ((dimension, int(power)),))
-        for name in names:
-            units[name] = unit
-            if len(name) > 2:
-                units.setdefault(f"{name}s", unit)
-    for name, (over, under) in _SPEEDS.items():
-        units[name] = _times(units[over], units[under], -1)
-    return units
 
 
 def _times(one: Unit, other: Unit, power: int) -> Unit:
@@ -193,8 +131,13 @@ def _times(one: Unit, other: Unit, power: int) -> Unit:
     return Unit(one.scale * other.scale**power, kept)
 
 
-_UNITS = _units()
-_STERLING = (("sterling", 1),)
+_UNITS = {name: Unit(Fraction(scale, 10**6), (("length", 3),)) for name, scale in _VOLUMES.items()}
+for _dimension, *_entries in map(str.split, _TABLE.strip().splitlines()):
+    for _scale, _, _names in (entry.partition("=") for entry in _entries):
+        _own = _names.split(",")[0] if _dimension == "alone" else _dimension
+        _UNITS |= dict.fromkeys(_names.split(","), Unit(Fraction(_scale), ((_own, 1),)))
+_UNITS |= {name: _times(_UNITS[over], _UNITS[under], -1) for name, (over, under) in _SPEEDS.items()}
+_UNITS = {f"{name}s": unit for name, unit in _UNITS.items() if len(name) > 2} | _UNITS
 _NO_NOUN_TEXT = """
 a about after all also altogether an and are as at away because before but by each every for from had has
 have how however if in instead into is it left less long longer more now of old older on only or out over
@@ -204,7 +147,7 @@ we were when where which while who wide will with would not
 _NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
 # With these behind it, a number is part of a formula, or in doubt.
 _NO_UNIT_TEXT = """
-pi sqrt sin cos tan cot sec csc log ln exp infty cdot cup cap pm i e mod choose plus minus factorial
+pi sqrt sin cos tan cot sec csc log ln exp infty cdot cup cap pm i e mod choose plus minus factorial half zero
 doubled tripled halved squared cubed or not isn't wasn't nor either maybe perhaps but except incorrect wrong false
 never rejected discarded dismissed ruled
 """
@@ -215,6 +158,7 @@ NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
 _PART = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
 _TIMES_TEN = r"10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?)"
 _QUANTITY = re.compile(
+    r"(?:(?i:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*)?"
     r"(?P<sign>[+-]?)\s*(?:(?P<money>[$€£¥₹])\s*(?P<inner>-?))?\s*"
     rf"(?:(?P<whole>\d+)?\s*\\frac\s*(?:\{{\s*(?P<n1>{_PART})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>{_PART})\s*\}}|(?P<d2>\d))"
@@ -225,21 +169,14 @@ _QUANTITY = re.compile(
 )
 CHANGES_NUMBER = (
     r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller) than"
-    r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to)"
-    r"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus)"
-    r"|\b(?:plus|(?:divided|multiplied) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
-    r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal) of"
+    r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to|almost|nearly)"
+    r"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus|log|ln|sin|cos|tan)"
+    r"|\b(?:plus|(?:divided|multiplied|divisible) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
+    r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
     r"|(?<![<\w/])\w{1,3}\s?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
 """A pattern of the words before a number that make it another one or a bound."""
 
-_PERCENT = re.compile(r"\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?", re.IGNORECASE)
-_ORDINAL = re.compile(r"(?:\^\s*\{?\s*)?(?:st|nd|rd|th)\b\s*\}?")
-_MAGNITUDE = re.compile(
-    r"\s*(?:(hundred|thousand|million|billion|trillion|dozen)s?"
-    r"|[ -](halve|third|fifth|sixth|seventh|eighth|ninth|tenth)s)\b",
-    re.IGNORECASE,
-)
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
 _SINGLE = re.compile(
@@ -249,9 +186,27 @@ _SINGLE = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")
-_APPROXIMATELY = re.compile(
-    r"(?:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*", re.IGNORECASE
+
+_ONES_TEXT = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+_TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
+_PARTS_TEXT = "half third fourth fifth sixth seventh eighth ninth tenth"
+_ONES, _TENS = f"{_ONES_TEXT} seventeen eighteen nineteen".split(), _TENS_TEXT.split()
+_SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
+_PARTS = {name: each for each, name in enumerate(_PARTS_TEXT.split(), 2)} | {"halve": 2, "quarter": 4}
+_BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
+_BELOW_1000 = rf"(?:(?:{_BELOW_100}|a) hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
+_IN_WORDS = re.compile(
+    rf"(?P<sign>minus |negative )?(?:(?:(?P<top>an?|{'|'.join(_ONES[1:])})[ -]|(?=half))(?P<part>{'|'.join(_PARTS)})s?"
+    rf"|(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?|a(?= (?:{'|'.join(_MAGNITUDES)})$))"
+    r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|thousand|million|billion|dozen))?)",
+    re.IGNORECASE,
 )
+_MARK = re.compile(
+    rf"(?i:(?P<percent>\s*(?:%|percent\b|per cent\b|pct\b)(?:\s*age)?)|\s*(?P<magnitude>{'|'.join(_MAGNITUDES)})s?\b"
+    rf"|[ -](?P<part>{'|'.join(_PARTS)})s\b)|(?:\^\s*\{{?\s*)?(?:st|nd|rd|th)\b\s*\}}?|"
+)
+"""A percent sign, a magnitude, a part such as ``thirds`` or the ending of an ordinal behind a number, or nothing."""
+_MULTIPLIED = re.compile(rf" ?times (?:{_BELOW_1000}|an? )", re.IGNORECASE)
 
 
 @functools.lru_cache(maxsize=512)
@@ -262,133 +217,93 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
         text: The answer, as :func:`clean` gives it.
         attached: Whether one letter right after the number is a unit (``5m``) and not algebra.
     """
-    text = _in_digits(text) if text[:1].isalpha() else text
+    text = _in_digits(text)
     found = match_quantity(text)
     return _with_unit(found[0], text[found[1] :], attached) if found else None
 
 
-_ONES_TEXT = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-eighteen nineteen
-"""
-_TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ONES, _TENS = _ONES_TEXT.split(), _TENS_TEXT.split()
-_SPELLED = {name: each for each, name in enumerate(_ONES)} | {name: 10 * each for each, name in enumerate(_TENS, 2)}
-_BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
-_BELOW_1000 = rf"(?:{_BELOW_100} hundred\b(?: (?:and )?{_BELOW_100})?|{_BELOW_100})"
-_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4}
-_PARTS |= {name: each for each, name in enumerate(["fifth", "sixth", "seventh", "eighth", "ninth", "tenth"], 5)}
-_MULTIPLIED = re.compile(rf" ?times (?:{_BELOW_1000}|an? )", re.IGNORECASE)
-_FRACTION_IN_WORDS = re.compile(
-    rf"(?P<sign>minus |negative )?(?P<top>a|an|{'|'.join(_ONES[1:])})[ -](?P<part>{'|'.join(_PARTS)})s?", re.IGNORECASE
-)
-_IN_WORDS = re.compile(
-    rf"(?P<sign>minus |negative )?(?P<number>{_BELOW_1000}(?: thousand\b(?:,? (?:and )?{_BELOW_1000})?)?)"
-    r"(?P<unit> (?!\w*(?:th|rd|halve|quarter|les)s$)(?:[a-z]+s|feet|inch|percent|million|billion|dozen))?",
-    re.IGNORECASE,
-)
-
-
 def _in_digits(text: str) -> str:
     """A number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
-    if (fraction := _FRACTION_IN_WORDS.fullmatch(text)) is not None:
-        top = _SPELLED.get(fraction["top"].lower(), 1)
-        return f"{'-' if fraction['sign'] else ''}{top}/{_PARTS[fraction['part'].lower().rstrip('s')]}"
     written = _IN_WORDS.fullmatch(text)
     if written is None:
         return text
+    sign = "-" if written["sign"] else ""
+    if written["part"]:
+        return f"{sign}{_SPELLED.get((written['top'] or '').lower(), 1)}/{_PARTS[written['part'].lower()]}"
     total = part = 0
     for word in re.findall(r"[a-z]+", written["number"].lower()):
         if word == "thousand":
             total, part = 1_000 * part, 0
         else:
-            part = part * 100 if word == "hundred" else part + _SPELLED.get(word, 0)
-    return f"{'-' if written['sign'] else ''}{total + part}{written['unit'] or ''}"
+            part = part * 100 if word == "hundred" else part + _SPELLED.get(word, word == "a")
+    return f"{sign}{total + part}{written['unit'] or ''}"
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
     """Gives the number that a text begins with, its currency sign included, and where it ends."""
-    approximately = _APPROXIMATELY.match(text)
-    match = _QUANTITY.match(text, approximately.end() if approximately else 0)
-    if match is None or match.end() - match.start() > MAX_DIGITS or (value := _value(match)) is None:
+    match = _QUANTITY.match(text)
+    if match is None or len(match[0]) > MAX_DIGITS:
         return None
-    negative = (match["sign"] == "-") != (match["inner"] == "-")
+    top, under = match["mn"] or match["n1"] or match["n2"], match["md"] or match["d1"] or match["d2"] or match["under"]
+    number, power = match["number"] or match["mantissa"] or "1", match["e"] or match["t1"] or match["t2"] or "0"
+    if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN or (under and not _decimal(under)):
+        return None
+    value = _decimal(top or number) / _decimal(under or "1") * Fraction(10) ** int(power)
+    value += int(match["mixed"] or match["whole"] or 0)
+    places = None if under else len(number.partition(".")[2])
     unit = _UNITS[_MONEY[match["money"]]] if match["money"] else None
-    return Quantity(-value if negative else value, unit, places=_places(match)), match.end()
-
-
-def _value(match: re.Match[str]) -> Fraction | None:
-    top, bottom = match["mn"] or match["n1"] or match["n2"], match["md"] or match["d1"] or match["d2"] or match["under"]
-    power = match["e"] or match["t1"] or match["t2"] or "0"
-    if len(power) > 5 or abs(int(power)) > MAX_POWER_OF_TEN:
-        return None
-    number = top or match["number"] or match["mantissa"] or "1"
-    under = _decimal(bottom or "1")
-    if not under:
-        return None
-    return _decimal(number) / under * Fraction(10) ** int(power) + int(match["mixed"] or match["whole"] or 0)
+    negative = (match["sign"] == "-") != (match["inner"] == "-")
+    return Quantity(-value if negative else value, unit, places=places), match.end()
 
 
 def _decimal(text: str) -> Fraction:
     return Fraction(text.replace(",", "").replace(" ", "").rstrip("."))
 
 
-def _places(match: re.Match[str]) -> int | None:
-    """Digits after the point; ``None`` for a fraction."""
-    if match["n1"] or match["n2"] or match["mn"] or match["under"]:
-        return None
-    return len((match["number"] or match["mantissa"] or "").partition(".")[2])
-
-
 def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None:
     """The quantity with what the rest says of it; ``None`` where the rest is not a unit but more of a formula."""
-    value, unit, percent = quantity.value, quantity.unit, False
     if rest == "$":
         return replace(quantity, unit=_UNITS["dollar"])
     if _MULTIPLIED.match(rest):
         return None
-    if match := _PERCENT.match(rest):
-        percent = True
-    elif match := _MAGNITUDE.match(rest):
-        value = value * _MAGNITUDES[match[1].lower()] if match[1] else value / _PARTS[match[2].lower()]
-    else:
-        match = _ORDINAL.match(rest)
-    rest = rest[match.end() :] if match else rest
-    if rest[:1] == "/" and unit is not None:
+    mark, percent = _MARK.match(rest), False
+    if mark is not None:
+        percent = mark["percent"] is not None
+        scale = Fraction(
+            _MAGNITUDES.get((mark["magnitude"] or "").lower(), 1), _PARTS.get((mark["part"] or "").lower(), 1)
+        )
+        quantity, rest = replace(quantity, value=quantity.value * scale), rest[mark.end() :]
+    if rest[:1] == "/" and quantity.unit is not None:
         rest = f" per {rest[1:]}"
     named, rest = read_unit(rest, attached=attached)
     if (named is None and rest[:1].isalpha()) or not harmless(rest):
         return None
-    return Quantity(value, unit or named, percent, quantity.places)
+    return replace(quantity, unit=quantity.unit or named, percent=percent)
 
 
-_ODD = re.compile(r"^[!'\"]|[^A-Za-z .,;:'\"!()-]")
-_LONE_LETTER = re.compile(r"(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])")
+_HARM = re.compile(
+    r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
+    rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])|^ (?:and|to) (?:one|two|three|four|five)\b)"
+)
 
 
 def harmless(rest: str) -> bool:
     """Whether what stands after number and unit is words only, and no words of mathematics or denial."""
-    if _ODD.search(rest) or _LONE_LETTER.search(rest):
-        return False
-    return _NO_UNIT.isdisjoint(re.findall(r"[a-z']+", rest.lower()))
+    return _HARM.search(rest) is None
 
 
 def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
     """Reads the unit that a text begins with, and gives the rest.
 
-    Compound units (``miles per hour``, ``m/s^2``, ``square feet``) are read; a noun that is not in the table is a
-    unit of its own, by its words.
+    Compound units (``miles per hour``, ``m/s^2``) are read; a noun that is not in the table is a unit of its own.
     """
     over, rest = _single(text, attached)
     if over is None:
         return _noun(text)
     unit = over
-    while (per := _PER.match(rest)) is not None:
-        under, after = _single(" " + rest[per.end() :], True)
-        if under is None:
-            break
-        unit, rest = _times(unit, under, -1), after
-    money = over.scale if unit is not over and over.dimensions[0][0] in _CURRENCIES else None
+    while (per := _PER.match(rest)) and (under := _single(" " + rest[per.end() :], True))[0] is not None:
+        unit, rest = _times(unit, under[0], -1), under[1]
+    money = over.scale if unit is not over and over.dimensions[0][0] in _MONEY.values() else None
     return replace(unit, money=money), rest
 
 
@@ -425,19 +340,15 @@ def _noun(text: str) -> tuple[Unit | None, str]:
 def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
     """What the given number is to be multiplied by to be in the gold's unit; ``None`` where the units do not agree.
 
-    A unit that only one side has changes nothing.
+    A unit that only one side has changes nothing. ``$18 per day`` answers ``$18``: the question says per what.
     """
-    if gold is None or given is None or gold == given:
+    if gold is None or given is None or gold == given or (gold, given) == (_UNITS["gbp"], _UNITS["pound"]):
         return Fraction(1)
     if gold.words or given.words:
         return Fraction(1) if gold.words & given.words else None
-    wanted, had = gold.dimensions, given.dimensions
-    if given.money is not None and gold.money is None and wanted[0] in had:
-        # "$18 per day" answers "$18": the question says per what.
+    if given.money is not None and gold.money is None and gold.dimensions[0] in given.dimensions:
         return given.money / gold.scale
-    if wanted == _STERLING and given == _UNITS["pound"]:
-        return Fraction(1)
-    return given.scale / gold.scale if wanted == had else None
+    return given.scale / gold.scale if gold.dimensions == given.dimensions else None
 
 
 _OPERATION = re.compile(
@@ -448,24 +359,15 @@ _OPERATION = re.compile(
 
 
 def has_operation(text: str) -> bool:
-    """Whether a formula has something in it that is to be worked out yet: ``17*23``, ``2^{10}``, ``\\sqrt{4}``.
-
-    It is asked of what :func:`read_quantity` does not read: fractions, mixed numbers, percentages and scientific
-    notation are numbers, and no operations.
-    """
+    """Whether what :func:`read_quantity` does not read has something to be worked out: ``17*23``, ``\\sqrt{4}``."""
     return _OPERATION.search(text) is not None
-
-
-MIN_PLACES = 6
-"""A decimal of fewer places does not stand for a fraction that has no finite decimal."""
 
 
 def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
     """Gives what a number may say in the gold's unit; nothing where the units do not agree.
 
     ``x%`` is ``x / 100``, and no number with another unit. Where one side has the sign and the gold is above 1, it is x
-    itself as well, for questions for a percentage have golds of either kind: the gold 60 pays ``60%``, and the gold 1
-    ``100%`` alone.
+    itself as well: 60 pays ``60%``, and 1 ``100%`` alone.
     """
     factor = factor_between(gold.unit, given.unit)
     if factor is None or (gold.percent != given.percent and (given if gold.percent else gold).unit is not None):

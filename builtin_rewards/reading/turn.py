@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import re
 
-_PIPED = (
-    *("end", "im_end", "endoftext", "end_of_text", "end_of_turn", "end_of_sentence", "end_of_document", "eot_id"),
-    *("eom_id", "eot", "eom", "eos", "EOT", "return", "call", "END_OF_TURN_TOKEN", "END_RESPONSE", "end_of_solution"),
-    *("assistant_end", "user", "observation", "pad", "finetune_right_pad_id"),
-)
-_STOP_TOKENS = (
-    *(f"<|{name}|>" for name in _PIPED),
-    *("</s>", "<eos>", "<eod>", "<pad>", "<end_of_turn>", "<turn|>", "<eoa>", "<seed:eos>", "</longcat_s>", "[EOS]"),
-    *("[EOT]", "[|endofturn|]", "[e~[", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
-)
+_PIPED = """
+end im_end endoftext end_of_text end_of_turn end_of_sentence end_of_document eot_id eom_id eot eom eos EOT return call
+END_OF_TURN_TOKEN END_RESPONSE end_of_solution assistant_end user observation pad finetune_right_pad_id
+"""
+_OTHERS = """
+</s> <eos> <eod> <pad> <end_of_turn> <turn|> <eoa> <seed:eos> </longcat_s> [EOS] [EOT] [|endofturn|] [e~[
+<\uff5cend\u2581of\u2581sentence\uff5c>
+"""
+_STOP_TOKENS = (*(f"<|{name}|>" for name in _PIPED.split()), *_OTHERS.split())
 """What chat models end and pad their turn with, where it is left in the text: of ChatML, Llama, Mistral, Gemma, Phi,
 Command, GLM, gpt-oss, DeepSeek, Kimi, Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
 
@@ -40,18 +39,13 @@ _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
 def unframed(text: str) -> str:
     """Gives the text without a byte order mark before it and without stop tokens at its very end.
 
-    Neither is content: ``<|im_end|>``, ``<|eot_id|>``, ``</s>``, ``<end_of_turn>`` and the like are how a model ends
-    its turn. Blanks go with the tokens that they stand between, and stay where there is none.
+    ``<|im_end|>``, ``</s>`` and the like are how a model ends its turn. Blanks go with the tokens that they stand
+    between, and stay where there is none.
     """
-    text = text.removeprefix("\ufeff")
-    end = len(text.rstrip())
-    if not text.endswith(_STOP_TOKENS, 0, end):
-        return text
-    while (token := next((each for each in _STOP_TOKENS if text.endswith(each, 0, end)), "")) != "":
-        end -= len(token)
-        while end and text[end - 1].isspace():
-            end -= 1
-    return text[:end]
+    text = bare = text.removeprefix("\ufeff")
+    while (bare := bare.rstrip()).endswith(_STOP_TOKENS):
+        text = bare = bare[: -len(next(filter(bare.endswith, _STOP_TOKENS)))].rstrip()
+    return text
 
 
 def begins_in_thought(text: str) -> bool:
@@ -63,10 +57,9 @@ def begins_in_thought(text: str) -> bool:
 def after_thinking(text: str) -> str:
     """Gives what a text says after its last thought, up to one that never ends; all of it where there is none.
 
-    A thought stands in ``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` or ``<scratchpad>`` tags in any
-    case, in ``[THINK]``, in the marks of Kimi, Command, OpenThinker and Gemma, or in gpt-oss's channel ``analysis``.
-    Its end counts without its beginning too, for the prompt may hold that. A mark right behind a backtick is spoken of
-    and no mark, and so is one in a code fence that opens outside a thought and closes. The text is :func:`unframed`.
+    A thought stands in ``<think>``, ``<reasoning>`` and like tags, in ``[THINK]``, in the marks of Kimi, Command,
+    OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning too, for the
+    prompt may hold that. A mark right behind a backtick, or in a code fence outside a thought, is spoken of and none.
     """
     text = unframed(text)
     if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:

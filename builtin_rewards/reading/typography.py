@@ -1,7 +1,7 @@
 """How text is made comparable: what a reader takes for the same text becomes the same string.
 
-Owns :func:`fold`, which undoes typography, and :func:`normalise`, the answer normalisation of SQuAD with what
-numbers and names need. What counts as an answer is the rewards' work.
+Owns :func:`fold`, which undoes typography, :func:`normalise`, the answer normalisation of SQuAD with what numbers and
+names need, and :func:`uses`, whether a text uses a term as a word or number of its own.
 """
 
 from __future__ import annotations
@@ -13,23 +13,42 @@ import string
 import unicodedata
 
 _ARTICLES = frozenset(("a", "an", "the"))
-_PUNCTUATION = frozenset(string.punctuation)
-_MAYBE_MARK = re.compile(r"[^\w\s]|_")
+_MEANT = re.compile(
+    r"(?<=\d)(?!,\d{3}(?!\d)).(?=\d)|(?<=[^\W\d_])[+#]|(?<=[^\W\d_]\+)\+|(?<=[^\W\d_]#)#"
+    r"|(?<![^\W_])(?:[-+.](?=\d)|[-+](?=\.\d))|(?<=\d)%|(?<=\d\\)%"
+)
+"""Punctuation that changes what is said."""
+_MARK = re.compile(rf"[{re.escape(string.punctuation)}]|[^\w\s\x00-\x7f]")
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _QUOTES = dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'") | dict.fromkeys(
     "\u201c\u201d\u201e\u201f\u2033", '"'
 )
+FRACTIONS = {
+    code: " " + unicodedata.normalize("NFKC", chr(code)).replace("\u2044", "/")
+    for code in (0xBC, 0xBD, 0xBE, *range(0x2150, 0x215F), 0x2189)
+}
+"""What fraction signs are read as, for ``str.translate``."""
+_FRACTION = re.compile(f"[{''.join(map(chr, FRACTIONS))}]")
 _MINUS = "\u2212"
-_RAISED = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b]+")
-_LOWERED = re.compile("[\u2080-\u208b]+")
+_SMALL = re.compile("([\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+)|[\u2080-\u208b]+")
 _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")
 """Characters that NFKC makes combining marks of."""
 _MOST_MARKS = 30
 """Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13."""
 _STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")
 SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
-_SAYING_ASCII = re.compile(r"[A-Za-z0-9$+<=>]")
-_VISIBLE_ASCII = re.compile(r"[!-~]")
+_EMPHASIS = re.compile(
+    r"(\*(?<![\w*\\)}].)\*{0,2}|_(?<![\w*\\)}].)_|_(?<= .))(?![\s*]|(?<=[ _]_)[_{])"
+    r"((?:(?!\1)[^\n]){1,300})(?<=\S)\1(?!\w|(?<=\*)[*(])"
+)
+_FOOTNOTE = re.compile(r"\[\^\d{1,3}\]|(?:(?<=[\d.!] )|(?<=[.!]))\[\d{1,3}\](?=[\s.]*$)")
+_MINUS_WORD = re.compile(r"\b(?:minus|negative)\s{1,3}(?=[$\u20ac\u00a3]?\d|\\frac|\\\$)", re.IGNORECASE)
+_SURENESS = re.compile(r"\bI(?:'m|\u2019m| am) \d{1,3} ?% (?:sure|certain|confident)\b", re.IGNORECASE)
+# Circled digits and the marks for "wrong" are among these blocks; they stay.
+_PICTURES = re.compile(
+    "(?:[\u2600-\u26d3\u26d5-\u2715\u2719-\u274b\u274d-\u2775\u2794-\u27bf\u2b50\u2b55"
+    "\U0001f300-\U0001f44d\U0001f44f-\U0001f644\U0001f646-\U0001f6aa\U0001f6ac-\U0001faff][\u200d\ufe0f]*)+"
+)
 _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that are letters or symbols by category and yet show nothing."""
 
@@ -37,14 +56,13 @@ _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 def fold(text: str) -> str:
     """Gives the text without typography: NFKC, nothing unseen, plain quotes, hyphens and minus signs.
 
-    Full-width letters and digits become ordinary ones; zero-width characters, direction marks and soft hyphens
-    go. A raised exponent becomes ``^2``, a lowered index ``_2``, a fraction sign ``1/2``, so that neither 5 squared
-    nor 5 with the index 2 is 52. Letters of other alphabets that look Latin stay what they are. Of a run of combining
-    marks the first 30 stay; no language has more, and putting them in order takes quadratic time.
+    A raised exponent becomes ``^2``, a lowered index ``_2``, a fraction sign ``1/2``, so that neither 5 squared nor 5
+    with the index 2 is 52. Letters of other alphabets that look Latin stay what they are. Of a run of combining marks
+    the first 30 stay; no language has more, and putting them in order takes quadratic time.
     """
     if text.isascii():
         return text
-    text = _LOWERED.sub(r"_\g<0>", _RAISED.sub(r"^\g<0>", text))
+    text = _SMALL.sub(lambda run: f"{'^' if run[1] else '_'}{run[0]}", text)
     for char in beyond_ascii(text):  # what one becomes is ASCII, so their order makes no difference
         text = text.replace(char, _plain(char))
     marks = "".join(char for char in beyond_ascii(text) if unicodedata.combining(char) or char in _BECOME_MARKS)
@@ -88,18 +106,32 @@ def _plain(char: str) -> str:
         return ""
     if category == "Pd" or char == _MINUS:
         return "-"
-    if unicodedata.decomposition(char).startswith("<fraction>"):
-        return " " + unicodedata.normalize("NFKC", char).replace("\u2044", "/")
-    return char
+    return FRACTIONS.get(ord(char), char)
+
+
+def without_markup(text: str) -> str:
+    """Gives the text without emphasis, footnote marks and emoji, and "minus 5" and ``1½`` as ``-5`` and ``1 1/2``.
+
+    None of them changes an answer.
+    """
+    if "*" in text or "_" in text:
+        text = _EMPHASIS.sub(r"\2", _EMPHASIS.sub(r"\2", text))
+    if "]" in text:
+        text = _FOOTNOTE.sub("", text)
+    if "inus " in text or "egative " in text:
+        text = _MINUS_WORD.sub("-", text)
+    if "% " in text:
+        text = _SURENESS.sub("", text)
+    text = text if text.isascii() else _PICTURES.sub(" ", text)
+    return _FRACTION.sub(lambda sign: FRACTIONS[ord(sign[0])], text)
 
 
 def normalise(text: str) -> str:
     """Gives an answer without case, punctuation, articles and spare blanks, as SQuAD does (arXiv 1606.05250).
 
-    Beyond SQuAD, the text is folded first (see :func:`fold`), and punctuation stays where it changes what is
-    said: between digits (``3.5``, ``1/2``, ``10:30``), a sign or point before a number, ``%`` after one, ``+`` and
-    ``#`` after a letter (``C++``). Thousands commas go, and so does ``$``, the mark of LaTeX. Where nothing would be
-    left, the articles stay, and then the punctuation too: the answer ``A`` is not the empty answer.
+    Beyond SQuAD, the text is folded first (see :func:`fold`), and punctuation stays where it changes what is said:
+    between digits, but for thousands commas, a sign or point before a number, ``%`` after one, ``+`` and ``#`` after a
+    letter. Where nothing would be left, the articles stay, and then the punctuation too: ``A`` is no empty answer.
     """
     return " ".join(normal_words(text))
 
@@ -107,42 +139,74 @@ def normalise(text: str) -> str:
 def normal_words(text: str) -> list[str]:
     """Gives the words of :func:`normalise`."""
     folded = fold(text).casefold()
-    words = _MAYBE_MARK.sub(lambda mark: "" if _is_dropped(folded, mark.start()) else mark[0], folded).split()
+    said = _MARK.sub(
+        lambda mark: (
+            mark[0]
+            if _MEANT.match(folded, mark.start()) or (mark[0] > "\x7f" and unicodedata.category(mark[0])[0] != "P")
+            else ""
+        ),
+        folded,
+    )
+    words = said.split()
     return [word for word in words if word not in _ARTICLES] or words or folded.split()
-
-
-def _is_dropped(text: str, place: int) -> bool:
-    return _is_mark(text[place]) and not _is_meant(text, place)
-
-
-def _is_mark(char: str) -> bool:
-    return char in _PUNCTUATION if char < "\u0080" else unicodedata.category(char).startswith("P")
-
-
-def _is_meant(text: str, place: int) -> bool:
-    """Whether the punctuation there changes what the text says."""
-    char, before, after = text[place], text[place - 1 : place], text[place + 1 : place + 2]
-    if before.isdigit() and after.isdigit():
-        group = text[place + 1 : place + 5]
-        return not (char == "," and group[:3].isdigit() and len(group) >= 3 and not group[3:].isdigit())
-    if char in "+#" and (before.isalpha() or (before == char and text[place - 2 : place - 1].isalpha())):
-        return True
-    if char in "-+." and not before.isalnum():
-        return after.isdigit() or (char != "." and after == "." and text[place + 2 : place + 3].isdigit())
-    return char == "%" and before.isdigit()
 
 
 def shows(text: str) -> bool:
     """Whether a text has a character that a reader sees: no white space, control, zero-width or blank one."""
-    return _has(text, _VISIBLE_ASCII, "LNPS")
+    return any(unicodedata.category(char)[0] in "LNPS" for char in set(text) - _SHOWING_NOTHING)
 
 
 def says(text: str) -> bool:
     """Whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` say nothing."""
-    return _has(html.unescape(text) if "&" in text else text, _SAYING_ASCII, "LNS")
+    said = set(html.unescape(text)) - _SHOWING_NOTHING - {*"^`|~"}
+    return any(unicodedata.category(char)[0] in "LNS" for char in said)
 
 
-def _has(text: str, in_ascii: re.Pattern[str], kinds: str) -> bool:
-    return in_ascii.search(text) is not None or any(
-        unicodedata.category(char)[0] in kinds for char in beyond_ascii(text) - _SHOWING_NOTHING
+_NEAR_CHARS = 48
+_NEGATED = re.compile(
+    r"(?:\b(?:not?|never|neither|nor|cannot|without|isnt|arent|wasnt)\b|n't\b)[^\w.,;!?\n]*"
+    r"(?:(?<![^\W_])(?!(?:but|only|rather|instead)\b)[^\s.,;!?]+[^\S\n]+){0,2}[^\w\s.,;!?]*$"
+    r"|(?:[\u2260\u00ac\u2262\u2209]|!=)\s*$",
+    re.IGNORECASE,
+)
+"""A negation among the three words before a place, in the same clause, or a sign right before it."""
+
+
+def prepared(text: str, *, ignore_case: bool) -> str:
+    """Gives the text as terms are looked up in it: folded, blanks as they are."""
+    folded = fold(text)
+    return folded.casefold() if ignore_case else folded
+
+
+def uses(text: str, term: str, *, words: bool, negated: bool) -> bool:
+    """Whether a prepared text holds a prepared term.
+
+    Args:
+        text: Where to look.
+        term: What to look for; not empty.
+        words: Whether it must stand as a word of its own: no letter or digit adjoins it, and a number is no part of a
+            longer one. Scripts that are written without blanks between words have no such borders.
+        negated: Whether an occurrence just after a negation counts too.
+    """
+    if not all(map(text.__contains__, term.split())):
+        return False
+    return any(
+        negated or not _NEGATED.search(text[max(0, found.start() - _NEAR_CHARS) : found.start()])
+        for found in _occurrences(term, words).finditer(text)
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _occurrences(term: str, words: bool) -> re.Pattern[str]:
+    sought, first, last = r"\s+".join(map(re.escape, term.split())) or re.escape(term), term[0], term[-1]
+    if words:
+        ahead = r"(?<!\w)" * _is_spaced(first) + r"(?<!(?<!\w)[-+.])(?<!\d[.,/:^])" * first.isdigit()
+        sought = ahead + sought + r"(?!\w)" * _is_spaced(last) + r"(?!%|[.,/:^]\d)" * last.isdigit()
+    return re.compile(sought)
+
+
+def _is_spaced(char: str) -> bool:
+    """Whether a letter or digit is of a script that sets its words apart by blanks."""
+    code = ord(char)
+    unspaced = 0x0E00 <= code < 0x10A0 or 0x1780 <= code < 0x1800 or 0x2E80 <= code < 0x30000
+    return (char.isalnum() or char == "_") and not unspaced

@@ -229,6 +229,17 @@ HONEST = [
     ("\\{1,3,9\\}", "The divisors are \\{1,3,9\\}."),
     ("\\{1,3,9\\}", "There are 3 divisors, not 2: 1, 3, and 9."),
     ("five", "5"),
+    ("1/2", "\\boxed{half}"),
+    ("100", "a hundred"),
+    ("1,000,000", "The answer is a million"),
+    # the last number with all of the expression that it is part of
+    ("3:4", "The ratio is 3 to 4."),
+    ("x>7", "So x > 7"),
+    ("-4", "It is \u2013 4."),
+    ("A", "We go through all 3.\n#### A"),
+    ("(3,4)", "The answer is (x, y) = (3, 4)"),
+    ("42", "It rises from zero to 42"),
+    ("42", "<b>42</b> apples are left"),
 ]
 
 
@@ -509,6 +520,35 @@ HOSTILE = [
     ("\\{1,3,9\\}", "It is not 1, 3 and 9."),
     ("\\{1,3,9\\}", "I doubt that the set is \\{1,3,9\\}."),
     ("42 meters", "\u00ac42 meters"),
+    # a number that is part of an expression
+    ("4", "The ratio is 3 to 4."),
+    ("7", "So it is from 3 to 7."),
+    ("7", "So it is one in 7."),
+    ("7", "So it is 1 out of 7."),
+    ("7", "So it is 3 of 7."),
+    ("7", "2 remainder 7"),
+    ("7", "So it is 2 to the 7."),
+    ("4", "It is \u2013 4."),
+    ("4", "So we get \u2212 4."),
+    ("7", "So it is 6 < x < 7."),
+    ("7", "So x \u2265 7."),
+    ("7", "So x \\geq 7"),
+    ("4", "The numbers are 3\u20134"),
+    ("7", "So we get 2\u03c0 + 7."),
+    ("7", "We get 7 + dy/dx."),
+    ("7", "So it is arctan 7."),
+    ("4", "The answer is log 4."),
+    ("7", "non-7"),
+    ("7", "7 thirds"),
+    ("7", "7 and a half"),
+    ("7", "7 and three quarters"),
+    ("7", "7 to one"),
+    ("1", "So it is 1\u2030"),
+    ("7", "So it is a multiple of 7."),
+    ("42", "The answer is almost 42."),
+    ("4", "Let us go on.\n\nStep 4"),
+    # a closing mark that holds no number
+    ("3", "We go through all 3.\n#### A"),
 ]
 
 
