@@ -50,7 +50,6 @@ _REFUSALS = re.compile(
     r"|\b(?:sorry|afraid|apologi[sz]e|apologies),? (?:but |however,? |to say )?(?:that )?(?:as an? [^.!?]{1,60}?,? )?"
     r"(?:i|we|that's|this|it's|that)(?:'?m| am| is|'s)? ?(?:really |just )?"
     r"(?:can'?t|cannot|can not|won'?t|unable|not able|not something|not allowed|against|must decline)\b"
-    # what went wrong, or who is kept away, refuses nothing
     r"(?! (?:find|see|hear|remember|recall|understand|follow|locate|quite|agree|think|make it|attend|come|join"
     r"|be (?:there|here|with|at|in|around))\b)"
     rf"|{_WE}(?:(?:must|have to|need to|can only|going to) ){{0,2}}(?:respectfully |politely )?"

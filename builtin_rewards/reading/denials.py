@@ -45,7 +45,7 @@ _BRIDGED = re.compile(rf"{_BRIDGE}*(?:\s*=|\s+[a-z]\s*=)?{_OPEN}$", re.IGNORECAS
 _BRIDGED_BY_WORDS = re.compile(rf"{_BRIDGE}+{_OPEN}$", re.IGNORECASE)
 _WORD = r"[^\s.;:!?]{1,30}"
 _OF_SUBJECT = re.compile(
-    rf"(?i)\b(?:the(?!\s(?:\w+\s)?(?:answer|result)\b)|those|{_NOUN}|numbers?|probability|chance)(?:\s{_WORD}){{0,14}}?\s"
+    rf"(?i)\b(?:the(?!\s(?:\w+\s)?(?:answer|result)\b)|those|numbers?|values?|probability|chance)(?:\s{_WORD}){{0,14}}?\s"
     rf"(?:(?:who|that|which|whose|where|when|while|by)\s(?:{_WORD}\s){{0,8}}?(?:\w{{1,12}}(?=n['\u2019]t))?"
     rf"(?:{_NOT}|(?:except|{_WRONG})\b)|(?:other than|of not)\b|(?<!\bis )(?<!\bwas )(?<!\bhas )(?<!\bdoes )(?<=s )"
     rf"not\b|of\s(?!(?:the|an?|my)\s)(?:\w{{1,20}}\s){{0,2}}?{_WRONG}\b)"
@@ -84,7 +84,7 @@ _VERB = (
     r"(?:(?:an?|the)\s)?(?:(?!not\b)\w{1,12}\s){0,2}?"
 )
 _PREDICATE = (
-    r"(?:(?:not|n['\u2019]t)(?:\s(?:be|seem|look|sound|quite|the|a|right|correct|true|it|answer|possible|work|hold|fit)){0,4}"
+    r"(?:(?:not|n['\u2019]t)(?:\s(?:be|seem|look|sound|quite|the|right|correct|true|it|answer|possible|work|hold|fit)){0,4}"
     rf"|{_WRONG}|{_TRAP}|{_RULED_OUT}(?:\s(?:it|that|this))?|lie|impossible|doubtful|unlikely|dubious){_ENDS}"
 )
 _AFTER = re.compile(

@@ -50,8 +50,8 @@ _FOLLOWING = dict.fromkeys(_CUES, r"[\s,:*_]{0,4}") | {
     "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
     r"(?:that|which) [^.,:;!?\n]{1,40}?|corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|"
     r"yang benar)){0,3}(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
-    r"(?:(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|это|является|adalah|هي|هو|"
-    r"'s)(?![a-zà-ÿ])|[=-]>|[=:→⇒-])[\s:*_]{0,8}",
+    r"(?:(?:'s|\b(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|это|является|adalah|"
+    r"هي|هو))(?![a-zà-ÿ])|[=-]>|[=:→⇒-])[\s:*_]{0,8}",
     "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
     "denies": r"\s?[,.:;!-]{1,3}\s{0,3}",
     "corrects": r"[\s,.:;!*_-]{0,4}",
@@ -91,7 +91,7 @@ _PICKER = re.compile(
 )
 """Who picks: not ``those who`` or ``to``."""
 _GOES_THROUGH = (
-    r"\b(?:each|every|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those"
+    r"\b(?:each|every|chaque|jede|cada|ogni|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those"
     r"|(?:choos|determin|evaluat|compar|examin|analy[sz]|eliminat)(?:e|ing)|(?:select|pick|find|identify|consider|check"
     r"|assess|test|review|look)(?:ing)?)\s(?:\w{1,12}\s){0,3}"
 )
@@ -158,7 +158,7 @@ _TICKS = "\u2705\u2713\u2714\u2611"
 _TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf|[dt]?frac)\b|\\[()\[\],;! ]|[{}$]")
 _END, _FINISHED = re.compile(_ENDS), re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
-_LINE, _SENTENCE = re.compile(r"\S(?:[^\n]*\S)?"), re.compile(r"\S(?:[^\n.!]|[.!](?!\s))*")
+_LINE, _SENTENCE = re.compile(r"\S(?:[^\n]*\S)?"), re.compile(r"[^\s.!](?:[^\n.!]|[.!](?!\s))*")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
 _LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
 
@@ -357,7 +357,12 @@ class _Reader(NamedTuple):
             (_, before), (place, line) = lines[-2:] if len(lines) > 1 else lines * 2
             is_cut = _TELLS.match(line) or _INTRODUCES.search(before)
         found = self.led(line)
-        if found and not is_cut and not _RULED_OUT.search(line) and len({*re.findall(r"\b[A-Z](?=[).:]\s)", line)}) < 2:
+        if (
+            found
+            and not is_cut
+            and not _RULED_OUT.search(line)
+            and len({*re.findall(r"\b[A-Z](?=[).:](?:\s|$))", line)}) < 2
+        ):
             yield _Said(place, place + len(line), frozenset(found))
 
     def leader(self, line: str) -> str:
@@ -371,11 +376,11 @@ class _Reader(NamedTuple):
 
         One of which the line goes on to say that it is wrong is none.
         """
-        match, letter = _LED.match(line), self.leader(line)
-        if match is None or not letter or _RULED_OUT.match(line, match.end()):
+        match = _LED.match(line)
+        if match is None or not self.leader(line) or _RULED_OUT.match(line, match.end()):
             return set()
         said = line[match.end() :]
-        return {letter} | self.spelled(said) | self.open_too(said[:_WINDOW_CHARS])
+        return {self.leader(line)} | self.spelled(said) | self.open_too(said[:_WINDOW_CHARS])
 
     def spelled_out(self, text: str) -> Iterator[_Said]:
         """Gives the letter whose choice the first sentence or the last line spells out, if no other one does."""
@@ -398,12 +403,11 @@ class _Reader(NamedTuple):
 
 def _misses(kind: str, before: str, behind: str) -> bool:
     """Whether a word of a kind names no answer between what stands before it in its line and behind it."""
-    if kind in ("noun", "solid"):
-        return _SURVEYS.search(before) is not None
     if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
-        is_order = ":" in behind and not before.strip()
-        return is_order or (before[-1:].isascii() and _PICKER.search(before) is None)
-    return kind == "guesses" and before.strip(" *_")[-1:] not in ("", ".", "!", "?")
+        return (":" in behind and not before.strip()) or (before[-1:].isascii() and not _PICKER.search(before))
+    if kind == "guesses":
+        return before.strip(" *_")[-1:] not in ("", ".", "!", "?")
+    return kind in ("noun", "solid") and _SURVEYS.search(before) is not None
 
 
 @functools.lru_cache(maxsize=256)
