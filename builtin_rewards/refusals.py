@@ -43,7 +43,6 @@ _HELP = (
     r"|do(?:ing)? (?:that|this|so|it|what you)(?= for you\b| because\b| as\b|[.,;:!]|$)"
     r"|tell(?:ing)? you (?:how to|that|this|where|about|any)\b)"
 )
-"""What is refused; ``can't help but`` refuses nothing."""
 _RULES = r"(?:\w+ ){0,2}(?:guidelines|programming|principles|polic(?:y|ies)|values|ethics|agreement|terms)\b"
 _REFUSALS = re.compile(
     rf"{_WE}{_ADVERBS}{_UNABLE} {_HELP}(?! but\b)|^request (?:denied|refused|rejected|declined)\b"

@@ -18,12 +18,7 @@ _LEAD_CHARS = 60
 
 
 class Announced(NamedTuple):
-    """What a phrase announces.
-
-    Attributes:
-        answer: Its text.
-        problem: What speaks against it, such as a denial before it or a withdrawal behind it; empty if it stands.
-    """
+    """What a phrase announces, and what speaks against it, such as a denial before it; empty if it stands."""
 
     answer: str
     problem: str
@@ -102,15 +97,11 @@ def announced(text: str) -> list[Announced]:
     for start, end in sorted(phrases)[-MAX_MARKS:]:
         tail, place = _tail(text, end)
         if tail.strip(" \t*_`.:$"):
-            problem = _against(tail) or objection(text, place, place + len(tail), tail, since=start)
+            denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
+            problem = objection(text, place, place + len(tail), tail, since=start)
+            problem = "the answer is denied: 'not' stands before it" if denied else problem
             found.append((start, Announced(tail, problem)))
     return [each for _, each in sorted(found, key=lambda each: each[0])[-MAX_MARKS:]]
-
-
-def _against(tail: str) -> str:
-    """What an announced answer says against itself: ``not 42``, ``wrong``."""
-    denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
-    return "the answer is denied: 'not' stands before it" if denied else ""
 
 
 def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
@@ -140,12 +131,8 @@ def _tail(text: str, end: int) -> tuple[str, int]:
         if window.startswith(opening) and (length := window.find(closing, 2)) > 0:
             return window[2:length], start + 2
     end_of_sentence = _SENTENCE_END.search(window)
-    return _before_clause(window[: end_of_sentence.start()] if end_of_sentence else window), start
-
-
-def _before_clause(sentence: str) -> str:
-    """A sentence up to where it goes on to explain; not where it goes on to hedge."""
-    clause = _CLAUSE.search(sentence)
+    sentence = window[: end_of_sentence.start()] if end_of_sentence else window
+    clause = _CLAUSE.search(sentence)  # it goes on to explain, or to hedge
     if clause is None or not clause.start() or _HEDGE.search(sentence, clause.start()):
-        return sentence
-    return sentence[: clause.start()]
+        return sentence, start
+    return sentence[: clause.start()], start

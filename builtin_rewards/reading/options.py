@@ -182,10 +182,9 @@ class _Said(NamedTuple):
 def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None) -> Chosen:
     """Gives the letters that a completion names as its answer, and the rule that decided.
 
-    What a turn says after its thoughts counts, of it the last 50,000 characters. The first of the rules by which a
-    letter stands decides; they are told, with examples, at ``multiple_choice``. Several letters that stand by it are a
-    stuffed answer. What is denied, asked, supposed or taken back does not stand (see ``denials``), and a correction
-    (``No, C.``) takes back the letter before it.
+    What a turn says after its thoughts counts. The first of the rules told at ``multiple_choice`` by which a letter
+    stands decides; several letters are a stuffed answer. What is denied, asked, supposed or taken back does not stand
+    (see ``denials``), and a correction (``No, C.``) takes back the letter before it.
 
     Args:
         completion: The model's text.
@@ -236,14 +235,9 @@ def _without_latex(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
-    """Gives the letter of each choice's text; a group's completions ask for the same ones."""
-    texts = [_comparable(choice) for choice in choices]
+    """Gives the letter of each choice's text; its LaTeX is read as the completion's is."""
+    texts = [normalise(_without_latex(choice)) for choice in choices]
     return {text: letter for text, letter in zip(texts, letters, strict=False) if text and texts.count(text) == 1}
-
-
-def _comparable(text: str) -> str:
-    """Gives a text as choices are compared; their LaTeX is read as the completion's is."""
-    return normalise(_without_latex(text))
 
 
 @functools.lru_cache(maxsize=64)
@@ -311,13 +305,10 @@ class _Reader(NamedTuple):
         for verdict in _VERDICT.finditer(lowered(text)):
             window = text[max(0, verdict.start() - _WINDOW_CHARS) : verdict.start()]
             before = window.rstrip().rpartition("\n")[2]
-            subject, clause = _SUBJECT.search(before[-40:]), _CLAUSE.split(before)[-1]
-            found = (
-                self.among(subject[0])
-                if subject
-                else self.spelled(_PREFIX.sub("", clause, count=1)) or self.led(before)
-            )
-            place = verdict.start() - len(window) + len(window.rstrip()) - len(subject[0] if subject else clause)
+            subject = _SUBJECT.search(before[-40:])
+            said = subject[0] if subject else _CLAUSE.split(before)[-1]
+            found = self.among(said) if subject else self.spelled(_PREFIX.sub("", said, count=1)) or self.led(before)
+            place = verdict.start() - len(window) + len(window.rstrip()) - len(said)
             if found and not clause_denies(text, place):
                 yield _Said(place, verdict.end(), frozenset(found))
         for place, line in _lines(text):
@@ -356,13 +347,8 @@ class _Reader(NamedTuple):
         if not self.led(line):
             (_, before), (place, line) = lines[-2:] if len(lines) > 1 else lines * 2
             is_cut = _TELLS.match(line) or _INTRODUCES.search(before)
-        found = self.led(line)
-        if (
-            found
-            and not is_cut
-            and not _RULED_OUT.search(line)
-            and len({*re.findall(r"\b[A-Z](?=[).:](?:\s|$))", line)}) < 2
-        ):
+        is_list = len({*re.findall(r"\b[A-Z](?=[).:](?:\s|$))", line)}) > 1
+        if (found := self.led(line)) and not (is_cut or is_list or _RULED_OUT.search(line)):
             yield _Said(place, place + len(line), frozenset(found))
 
     def leader(self, line: str) -> str:
@@ -398,7 +384,9 @@ class _Reader(NamedTuple):
             return set()  # "A) Rome" would be "Rome" without its article
         longest = 2 * max(map(len, self.by_text)) + _SPARE_CHARS
         phrases = {said, said[: longest + 2].partition(". ")[0]}
-        return {self.by_text.get(_comparable(phrase), "") for phrase in phrases if len(phrase) <= longest} - {""}
+        return {
+            self.by_text.get(normalise(_without_latex(phrase)), "") for phrase in phrases if len(phrase) <= longest
+        } - {""}
 
 
 def _misses(kind: str, before: str, behind: str) -> bool:
@@ -412,10 +400,7 @@ def _misses(kind: str, before: str, behind: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Gives the texts of choices without the letters A, B, C that count them; one text is read line by line.
-
-    ``None`` for one text whose lines are not so counted.
-    """
+    """Gives the texts of choices without the letters A, B, C that count them; of one text those of its lines."""
     texts = [text.strip() for text in (given[0].splitlines() if len(given) == 1 else given) if text.strip()]
     found = [match for text in texts if (match := _LETTERED.match(text))]
     if len(texts) > 1 and [match[1].upper() for match in found] == [chr(65 + place) for place in range(len(texts))]:
@@ -425,11 +410,7 @@ def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
 
 @functools.lru_cache(maxsize=256)
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
-    """Gives the letter that a row's answer stands for, or ``None`` where it is none, or might be two.
-
-    An answer is a letter in any writing (``B``, ``(b)``, ``B.``), one before its choice's text (``B. London``), the
-    index of a choice, or a choice's own text.
-    """
+    """Gives the letter that a row's answer stands for (see ``multiple_choice``); ``None`` if it is none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
     meant = reader.bare(fold(answer).strip())
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)
