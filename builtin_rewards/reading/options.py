@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from builtin_rewards.reading.denials import TAKEN_BACK, clause_denies, objection, supposed_before
+from builtin_rewards.reading.denials import TAKEN_BACK, clause_denies, denies, objection, supposed_before
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold, lowered, normalise
@@ -37,9 +37,10 @@ _CUES = {
     "pick": "choose|chose|pick|select|go with|going with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|"
     "####|选择|選擇|选|選",
     "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|it has to be|that is|i think|"
-    "i believe|also|but|without a doubt|no doubt|leaves|leaving|leaves only|leaves us with|leaves us with only|"
-    "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|sondern|"
-    "sino|mais|mas|ma|\u0430|إذن|لذلك|因此|所以|故|よって|したがって|따라서|그러므로|而是|ではなく",
+    "i believe|also|without a doubt|no doubt|leaves|leaving|leaves only|leaves us with|leaves us with only|"
+    "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
+    "إذن|لذلك|因此|所以|故|よって|したがって|따라서|그러므로|ではなく",
+    "contrasts": "but|but rather|sondern|sino|mais|mas|ma|\u0430|而是",
     "guesses": "or|probably|likely|maybe|perhaps|possibly|alternatively",
     "denies": "not|no|nope|nein|nicht|pas|non|não|не|нет",
     "corrects": "wait|actually|sorry|oops|correction|rather|i mean|i meant|make that|on second thought|"
@@ -393,6 +394,8 @@ def _misses(kind: str, before: str, behind: str) -> bool:
     """Whether a word of a kind names no answer between what stands before it in its line and behind it."""
     if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
         return (":" in behind and not before.strip()) or (before[-1:].isascii() and not _PICKER.search(before))
+    if kind == "contrasts":  # "It is not A but B"
+        return not denies(before)
     if kind == "guesses":
         return before.strip(" *_")[-1:] not in ("", ".", "!", "?")
     return kind in ("noun", "solid") and _SURVEYS.search(before) is not None

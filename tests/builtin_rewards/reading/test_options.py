@@ -143,7 +143,7 @@ STATEMENTS = (
     "The exception is {L}.",
     "{L} is the only one that works.",
     "Without a doubt, {L}.",
-    "{X} is tempting, but {L}.",
+    "\u041d\u0435 {X}, \u0430 {L}.",
     "Answer: {L} (not {X})",
     # Other languages
     "La respuesta correcta es {L}.",
@@ -305,6 +305,8 @@ def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(heading: 
         "A\nB\nC\nD",
         "B\nC\nA\nD\nE",
         "B. A.",
+        "I like A but B",
+        "The fact is that it is not true that the answer is B.",
         "Analysons chaque option :\n\nB) Paris",
         "The answer that is not right is B.",
         "The answer is A, B, C or D.",
