@@ -352,6 +352,7 @@ _VERDICT = re.compile(
     r"[\s*_]*(yes|no|true|false)\b[*_]*(?=\s*(?:$|[,.;:!\u2014]|(?:because|since|it|that|this|they|there|he|she)\b))",
     re.IGNORECASE,
 )
+_AGREES_WITH_NO = re.compile(r"[\s,*_]*(?:it|that|this|they|there|he|she) \w{2,6}(?: not|n['\u2019]t)\b", re.IGNORECASE)
 _OPPOSITE = {"yes": "no(?:pe)?", "no": "yes", "true": "false", "false": "true"}
 
 
@@ -362,9 +363,12 @@ def opening_verdict(completion: str) -> str | None:
     """
     text = after_thinking(completion)
     verdict = _VERDICT.match(text)
-    if verdict is None or withdrawn_after(text, verdict.end()):
+    if verdict is None:
         return None
     word = verdict[1].casefold()
+    agrees = _AGREES_WITH_NO.match(text, verdict.end()) if word in ("no", "false") else None
+    if withdrawn_after(text, (agrees or verdict).end()):
+        return None
     opposite = re.compile(rf"\b{_OPPOSITE[word]}\b(?=[*_]*\s*(?:$|[,.;:!?)]))", re.IGNORECASE)
     return None if opposite.search(text, verdict.end()) else word
 

@@ -107,6 +107,12 @@ DENIED = [
     "Could it be @?",
     "Hmm, is it **@**?",
     "Who says the answer is @?",
+    "@. But wait, I forgot one.",
+    "Without @",
+    "Nobody would say it is @.",
+    "@ (wrong).",
+    "@, or is it?",
+    "@. Actually no.",
     "No way it's @.",
     "Unless it is @.",
     "None of them is @.",
@@ -161,6 +167,8 @@ STANDING = [
     "Can it be 41? No, it is @.",
     "None of them is 41, so it is @.",
     "The percent error is @.",
+    "@. I forgot to mention that x is odd.",
+    "@ students were there.",
 ]
 OF_THE_SUBJECT = [
     "The number of wrong answers is @.",
@@ -178,6 +186,9 @@ OF_THE_SUBJECT = [
     "The chance that neither wins is @.",
     "The number of integers not divisible by 3 is @.",
     "The smallest number that does not divide 12 is @.",
+    "The statement that is not true is @.",
+    "The number of orders such that the chocolate scoop is not on the bottom is @.",
+    "The number of boxes that it can hold while not exceeding the bridge's weight limit is @.",
 ]
 OF_THE_ANSWER = [
     "The number of students who did not pass is not @.",
@@ -190,6 +201,8 @@ OF_THE_ANSWER = [
     "I doubt the number of students who did not pass is @.",
     "I don't think the number of students who pass is @.",
     "The number does not mean x is @.",
+    "The answer that is not right is @.",
+    "The fact is that it is not true that the answer is @.",
     "x is not equal to @",
 ]
 
