@@ -223,7 +223,14 @@ def _whole(text: str) -> Extraction | None:
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
+_THEN = r"(?=(?:,? and|,)? \d+ ?"
+_TWO_UNITS = (
+    rf"\d+ ?(?:h(?:ou)?r?s?{_THEN}min)|min(?:ute)?s?{_THEN}s(?:ec|\b))|f(?:ee|oo)?t{_THEN}in)"
+    rf"|(?:pound|lb)s?{_THEN}o(?:z|un))|dollars?{_THEN}cent)|weeks?{_THEN}day)|years?{_THEN}month))\D+\d+"
+)
+"""A quantity in two units up to its last number: ``3 hours and 30`` of ``3 hours and 30 minutes``."""
 _TOKEN = re.compile(
+    rf"{_TWO_UNITS}|"
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
