@@ -81,7 +81,7 @@ _SOLID = _either(*(word for word in _KINDS if word > chr(0x3000)))
 """The cues of languages that do not part their words."""
 _CUE, _ANY_CUE = re.compile(_PARTED), re.compile(f"{_PARTED}|{_SOLID}")
 _WORDS = _either(_CUES["noun"], _CUES["concludes"], _LEADING)
-_PREFIX = re.compile(rf"(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
+_PREFIX = re.compile(rf"(?!(?:first|second|third),)(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
 _FILLER = (
     rf"(?:(?:{_WORDS}|no|wait)\b[\s:,*_]{{1,4}}|l'|(?:选项|選項|選択肢|보기)\s?"
     r"|(?-i:[ao])\s(?=[(*\"]{0,3}(?-i:[A-Z])\b|letra|alternativa|opção)){0,6}"
@@ -250,7 +250,7 @@ def _listed(letters: str, firm: bool) -> re.Pattern[str]:
     """
     close = r"(?=[*_`\"')\]>])" if firm else ""
     one = (
-        rf"[\s*_`\"'(\[<]{{0,16}}(?:[{letters}]|[{letters.lower()}]{close})"
+        rf"[\s*_`\"'(\[<{_TICKS}]{{0,16}}(?:[{letters}]|[{letters.lower()}]{close})"
         rf"(?!\?|['+#%^=\\.-]\w)(?:[*_`\"')\]>]{{1,6}}(?!\?)|(?={_GOES_ON}))(?!{_SPOKEN_OF})"
     )
     return re.compile(f"{one}(?:{_JOINED}{one})*")
@@ -338,7 +338,7 @@ class _Reader(NamedTuple):
         line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
         rest = _PREFIX.sub("", line, count=1)
         listed = _listed(self.letters, rest != line).match(rest)  # "It is the c" is cut off
-        return self.among(listed[0]) if listed and not rest[listed.end() :].strip("*_`\"'()[]<>.:!\u3002") else set()
+        return self.among(listed[0]) if listed and not rest[listed.end() :].strip(" *_`\"'()[]<>.:!\u3002") else set()
 
     def led_line(self, text: str) -> Iterator[_Said]:
         """Gives the letter that leads the first or the last line, where no line begins with another letter."""

@@ -274,6 +274,8 @@ def test_other_ways_of_tagging_are_not_paid_in_full(made: Any, completion: str) 
         ("not equal to 42", "42", 0.0),
         ("No, Paris", "Paris", 1.0),
         ("not only Paris", "Paris", 1.0),
+        ("Why not try Paris?", "Paris", 1.0),
+        ("do not try Paris", "Paris", 0.0),
         ("not Rome but Paris", "Paris", 1.0),
         ("not Paris. Well, Paris", "Paris", 1.0),
         ("3.42", "42", 0.0),

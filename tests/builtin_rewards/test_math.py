@@ -549,6 +549,10 @@ HOSTILE = [
     ("7", "So it is a multiple of 7."),
     ("42", "The answer is almost 42."),
     ("4", "Let us go on.\n\nStep 4"),
+    # a part of a label
+    ("00", "The next one should be \u2014 20:00 \u2013 22:00"),
+    ("3", "The score is 2 to 1:3"),
+    ("30", "See you 3 to 5:30"),
     # a quantity in two units
     ("3", "7 min 3 s"),
     ("30", "It takes 3 hours and 30 minutes."),

@@ -141,6 +141,8 @@ STATEMENTS = (
     "The incorrect statement is {L}.",
     "The only false statement is option {L}.",
     "Option {L} it is.",
+    "{L} (not {X})",
+    "Answer: \u2705 {L}",
     "I'd answer {L}.",
     "I would answer {L}, for it lies there.",
     "The option that is NOT correct is {L}.",
@@ -422,6 +424,8 @@ def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(heading: 
         "B. Paris\nParis is the capital of France, so it's n",
         "\u0412\u0430\u0440\u0438\u0430\u043d\u0442\u044b:\nB",
         "It is the c",
+        "First, B",
+        "First, option B",
         # another one besides
         "The answer is A, possibly B.",
         "The answer is B. Or maybe A.",
