@@ -91,11 +91,12 @@ def announced(text: str) -> list[Announced]:
             continue
         if (phrase := _phrase(text, noun)) is not None:
             phrases.append(phrase)
-        elif said := _SAID_BEFORE.search(text, max(0, noun.start() - 2 * _LEAD_CHARS), noun.end() + 2):
-            start = said.start(1)
-            found.append((start, Announced(said[1], objection(text, start, said.end(), said[1], since=start))))
-    for start, end in sorted(phrases)[-MAX_MARKS:]:
-        tail, place = _tail(text, end)
+        elif said := [*_SAID_BEFORE.finditer(text, max(0, noun.start() - 2 * _LEAD_CHARS), noun.end() + 2)]:
+            start, answer = said[-1].start(1), said[-1][1]
+            found.append((start, Announced(answer, objection(text, start, said[-1].end(), answer, since=start))))
+    phrases = sorted(phrases)[-MAX_MARKS:]
+    for (start, end), until in zip(phrases, [*(start for start, _ in phrases[1:]), len(text)], strict=False):
+        tail, place = _tail(text, end, min(until, end + _TAIL_CHARS))
         if tail.strip(" \t*_`.:$"):
             denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
             problem = objection(text, place, place + len(tail), tail, since=start)
@@ -120,13 +121,13 @@ def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
     return (lead.start(), match.end()) if match else None
 
 
-def _tail(text: str, end: int) -> tuple[str, int]:
-    """What the phrase that ends at a place announces, and where that begins."""
+def _tail(text: str, end: int, until: int) -> tuple[str, int]:
+    """What the phrase that ends at a place announces, up to the next one, and where that begins."""
     start = end
     for leads_to in _LEADS_TO:
-        if (match := leads_to.match(text, start, end + _TAIL_CHARS)) is not None:
+        if (match := leads_to.match(text, start, until)) is not None:
             start = match.end()
-    window = text[start : end + _TAIL_CHARS]
+    window = text[start:until]
     for opening, closing in (("\\[", "\\]"), ("$$", "$$")):
         if window.startswith(opening) and (length := window.find(closing, 2)) > 0:
             return window[2:length], start + 2

@@ -223,7 +223,14 @@ def _whole(text: str) -> Extraction | None:
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
+_THEN = r"(?=(?:,? and|,)? \d+ ?"
+_TWO_UNITS = (
+    rf"\d+ ?(?:h(?:ou)?r?s?{_THEN}min)|min(?:ute)?s?{_THEN}s(?:ec|\b))|f(?:ee|oo)?t{_THEN}in)"
+    rf"|(?:pound|lb)s?{_THEN}o(?:z|un))|dollars?{_THEN}cent)|weeks?{_THEN}day)|years?{_THEN}month))\D+\d+"
+)
+"""A quantity in two units up to its last number: ``3 hours and 30`` of ``3 hours and 30 minutes``."""
 _TOKEN = re.compile(
+    rf"{_TWO_UNITS}|"
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
@@ -265,16 +272,18 @@ def _last_number(text: str) -> Extraction:
     if last < 0:
         return _NOTHING
     low, high = max(0, last - _LONGEST), last + _NEAR
-    if (label := label_at(text, last)) is not None and not _JOINED.search(text[max(0, label[0] - 20) : label[0]]):
+    label = label_at(text, last)
+    if label is not None and not _JOINED.search(text[max(0, label[0] - 20) : label[0]]):
         return _standing(text, *label)
     token = next((each for each in _TOKEN.finditer(text, low, high) if each.start() <= last < each.end()), None)
     if token is None or (low and token.start() == low):
         return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
-    start, ahead, behind = token.start(), "", _BEHIND.match(text, token.end(), high)
+    start, end = label or token.span()
+    ahead, behind = "", _BEHIND.match(text, end, high)
     if (joined := _JOINED.search(text[max(0, start - 20) : start])) is not None:
         run = _RUN.search(text[max(0, start - 120) : start])
         ahead = joined["words"] or joined["sign"] or (run[0].lstrip() if run else "")
-    return _standing(text, *token.span(), ahead, behind[0].rstrip() if behind else "")
+    return _standing(text, start, end, ahead, behind[0].rstrip() if behind else "")
 
 
 _FORMULA = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"

@@ -22,7 +22,7 @@ _DOUBT = (
     r"(?:(?<!\bno )(?<!without )(?<!without a )(?<!beyond )(?<!any )\bdoubt(?:s|ed|ful)?\b"
     r"|\b(?:unlikely|deny|denies|disagree|disbelieve|refuse|hardly|no longer|far from|used to be)\b)"
 )
-_NOUN = r"(?:answers?|results?|values?|solutions?|options?|choices?|letters?|numbers?)"
+_NOUN = r"(?:answers?|results?|values?|solutions?|options?|choices?|letters?|numbers?|lists?|sets?)"
 _TRAP = r"(?:mistake|error|misconception|trap|distractor|misreading|myth)"
 _RULE_OUT = r"(?:reject|dismiss|discard|exclude|eliminate|rule out)"
 _RULED_OUT = r"(?:rejected|dismissed|discarded|excluded|eliminated|ruled out|out of the question)"
@@ -38,11 +38,11 @@ _DENIER = re.compile(
 )
 _BRIDGE = (
     rf"(?:\s+(?:be|equals?|to|the|an?|my|as|of|we|you|I|is|are|was|were|it|it['\u2019]s|this|that|just|simply|really|actually"
-    r"|exactly|correct|true|right|final|possible|case|root|think|believe|say|claim|conclude|accept|agree|suppose|guess"
+    r"|exactly|correct|true|right|sure|certain|final|possible|case|root|think|believe|say|claim|conclude|accept|agree|suppose|guess"
     rf"|get|would|will|should|must|could|can|have|{_NOUN}))"
 )
 _BRIDGED = re.compile(rf"{_BRIDGE}*(?:\s*=|\s+[a-z]\s*=)?{_OPEN}$", re.IGNORECASE)
-_BRIDGED_BY_WORDS = re.compile(rf"{_BRIDGE}+{_OPEN}$", re.IGNORECASE)
+_BRIDGED_BY_WORDS = re.compile(rf"(?:{_BRIDGE}+|\s+[a-z]\s*=){_OPEN}$", re.IGNORECASE)
 _WORD = r"[^\s.;:!?]{1,30}"
 _OF_SUBJECT = re.compile(
     rf"(?i)\b(?:the(?!\s(?:\w+\s)?(?:answer|result)\b)|those|numbers?|values?|probability|chance)(?:\s{_WORD}){{0,14}}?\s"
@@ -67,7 +67,7 @@ _SUPPOSES = re.compile(
     r"(?i)\b(?:whether|if|unless|suppos\w+|assum\w+|imagine|claim\w*)\b"
     r"|\b(?:might|may|could)(?=\s(?:(?!the )\w{1,12} )?(?:be|say|think|argue|believe|guess|suspect|conclude|answer"
     r"|choose|pick|expect|equal|seem|look)\b|\W*$)"
-    rf"|\b{_WRONG}\b(?!\s(?!(?:{_NOUN}|lists?|sets?|items?|ones?|final|possible|guess\w*|statements?|idea|to|that|is|are"
+    rf"|\b{_WRONG}\b(?!\s(?!(?:{_NOUN}|items?|ones?|final|possible|guess\w*|idea|to|that|is|are"
     r"|was|were|and|or|because|since|as|here)\b)[a-z])"
     r"|\b(?:some|many|others|people|students)\s(?:\w{1,12}\s)?(?:say|think|believe|argue|choose|answer|hold)\b"
 )
@@ -81,7 +81,7 @@ _ENDS = r"(?=\s*(?:$|[.,;:!?)\n…—]|(?:because|since|as|for|in|by|and|but|eit
 _CLOSE = r"[\s$%)\]}\\*_\"'`,]{0,8}"
 _VERB = (
     r"(?:is|was|are|were|['\u2019]s|ca|does|did|do|wo|could|can|will|would be|must be|seems|looks|has been|had been)\s?"
-    r"(?:(?:an?|the)\s)?(?:(?!not\b)\w{1,12}\s){0,2}?"
+    r"(?:(?:an?|the)\s)?(?:(?!(?:not|that|this|it)\b)\w{1,12}\s){0,2}?"
 )
 _PREDICATE = (
     r"(?:(?:not|n['\u2019]t)(?:\s(?:be|seem|look|sound|quite|the|right|correct|true|it|answer|possible|work|hold|fit)){0,4}"

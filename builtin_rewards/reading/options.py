@@ -38,7 +38,8 @@ _CUES = {
     "####|选择|選擇|选|選",
     "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|it has to be|that is|i think|"
     "i believe|also|without a doubt|no doubt|leaves|leaving|leaves only|leaves us with|leaves us with only|"
-    "folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|следовательно|значит|поэтому|итак|"
+    "i'd answer|i would answer|folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|"
+    "следовательно|значит|поэтому|итак|"
     "إذن|لذلك|因此|所以|故|よって|したがって|따라서|그러므로|ではなく",
     "contrasts": "but|but rather|sondern|sino|mais|mas|ma|\u0430|而是",
     "guesses": "or|probably|likely|maybe|perhaps|possibly|alternatively",
@@ -80,7 +81,7 @@ _SOLID = _either(*(word for word in _KINDS if word > chr(0x3000)))
 """The cues of languages that do not part their words."""
 _CUE, _ANY_CUE = re.compile(_PARTED), re.compile(f"{_PARTED}|{_SOLID}")
 _WORDS = _either(_CUES["noun"], _CUES["concludes"], _LEADING)
-_PREFIX = re.compile(rf"(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
+_PREFIX = re.compile(rf"(?!(?:first|second|third),)(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
 _FILLER = (
     rf"(?:(?:{_WORDS}|no|wait)\b[\s:,*_]{{1,4}}|l'|(?:选项|選項|選択肢|보기)\s?"
     r"|(?-i:[ao])\s(?=[(*\"]{0,3}(?-i:[A-Z])\b|letra|alternativa|opção)){0,6}"
@@ -249,7 +250,7 @@ def _listed(letters: str, firm: bool) -> re.Pattern[str]:
     """
     close = r"(?=[*_`\"')\]>])" if firm else ""
     one = (
-        rf"[\s*_`\"'(\[<]{{0,16}}(?:[{letters}]|[{letters.lower()}]{close})"
+        rf"[\s*_`\"'(\[<{_TICKS}]{{0,16}}(?:[{letters}]|[{letters.lower()}]{close})"
         rf"(?!\?|['+#%^=\\.-]\w)(?:[*_`\"')\]>]{{1,6}}(?!\?)|(?={_GOES_ON}))(?!{_SPOKEN_OF})"
     )
     return re.compile(f"{one}(?:{_JOINED}{one})*")
@@ -323,7 +324,8 @@ class _Reader(NamedTuple):
     def alone(self, text: str) -> Iterator[_Said]:
         """Gives the letter of lines that hold nothing else; a heading in a list of the options is none."""
         lines = _lines(text)
-        if len(self.leaders(lines)) == 1:
+        is_first = bool(lines and self.bare(lines[0][1]))
+        if len(self.leaders(line for line in lines if not (is_first and _RULED_OUT.search(line[1])))) == 1:
             for (_, before), (place, line) in itertools.pairwise([(0, ""), *lines]):
                 is_heading = line[0] in "#|" or line.rstrip("*_`").endswith(":") or _INTRODUCES.search(before)
                 if (found := self.bare(line)) and not is_heading:
@@ -333,10 +335,10 @@ class _Reader(NamedTuple):
         """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
         if len(line) > _SPARE_CHARS:
             return set()
-        line = _CONTRAST.sub("", line).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
+        line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
         rest = _PREFIX.sub("", line, count=1)
         listed = _listed(self.letters, rest != line).match(rest)  # "It is the c" is cut off
-        return self.among(listed[0]) if listed and not rest[listed.end() :].strip("*_`\"'()[]<>.:!\u3002") else set()
+        return self.among(listed[0]) if listed and not rest[listed.end() :].strip(" *_`\"'()[]<>.:!\u3002") else set()
 
     def led_line(self, text: str) -> Iterator[_Said]:
         """Gives the letter that leads the first or the last line, where no line begins with another letter."""

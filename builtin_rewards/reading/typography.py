@@ -164,7 +164,7 @@ def says(text: str) -> bool:
 
 _NEAR_CHARS = 48
 _NEGATED = re.compile(
-    r"(?:\b(?:not?|never|neither|nor|cannot|without|isnt|arent|wasnt)\b|n't\b)[^\w.,;!?\n]*"
+    r"(?:\b(?:(?<!why )not?|never|neither|nor|cannot|without|isnt|arent|wasnt)\b|n't\b)[^\w.,;!?\n]*"
     r"(?:(?<![^\W_])(?!(?:but|only|rather|instead)\b)[^\s.,;!?]+[^\S\n]+){0,2}[^\w\s.,;!?]*$"
     r"|(?:[\u2260\u00ac\u2262\u2209]|!=)\s*$",
     re.IGNORECASE,

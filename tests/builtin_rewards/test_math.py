@@ -238,6 +238,8 @@ HONEST = [
     ("-4", "It is \u2013 4."),
     ("A", "We go through all 3.\n#### A"),
     ("(3,4)", "The answer is (x, y) = (3, 4)"),
+    ("2 hours 45 minutes", "It takes 2 hours 45 minutes."),
+    ("20", "In 5 minutes 20 parts are made"),
     ("42", "It rises from zero to 42"),
     ("42", "<b>42</b> apples are left"),
 ]
@@ -547,6 +549,16 @@ HOSTILE = [
     ("7", "So it is a multiple of 7."),
     ("42", "The answer is almost 42."),
     ("4", "Let us go on.\n\nStep 4"),
+    # a part of a label
+    ("00", "The next one should be \u2014 20:00 \u2013 22:00"),
+    ("3", "The score is 2 to 1:3"),
+    ("30", "See you 3 to 5:30"),
+    # a quantity in two units
+    ("3", "7 min 3 s"),
+    ("30", "It takes 3 hours and 30 minutes."),
+    ("2", "He is 5 feet 2 inches tall."),
+    ("50", "It costs 5 dollars and 50 cents."),
+    ("3", "It lasts 2 years, 3 months"),
     # a closing mark that holds no number
     ("3", "We go through all 3.\n#### A"),
 ]
