@@ -34,7 +34,7 @@ from builtin_rewards.judge.database import absolute
 from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
-from builtin_rewards.judge.prices import Price, PriceTable
+from builtin_rewards.judge.prices import Price
 from rewardkit.shown import one_line
 from sandbox import folders
 
@@ -44,6 +44,8 @@ _REQUEST_TOKENS = 64
 """What a chat template may add to a prompt: markers and a short system prompt of its own."""
 _MESSAGE_TOKENS = 16
 """What a chat template may add to a message: its role and markers."""
+_IMAGE_TOKENS = 4096
+"""What a part that is no text may take, beside its bytes: more than any provider's tiles of one image come to."""
 _AGAIN_S = 0.02
 """How often a call that waits for room looks again; one a process and event loop does."""
 
@@ -81,14 +83,14 @@ class Budget:
         object.__setattr__(self, "_ledger", Ledger(path))
         self._ledger.found()
 
-    def check(self, model: str, options: Mapping[str, Any], prices: PriceTable) -> None:
+    def check(self, model: str, options: Mapping[str, Any], price: Price | None) -> None:
         """See that the calls of a model with these options can be held to the caps.
 
         Raises:
             JudgeSetupError: There is no bound on a reply's length, or a cap in USD and the model has no price.
         """
         most_tokens(Request(model, (), options))
-        if self.usd is not None and prices.find(model) is None:
+        if self.usd is not None and price is None:
             raise JudgeSetupError(
                 f'Budget(usd={self.usd!r}): no price is known for model "{model}"; '
                 f'set prices={{"{model}": Price(prompt, completion)}}, or cap tokens or requests instead'
@@ -255,6 +257,25 @@ class Ticket:
             self.settle()
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Who pays for a judge's requests.
+
+    Attributes:
+        budget: The caps.
+        judge: The judge's name in the ledger.
+        price: The model's price; ``None`` where it has none.
+    """
+
+    budget: Budget
+    judge: str
+    price: Price | None
+
+    async def reserve(self, request: Request, timeout_s: float) -> Ticket:
+        """Gives what a request needs to be sent; see :meth:`Budget.reserve_within`."""
+        return await self.budget.reserve_within(self.judge, most_tokens(request), self.price, timeout_s)
+
+
 def most_tokens(request: Request) -> Usage:
     """The tokens that a request may take at most.
 
@@ -271,7 +292,11 @@ def most_tokens(request: Request) -> Usage:
         raise JudgeSetupError("a judge with a budget needs max_tokens, or one reply could cost any amount; set it")
     read = _REQUEST_TOKENS
     for message in request.messages:
-        read += _MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in message.values())
+        for part in message.values():
+            text = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+            images = 0 if isinstance(part, str) else text.count('"image_url"') + text.count('"input_audio"')
+            read += len(text.encode("utf-8", "surrogatepass")) + images * _IMAGE_TOKENS
+        read += _MESSAGE_TOKENS
     if "response_format" in options:
         read += len(json.dumps(options["response_format"]))
     return Usage(read, max(lengths) * (options.get("n") or 1))
