@@ -43,8 +43,13 @@ MOST_BYTES = 16 * 2**20
 """Bytes of an answer, unpacked, after which it is read no further."""
 
 _CONNECT_S = 5.0
-_SILENT_S = 86_400.0
-"""Deadlines end requests, not the transport, whose time begins anew with every byte."""
+"""Deadlines end requests, not the transport, whose other times begin anew with every byte."""
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": "rewardkit",
+}
 _REQUESTS_A_POOL = 8
 _IDLE_S = 30.0
 _PACKED = ("gzip", "x-gzip", "deflate")
@@ -154,29 +159,36 @@ async def create(asks: Asks, request: Request) -> Reply:
         JudgeReplyError: The reply is longer than ``MOST_BYTES``.
         JudgeSetupError: There is no key.
     """
-    key = asks.key() if isinstance(asks, Server) else None
-    asked = Asked(asks.name if isinstance(asks, Server) else f"the client {type(asks).__name__}", request.model, key)
-    error: JudgeError
+    if isinstance(asks, Server):
+        asked = Asked(asks.name, request.model, asks.key())
+    else:
+        asked = Asked(f"the client {type(asks).__name__}", request.model)
+    outcome = await _outcome(asks, request, asked)
+    if isinstance(outcome, Reply):
+        return outcome
+    # Without what led to it: a foreign error holds the request with its key, and a frame what the server echoes of it.
+    raise outcome.with_traceback(None)
+
+
+async def _outcome(asks: Asks, request: Request, asked: Asked) -> Reply | JudgeError:
     try:
-        if isinstance(asks, Server):
-            options = dict(request.options)
-            body = {"model": request.model, **(options.pop("extra_body", None) or {}), **options}
-            body["messages"] = [dict(message) for message in request.messages]
-            answer = await send(asks, "chat/completions", body)
-            return read(answer.content, asked) if answer.status < 300 else _raise(asked.refusal(answer))
-        messages = [dict(message) for message in request.messages]
-        completion = await asks.chat.completions.create(model=request.model, messages=messages, **request.options)
-        return read(completion, asked)
+        said = await _said(asks, request)
+        return read(said.content, asked) if said.status < 300 else asked.refusal(said)
+    except JudgeError as error:
+        return error
     except RewardError:
         raise
     except Exception as raised:
-        error = translate(raised, asked)
-    # Outside the handler: there a foreign error, which may hold the request with its key, would be the context.
-    raise error
+        return translate(raised, asked)
 
 
-def _raise(error: JudgeError) -> Reply:
-    raise error
+async def _said(asks: Asks, request: Request) -> Said:
+    """Gives what a server says, or the completion of a client that stands in for one."""
+    options, messages = dict(request.options), [dict(message) for message in request.messages]
+    if isinstance(asks, Server):
+        body = {"model": request.model, **(options.pop("extra_body", None) or {}), **options, "messages": messages}
+        return await send(asks, "chat/completions", body)
+    return Said(200, {}, await asks.chat.completions.create(model=request.model, messages=messages, **options))
 
 
 async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> Said:
@@ -188,21 +200,12 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
     """
     import httpx2
 
-    headers = {
-        "Authorization": f"Bearer {server.key()}",
-        "Accept": "application/json",
-        "Accept-Encoding": "identity",
-        "Content-Type": "application/json",
-        "User-Agent": "rewardkit",
-    }
-    content = None if body is None else json.dumps(body).encode("ascii")
-    times = {"connect": _CONNECT_S, "read": _SILENT_S, "write": _SILENT_S, "pool": None}
     request = httpx2.Request(
         "GET" if body is None else "POST",
         f"{server.name}/{path}",
-        headers=headers,
-        content=content,
-        extensions={"timeout": times},
+        headers={"Authorization": f"Bearer {server.key()}", **_HEADERS},  # no local: tracebacks may show those
+        content=None if body is None else json.dumps(body).encode("ascii"),
+        extensions={"timeout": {"connect": _CONNECT_S}},
     )
     with (await _of_this_loop()).pool(server) as transport:
         response = await transport.handle_async_request(request)

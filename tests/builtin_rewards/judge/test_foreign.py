@@ -1,4 +1,4 @@
-"""The border to the client library: every error of its is mapped, any completion is read, no key passes."""
+"""The border to servers and clients: their errors are ours, any completion is read, no key passes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,14 @@ import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletion
 
-from builtin_rewards.judge.endpoint.foreign import FAULTS, Asked, fault_of_status, read, retry_after_s, scrub, translate
+from builtin_rewards.judge.endpoint.foreign import Asked, fault_of_status, read, retry_after_s, scrub, translate
 from builtin_rewards.judge.endpoint.values import Token, Usage
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
 
 KEY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 ASKED = Asked("http://127.0.0.1:1/v1", "m", KEY)
 REQUEST = httpx2.Request("POST", "http://127.0.0.1:1/v1/chat/completions", headers={"Authorization": f"Bearer {KEY}"})
-
-
-def _classes() -> list[type[Exception]]:
-    named = {**vars(openai), **vars(openai._exceptions)}
-    public = [thing for name, thing in named.items() if not name.startswith("_")]
-    kinds = {thing for thing in public if isinstance(thing, type) and issubclass(thing, Exception)}
-    return sorted(kinds, key=lambda kind: kind.__name__)
-
-
-@pytest.mark.parametrize("kind", _classes(), ids=lambda kind: kind.__name__)
-def test_every_error_of_the_library_is_mapped(kind: type[Exception]) -> None:
-    """Each error class of openai has a fault of its own, or a status to go by."""
-    by_status = issubclass(kind, openai.APIStatusError)
-
-    assert by_status or f"openai.{kind.__name__}" in FAULTS or kind.__module__ == "builtins"
 
 
 def _raised(error: Exception, cause: Exception | None = None) -> Exception:
@@ -77,8 +61,6 @@ FOREIGN = {
         openai.APIResponseValidationError(httpx2.Response(200, request=REQUEST), None),
         Fault.NOT_A_COMPLETION,
     ),
-    "length": (openai.LengthFinishReasonError(completion=ChatCompletion.model_construct(usage=None)), Fault.TRUNCATED),
-    "filter": (openai.ContentFilterFinishReasonError(), Fault.CONTENT_FILTER),
     "pydantic": (_validation_error(), Fault.NOT_A_COMPLETION),
     "json": (_json_error(), Fault.NOT_A_COMPLETION),
     "closed loop": (RuntimeError("Event loop is closed"), Fault.CONNECTION),
@@ -101,8 +83,7 @@ def test_a_foreign_error_becomes_ours(raised: Exception, fault: Fault) -> None:
     assert (fault, 1) == (error.fault, error.requests)
     assert str(error).startswith("http://127.0.0.1:1/v1, model 'm': ")
     assert KEY not in str(error)
-    kind = JudgeReplyError if fault in (Fault.TRUNCATED, Fault.CONTENT_FILTER) else JudgeUnavailableError
-    assert kind is type(error)
+    assert JudgeUnavailableError is type(error)
 
 
 STATUSES = {
@@ -373,3 +354,34 @@ def test_any_json_is_a_reply_or_an_error_of_ours(answer: Any) -> None:
         text = read(answer, ASKED).text
 
     assert isinstance(text, str)
+
+
+HINTS = {
+    "an error of its own": ({"error": {"message": "upstream died"}}, "HTTP 200 with error: upstream died; the server or"),
+    "no choices": ({"choices": []}, "HTTP 200 with no choices; the server answers, and the model gave nothing"),
+    "null choices": ({"choices": None}, "HTTP 200 with no choices; the server answers, and the model gave nothing"),
+    "a page": ("<p>Hi</p>", "HTTP 200 with no JSON: 'Hi'; check base_url, which mostly ends with /v1"),
+    "other JSON": ({"hello": 1}, "HTTP 200 with no choices; check base_url"),
+}
+
+
+@pytest.mark.parametrize(("answer", "words"), HINTS.values(), ids=HINTS)
+def test_what_helps_fits_the_cause(answer: Any, words: str) -> None:
+    """An address is doubted only where something else than an API may have answered."""
+    with pytest.raises(JudgeUnavailableError) as caught:
+        read(answer, ASKED)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_beside_the_text_is_noticed(name: str) -> None:
+    """A model that only reasoned has said nothing, and its judge can say why."""
+    assert (True, "") == (lambda reply: (reply.reasoned, reply.text))(read(_completion({name: "Hm."}), ASKED))
+    assert not read(_completion({"content": "4", name: ""}), ASKED).reasoned
+
+
+def test_a_refused_parameter_is_named() -> None:
+    """As the server names it, where it does."""
+    error = translate(_status_error(400, {"message": "no", "param": "temperature"}), ASKED)
+    assert "temperature" == error.parameter
+    assert translate(_status_error(400, {"error": {"param": ["x"]}}), ASKED).parameter is None
