@@ -40,6 +40,7 @@ _LAYOUT = Layout(
         "CREATE TRIGGER dropped AFTER DELETE ON replies BEGIN "
         "UPDATE total SET entries = entries - 1, bytes = bytes - old.bytes; END",
     ),
+    readable=True,
 )
 _ROW_BYTES = 200
 """What SQLite takes for one entry beside its body: the key twice, the numbers, the index."""
@@ -77,7 +78,7 @@ class JudgeCache:
     ``await asyncio.to_thread(cache.get, key)`` serves there and where the disk is slow.
 
     The file is made readable by its owner alone, for completions may be private. A file of another format is refused,
-    never changed. Where SQLite's WAL cannot work, as on a network file system, it goes without and logs that.
+    never changed. One that can only be read is read, and nothing is kept in it.
 
     Args:
         path: The file. It and its folder are made if there are none.
@@ -141,6 +142,8 @@ class JudgeCache:
         ((body, used),) = rows
         reply = _read(body)
         now = self._clock()
+        if self._database.is_read_only:
+            return reply
         if reply is None:
             self._database.rows("DELETE FROM replies WHERE key = ?", (key,))
         elif abs(now - used) > _TOUCH_S:
@@ -155,6 +158,8 @@ class JudgeCache:
         same.
         """
         if reply.refusal is not None or reply.finish_reason != "stop" or not reply.text:
+            return False
+        if self._database.is_read_only:
             return False
         body = _written(reply)
         size = len(body) + _ROW_BYTES
@@ -194,7 +199,7 @@ class JudgeCache:
                 self._told = True
                 _log.warning(
                     "the judge cache %s cannot be used (%s): judgements go on without it, it is tried again every "
-                    "%.0f s; if the file is broken, delete it",
+                    "%.0f s; if the file is broken, name another and keep this: its replies were paid for",
                     self.path,
                     error,
                     _LEFT_ALONE_S,

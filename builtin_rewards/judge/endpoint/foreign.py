@@ -56,7 +56,8 @@ _WORD = re.compile(rf"[\w\-+/=~]+(?:(?:{_MASK})[\w\-+/=~]*)?|(?:{_MASK})[\w\-+/=
 """A word that may be part of a key, with the middle or the start of it masked."""
 
 _FORMAT_WORDS = re.compile(
-    r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output", re.IGNORECASE
+    r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output",
+    re.IGNORECASE,
 )
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9

@@ -362,6 +362,7 @@ def test_a_broken_file_answers_as_an_empty_cache_and_says_so_once(
     assert (None, None, 0, 2) == cache.stats()
     (record,) = caplog.records
     assert "judgements go on without it" in record.getMessage()
+    assert "name another and keep this: its replies were paid for" in record.getMessage()
     assert str(cache.path) in record.getMessage()
 
 
@@ -401,3 +402,15 @@ def test_the_file_is_for_its_owner_alone(cache: JudgeCache) -> None:
     cache.put("k", _REPLY)
     modes = {entry.stat().st_mode & 0o777 for entry in os.scandir(cache.path.parent)}
     assert {0o600} == modes
+
+
+def test_a_cache_that_can_only_be_read_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was paid for and is shared: what it has is found, nothing is kept, and nobody is warned."""
+    first = JudgeCache(tmp_path / "judge.db")
+    first.put("k", _REPLY)
+    first.close()
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    cache = JudgeCache(tmp_path / "judge.db", clock=lambda: 1e12)
+    assert (_REPLY.text, None) == (cache.get("k").text, cache.get("l"))  # type: ignore[union-attr]  # it is there
+    assert not cache.put("l", _REPLY)
+    assert (1, 1, 1) == (cache.stats().entries, cache.stats().hits, cache.stats().misses)

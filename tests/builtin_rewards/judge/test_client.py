@@ -133,11 +133,7 @@ def test_a_key_that_is_gone_at_use_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_request_is_sent_as_asked(serve: Serve, faults: ModuleType, canary: str) -> None:
     """One request with model, messages, options, headers and key; the reply has what the server said."""
     server = serve([faults.ok("4")])
-    reply = asyncio.run(
-        create(
-            Server(server.url), _request(temperature=0.5, response_format={"type": "text"})
-        )
-    )
+    reply = asyncio.run(create(Server(server.url), _request(temperature=0.5, response_format={"type": "text"})))
     (seen,) = server.seen
 
     assert Reply("4", "served", usage=Usage(9, 3)) == reply

@@ -357,7 +357,10 @@ def test_any_json_is_a_reply_or_an_error_of_ours(answer: Any) -> None:
 
 
 HINTS = {
-    "an error of its own": ({"error": {"message": "upstream died"}}, "HTTP 200 with error: upstream died; the server or"),
+    "an error of its own": (
+        {"error": {"message": "upstream died"}},
+        "HTTP 200 with error: upstream died; the server or",
+    ),
     "no choices": ({"choices": []}, "HTTP 200 with no choices; the server answers, and the model gave nothing"),
     "null choices": ({"choices": None}, "HTTP 200 with no choices; the server answers, and the model gave nothing"),
     "a page": ("<p>Hi</p>", "HTTP 200 with no JSON: 'Hi'; check base_url, which mostly ends with /v1"),
