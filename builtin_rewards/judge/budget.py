@@ -9,15 +9,15 @@ for less. So spending stays below the cap plus the most that one request may cos
 many threads and processes; and no request is let through once the cap is reached. A cap on requests is never passed.
 
 What it rests on: no request is billed more than :func:`most_tokens` says. It reads a token per byte, for text of a
-hostile policy can be made of such tokens, and four times as many as in English prose cost nothing but that less runs at
-once near the cap. A server that writes more than ``max_tokens``, or hides a long prompt of its own in its template, can
-be billed more; that is counted as it is, logged once, and may pass the cap by as much.
+hostile policy can be made of such tokens. A server that writes more than ``max_tokens``, or hides a long prompt of its
+own in its template, can be billed more; that is counted as it is, logged once, and may pass the cap by as much.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import json
 import logging
 import math
@@ -97,15 +97,12 @@ class Budget:
             )
 
     def reserve(self, judge: str, most: Usage, price: Price | None = None) -> Ticket:
-        """Let one request through, at once.
+        """Let one request through, at once. What it gives is settled or released when the request ends.
 
         Args:
             judge: Whose request; :meth:`by_judge` tells judges apart by it.
             most: The tokens it may take at most, see :func:`most_tokens`.
             price: The model's price.
-
-        Returns:
-            What the request needs, to be settled or released when it ends.
 
         Raises:
             BudgetSpentError: A cap is reached, or would be if all requests in flight cost their most.
@@ -120,18 +117,7 @@ class Budget:
     async def reserve_within(self, judge: str, most: Usage, price: Price | None, timeout_s: float) -> Ticket:
         """As :meth:`reserve`; where only the requests in flight stand in the way, wait for some of them to end.
 
-        Those that wait on one event loop are let through in the order they came.
-
-        Args:
-            judge: As in :meth:`reserve`.
-            most: As in :meth:`reserve`.
-            price: As in :meth:`reserve`.
-            timeout_s: Seconds to wait at most.
-
-        Raises:
-            BudgetSpentError: A cap is reached by what is spent, or there was no room before the time was over.
-            JudgeUnavailableError: As :meth:`reserve`.
-            JudgeSetupError: As :meth:`reserve`.
+        Those that wait on one event loop are let through in the order they came, after ``timeout_s`` at most.
         """
         try:
             async with asyncio.timeout(timeout_s), _turns(self._ledger):
@@ -151,10 +137,7 @@ class Budget:
         Raises:
             JudgeUnavailableError: The ledger cannot be used.
         """
-        total = Spend()
-        for spend in self.by_judge().values():
-            total = total.plus(spend)
-        return total
+        return functools.reduce(Spend.plus, self.by_judge().values(), Spend())
 
     def by_judge(self) -> dict[str, Spend]:
         """What each judge has spent; requests in flight are left out.
@@ -195,15 +178,7 @@ class Ticket:
     """What a request needs to be sent under a budget. One ticket is one request over HTTP, a try again is another.
 
     It ends once, by the first of :meth:`settle` and :meth:`release`; later ones do nothing. As a context manager it
-    is settled at its most where nothing else was said::
-
-        with budget.reserve("helpful", most, price) as ticket:
-            try:
-                reply = await send(request)
-            except RefusedConnection:
-                ticket.release()
-                raise
-            ticket.settle(reply.usage)
+    is settled at its most where nothing else was said.
     """
 
     __slots__ = ("_judge", "_ledger", "_most", "_number", "_open", "_price")
@@ -340,17 +315,13 @@ def _remove(folder: str, pid: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_said_beyond: set[str] = set()
-
-
+@functools.cache
 def _say_beyond(judge: str) -> None:
-    if judge not in _said_beyond:
-        _said_beyond.add(judge)
-        _log.warning(
-            'a request of judge "%s" took more than max_tokens and the length of its prompt allow; '
-            "the budget's caps may be passed by as much",
-            judge,
-        )
+    _log.warning(
+        'a request of judge "%s" took more than max_tokens and the length of its prompt allow; the caps may be passed '
+        "by as much",
+        judge,
+    )
 
 
 _loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakKeyDictionary[Ledger, asyncio.Lock]]

@@ -6,6 +6,7 @@ by :mod:`builtin_rewards.judge.budget`.
 
 from __future__ import annotations
 
+import operator
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -65,13 +66,8 @@ class Spend(NamedTuple):
 
     def plus(self, other: Spend) -> Spend:
         """Both together."""
-        return Spend(
-            self.usd + other.usd,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.requests + other.requests,
-            self.unknown_price_requests + other.unknown_price_requests,
-        )
+        usd, *counts = map(operator.add, self, other)
+        return Spend(usd, *counts)
 
     def minus(self, other: Spend) -> Spend:
         """Without the other."""
