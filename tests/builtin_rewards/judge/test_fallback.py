@@ -194,7 +194,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "words": ("0.5 or so", "returned str '0.5 or so'; expected a finite number"),
     "a number in words": ("0.5", r"returned str '0\.5'; expected a finite number"),
     "a score in a score": (Score(Score(0.5)), "returned a Score inside a Score"),  # type: ignore[arg-type]
-    "a metric that is none": (Score(0.5, None, {"size": math.inf}), "returned metric 'size'=float inf; expected a finite"),
+    "a metric that is none": (Score(0.5, None, {"size": math.inf}), "returned metric 'size'=float inf; expected"),
 }
 
 
