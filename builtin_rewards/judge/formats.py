@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from builtin_rewards.judge.endpoint.foreign import names_format
 from builtin_rewards.judge.endpoint.values import Reply
@@ -161,13 +161,6 @@ def object_start(text: str) -> int | None:
     return None
 
 
-class Asked(NamedTuple):
-    """A reply and the format it was asked for in."""
-
-    reply: Reply
-    format: Format
-
-
 Changes: TypeAlias = Mapping[str, str | None]
 """By a parameter that a server refuses: the name it goes by there, or ``None`` to leave it out."""
 
@@ -201,8 +194,8 @@ class Negotiator:
         self._read = False
         self._ignored = 0
 
-    async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> Asked:
-        """Gives the reply of ``send``, called with a format and changes, and again with others where it was rejected.
+    async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:
+        """Gives the reply of ``send`` and its format; it is called again with others where those were rejected.
 
         Raises:
             JudgeUnavailableError: What ``send`` raised last.
@@ -223,7 +216,7 @@ class Negotiator:
                 self._learn(changes)
                 self._step_to(format)
                 self._taken = self._taken or format is self.format
-                return Asked(reply, format)
+                return reply, format
 
     def _learn(self, changes: Changes) -> None:
         for parameter, name in changes.items():

@@ -49,16 +49,7 @@ class Spender(Protocol):
 
 @dataclass(slots=True)
 class _Errand:
-    """One question on its way.
-
-    Attributes:
-        request: What is asked.
-        spender: Who pays.
-        until: Its deadline, on the monotonic clock.
-        sent: Requests that were sent for it so far.
-        tries: Tries that were begun.
-        last: The error of the last try that ended.
-    """
+    """One question on its way: its deadline by the monotonic clock, requests sent, tries begun, the last error."""
 
     request: Request
     spender: Spender | None
@@ -95,11 +86,6 @@ class Endpoint:
         self._retry = retry
         self._gate = Gate(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
-
-    @property
-    def limit(self) -> int:
-        """Requests that may be in flight now."""
-        return self._gate.current
 
     def breaker(self, model: str) -> Breaker:
         """What leaves a model alone."""

@@ -122,8 +122,8 @@ async def with_retries(
         policy: What is tried again and when.
         attempt: Makes one try, given its number from 1.
         left_s: Says how many seconds are left; a wait that would outlast them is not begun.
-        sleep: Waits; for tests.
-        draw: Draws from [0, 1); for tests.
+        sleep: Waits, and with ``draw``, which draws from [0, 1), is for tests.
+        draw: See ``sleep``.
 
     Raises:
         JudgeError: The last try's error, with what became of the tries.

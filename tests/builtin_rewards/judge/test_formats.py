@@ -193,7 +193,7 @@ def ask(negotiator: Negotiator, send: Callable[[Format, Changes], Awaitable[Repl
 
 async def ask_once(negotiator: Negotiator, send: Callable[[Format, Changes], Awaitable[Reply]]) -> Format:
     """Gives the format that was answered."""
-    return (await negotiator.ask(send)).format
+    return (await negotiator.ask(send))[1]
 
 
 WORDS = {"message": "Unknown parameter: 'response_format.json_schema'"}
