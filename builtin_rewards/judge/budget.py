@@ -20,7 +20,6 @@ import atexit
 import functools
 import json
 import logging
-import math
 import os
 import shutil
 import weakref
@@ -32,7 +31,7 @@ from typing import Any
 
 from builtin_rewards.judge.database import absolute
 from builtin_rewards.judge.endpoint.values import Request, Usage
-from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
 from builtin_rewards.judge.prices import Price
 from rewardkit.shown import one_line
@@ -291,10 +290,7 @@ def _check_caps(budget: Budget) -> None:
     if all(cap is None for cap in caps.values()):
         raise JudgeSetupError("Budget(): it caps nothing; give usd=, tokens= or requests=")
     for name, cap in caps.items():
-        kinds = (int, float) if name == "usd" else (int,)
-        if cap is None:
-            continue
-        if isinstance(cap, bool) or not isinstance(cap, kinds) or not math.isfinite(cap) or cap <= 0:
+        if cap is not None and not (is_number(cap, whole=name != "usd") and cap > 0):
             kind = "an amount" if name == "usd" else "a whole number"
             raise JudgeSetupError(f"Budget({name}={cap!r}): expected {kind} above 0, or None for no cap")
 

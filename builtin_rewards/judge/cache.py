@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from builtin_rewards.judge.database import Database, Layout, absolute
 from builtin_rewards.judge.endpoint.values import Reply, Request, Token, Usage
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 
 _T = TypeVar("_T")
 
@@ -71,7 +71,7 @@ class JudgeCache:
     """
 
     def __init__(self, path: str | os.PathLike[str] = "judge.db", max_bytes: int = 1_000_000_000) -> None:
-        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+        if not is_number(max_bytes, whole=True) or max_bytes < 1:
             raise JudgeSetupError(f"JudgeCache(max_bytes={max_bytes!r}): expected a whole number of bytes, at least 1")
         self._database = Database(absolute(path, _LAYOUT.setting), _LAYOUT, busy_s=_BUSY_S)
         self._database.found()

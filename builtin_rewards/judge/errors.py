@@ -12,6 +12,7 @@ message holds a key.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Self
 
@@ -53,6 +54,13 @@ class Fault(StrEnum):
     """The reply is JSON that lacks a criterion, or has a value of the wrong type."""
     OUT_OF_RANGE = "out_of_range"
     """A grade lies outside the scale."""
+
+
+def is_number(value: object, *, whole: bool = False) -> bool:
+    """Whether a setting is a finite number, where asked a whole one; a truth value is none."""
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return isinstance(value, float) and not whole and math.isfinite(value)
 
 
 class JudgeError(RewardError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
 import weakref
 from collections.abc import Callable, Hashable, Mapping
@@ -24,7 +23,7 @@ from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.endpoint.verify import verify
-from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.prompt import near_names
@@ -284,11 +283,11 @@ def _check_kinds(model: JudgeModel) -> None:
 
 
 def _check_numbers(temperature: float | None, max_tokens: int | None, deadline_s: float) -> None:
-    if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= 2):
+    if temperature is not None and not (is_number(temperature) and 0 <= temperature <= 2):
         raise JudgeSetupError(f"temperature={temperature!r}: expected 0 to 2, or None to leave it to the server")
-    if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1):
+    if max_tokens is not None and not (is_number(max_tokens, whole=True) and max_tokens >= 1):
         raise JudgeSetupError(f"max_tokens={max_tokens!r}: expected a whole number, 1 or more, or None to leave it out")
-    if not _is_number(deadline_s) or not 0 < deadline_s < math.inf:
+    if not is_number(deadline_s) or deadline_s <= 0:
         raise JudgeSetupError(f"deadline_s={deadline_s!r}: expected a number of seconds greater than 0")
 
 
@@ -308,10 +307,6 @@ def _check_options(options: Mapping[str, Any]) -> None:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as fault:
             raise JudgeSetupError(f"options: {name!r}: {fault}; give plain values, as JSON has them") from None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _State(NamedTuple):

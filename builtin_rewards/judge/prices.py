@@ -6,13 +6,12 @@ It ships no prices, for they change. A model with no price has no cost; its toke
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from builtin_rewards.judge.endpoint.values import Usage
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from rewardkit.shown import one_line
 
 _log = logging.getLogger("rewardkit")
@@ -38,10 +37,7 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("prompt", "completion", "cached"):
             value = getattr(self, name)
-            if name == "cached" and value is None:
-                continue
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or value < 0:
+            if not (name == "cached" and value is None) and not (is_number(value) and value >= 0):
                 raise JudgeSetupError(f"Price({name}={value!r}): expected USD per million tokens, a finite number >= 0")
         if self.cached is not None and self.cached > self.prompt:
             raise JudgeSetupError(

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 
 TOLERATED = 0.1
 """Share of 429s that is no sign of overload: a limit that halves at each settles at some 8 of 128 in flight where a
@@ -48,13 +48,11 @@ class Load:
     rest_s: float = 5.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.concurrency, bool) or not isinstance(self.concurrency, int) or self.concurrency < 1:
+        if not is_number(self.concurrency, whole=True) or self.concurrency < 1:
             raise JudgeSetupError(f"Load(concurrency={self.concurrency!r}): expected a whole number, 1 or more")
         for name in ("requests_per_minute", "tokens_per_minute", "rest_s"):
             value: Any = getattr(self, name)
-            if value is None and name != "rest_s":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+            if not (value is None and name != "rest_s") and not (is_number(value) and value > 0):
                 raise JudgeSetupError(f"Load({name}={value!r}): expected a number greater than 0")
 
 

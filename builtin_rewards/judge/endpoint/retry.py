@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, is_number
 
 T = TypeVar("T")
 
@@ -43,11 +43,11 @@ class RetryPolicy:
     longest_retry_after_s: float = 60.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
+        if not is_number(self.attempts, whole=True) or self.attempts < 1:
             raise JudgeSetupError(f"attempts={self.attempts!r}: expected a whole number of tries, 1 for no second one")
         for setting in ("first_wait_s", "longest_wait_s", "longest_retry_after_s"):
             value: Any = getattr(self, setting)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            if not is_number(value) or value < 0:
                 raise JudgeSetupError(f"{setting}={value!r}: expected a number of seconds, 0 or more")
         if self.longest_wait_s < self.first_wait_s:
             raise JudgeSetupError(
