@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from builtin_rewards.judge.costs import Bill, billed, with_costs
 from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
+from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.turns import turns
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 
@@ -48,7 +49,7 @@ class Chain(AskingMembers):
 
 def _turn(link: Reward[..., Any]) -> AbstractAsyncContextManager[object]:
     """Waits until a link may have one more call; its deadline begins then. A plain one is never waited for."""
-    return turns(link, link.spec.concurrency).slot() if link.spec.is_async else nullcontext()
+    return turns(link, link.spec.concurrency) if link.spec.is_async else nullcontext()
 
 
 class JudgingFunction(Protocol):
@@ -84,6 +85,17 @@ class JudgeReward(Reward[..., Any]):
     def inner(self) -> tuple[Reward[..., Any], ...]:
         """The rewards that it asks itself, and those inside them."""
         return self._judging.inner
+
+    def set_up(self) -> None:
+        """Sees that the server of each model behind it has the model and takes the key.
+
+        Raises:
+            JudgeSetupError: One has not, or does not.
+        """
+        for one in (self, *self.inner):
+            model = getattr(one.function, "model", None)
+            if isinstance(model, JudgeModel):
+                model.set_up()
 
     def fallback(self, *links: Reward[..., Any], default: float | None = None, name: str | None = None) -> Fallback:
         """Gives a chain that asks this first and then the links, each where all before it have failed.

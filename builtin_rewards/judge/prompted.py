@@ -148,7 +148,7 @@ class Prompted:
             try:
                 async with asyncio.timeout(wait_s):
                     for line in (turns(self, most), turns(self.model.place, most)):
-                        await held.enter_async_context(line.slot())
+                        await held.enter_async_context(line)
             except TimeoutError:
                 raise JudgeUnavailableError(
                     f"{self.model.where}, model {self.model.model!r}: not asked, for {most} other questions were under "

@@ -20,7 +20,7 @@ class Request:
     """
 
     model: str
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, Any], ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     index: int = 0
 
@@ -65,6 +65,7 @@ class Reply:
         usage: Tokens; ``None`` where the server does not say.
         tokens: The reply's tokens with log-probabilities; ``None`` where the server gives none.
         requests: HTTP requests that were sent for it, tries that failed included.
+        reasoned: Whether reasoning came beside the text.
     """
 
     text: str
@@ -74,3 +75,4 @@ class Reply:
     usage: Usage | None = None
     tokens: tuple[Token, ...] | None = None
     requests: int = 1
+    reasoned: bool = False

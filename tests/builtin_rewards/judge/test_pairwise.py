@@ -241,13 +241,6 @@ def test_equal_completions_tie_unasked() -> None:
     assert {(1, 2), (2, 1)} == set(map(pair, asked(made)))
 
 
-def test_equal_completions_are_compared_once() -> None:
-    """Their equal questions are one question in flight."""
-    slow = Slow(higher)
-    came = scores(judge(client=slow, score="win_rate"), answers(1, 1, 2))
-    assert (2, 2.0) == (len(slow.asked), sum(one.metrics["requests"] for one in came))
-
-
 def test_a_group_of_equal_completions_is_not_asked_about() -> None:
     """All are as good as each other."""
     made = judge()
