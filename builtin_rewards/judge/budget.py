@@ -31,7 +31,7 @@ from types import TracebackType
 from typing import Any
 
 from builtin_rewards.judge.database import absolute
-from builtin_rewards.judge.endpoint.values import Request, Usage
+from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
 from builtin_rewards.judge.prices import Price, PriceTable
@@ -42,6 +42,8 @@ _log = logging.getLogger("rewardkit")
 
 _REQUEST_TOKENS = 64
 """What a chat template may add to a prompt: markers and a short system prompt of its own."""
+_IMAGE_TOKENS = 50_000
+"""The most that a model is known to count for one image: gpt-4o-mini's 48,169."""
 _MESSAGE_TOKENS = 16
 """What a chat template may add to a message: its role and markers."""
 _AGAIN_S = 0.02
@@ -271,7 +273,9 @@ def most_tokens(request: Request) -> Usage:
         raise JudgeSetupError("a judge with a budget needs max_tokens, or one reply could cost any amount; set it")
     read = _REQUEST_TOKENS
     for message in request.messages:
-        read += _MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in message.values())
+        texts, images = texts_of(message)
+        read += _MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        read += images * _IMAGE_TOKENS
     if "response_format" in options:
         read += len(json.dumps(options["response_format"]))
     return Usage(read, max(lengths) * (options.get("n") or 1))

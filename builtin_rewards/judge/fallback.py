@@ -7,6 +7,7 @@ scores, or says that it does not apply, ends the chain. Where every link fails t
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
 from collections.abc import Sequence
@@ -80,6 +81,11 @@ class JudgeReward(Reward[..., Any]):
         self._judging = function
         super().__init__(function, self.kind, options, function.hints)
 
+    def __call__(self, *arguments: Any, **columns: Any) -> Any:
+        """Judges; to be awaited where an event loop runs, and otherwise the score itself."""
+        asked = super().__call__(*arguments, **columns)
+        return asked if _in_a_loop() else asyncio.run(asked)
+
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
         """The rewards that it asks itself, and those inside them."""
@@ -107,6 +113,14 @@ class JudgeReward(Reward[..., Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self._judging, self.options)
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _rebuilt(kind: type[JudgeReward], function: JudgingFunction, options: RewardOptions) -> JudgeReward:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
+from builtin_rewards.judge.conversation import turns_of
 from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError
@@ -49,21 +50,33 @@ class Grading(Prompted):
         return 1 + self.samples
 
     async def __call__(self, **columns: Any) -> Score:
-        missing = self.columns.missing(columns)
-        if missing is not None:
-            return Score(None, f"the row has nothing in column {missing!r}")
-        completion: str = columns["completion"]
+        asked = self._questions(columns)
+        if isinstance(asked, Score):
+            return asked
+        left_out = self.left_out(turns_of(columns.get("prompt", ""), "prompt"))
+        scored = self._score(await self._ask(asked))
+        return replace(scored, metrics={**scored.metrics, **left_out})
+
+    def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
+        asked = self._questions(columns)
+        return () if isinstance(asked, Score) else tuple(asked[:1])
+
+    def _questions(self, columns: Mapping[str, Any]) -> list[Question] | Score:
+        """Gives the question of each sample; the score where none is asked."""
+        if why := self.columns.missing(columns):
+            return Score(None, why)
+        prompt, answer = turns_of(columns.get("prompt", ""), "prompt"), turns_of(columns["completion"], "completion")
         values = self.columns.values(columns)
-        if why := self.says_nothing(completion, values):
+        if why := self.unseen(prompt, answer):
+            return Score(None, why)
+        if why := self.says_nothing(answer, values.get("reference")):
             return Score(0.0, f"not asked: {why}", {"prefiltered": 1.0})
-        messages = self.template.fill(
-            {**values, "completion": completion, **self.rubric.words()}, max_chars=self.max_chars
+        view = self.view(prompt, {"completion": answer})
+        messages = view.template.fill(
+            {**view.values, **values, **self.rubric.words()}, max_chars=self.max_chars, images=view.images
         )
         schema = self.rubric.json_schema(self.reason_chars)
-        questions = [
-            Question(messages, schema, self.prompt_version, at, self.likelihoods) for at in range(self.samples)
-        ]
-        return self._score(await self._ask(questions))
+        return [Question(messages, schema, self.prompt_version, at, self.likelihoods) for at in range(self.samples)]
 
     async def _ask(self, questions: Sequence[Question]) -> list[Answer[Read | JudgeReplyError] | JudgeError]:
         if len(questions) == 1:
@@ -132,6 +145,7 @@ class LLMJudge(PromptedReward):
         prefilter: Whether answers that say nothing get 0.0 without being asked about.
         max_chars: Characters kept of each text shown to the judge; of longer ones the middle is left out.
         reason_chars: ``maxLength`` of each reason in the schema, for small local models; some providers refuse it.
+        images: Whether the model takes images; where it does not, a completion with one is skipped.
         default: The score that stands in for a failed call; ``None`` leaves the completion out of the baseline.
         name: The reward's name.
         asking: How the model is asked, see :class:`JudgeModel`: ``base_url``, ``key_env``, ``temperature`` (0.0, or
@@ -145,14 +159,14 @@ class LLMJudge(PromptedReward):
         >>> from rewardkit.testing import FakeJudge
         >>> says = FakeJudge('{"correct": {"reason": "It is 4.", "score": 5}}')
         >>> judge = LLMJudge("any", [Criterion("correct", "Is it right?")], reference="answer", client=says)
-        >>> asyncio.run(judge(prompt="2+2=", completion="4", answer="4")).value
+        >>> judge(prompt="2+2=", completion="4", answer="4").value
         1.0
     """
 
     def __init__(
         self,
         model: str,
-        criteria: Sequence[Criterion] | None = None,
+        criteria: Sequence[Criterion | str] | None = None,
         *,
         scale: tuple[int, int] = (1, 5),
         reference: str | None = None,
@@ -163,6 +177,7 @@ class LLMJudge(PromptedReward):
         prefilter: bool = True,
         max_chars: int = MAX_CHARS,
         reason_chars: int | None = None,
+        images: bool = False,
         default: float | None = None,
         name: str = "judge",
         **asking: Unpack[Asking],
@@ -182,6 +197,7 @@ class LLMJudge(PromptedReward):
             prefilter=prefilter,
             max_chars=max_chars,
             reason_chars=reason_chars,
+            images=images,
             rubric=rubric,
             samples=samples,
             likelihoods=likelihoods,
@@ -195,7 +211,7 @@ def _only(verdict: Verdict | JudgeError) -> Verdict:
     return verdict
 
 
-def _criteria(given: Sequence[Criterion] | None, template: Template) -> Sequence[Criterion]:
+def _criteria(given: Sequence[Criterion | str] | None, template: Template) -> Sequence[Criterion | str]:
     if given is not None:
         return given
     if not template.criteria:

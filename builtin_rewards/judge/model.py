@@ -22,7 +22,7 @@ from builtin_rewards.judge.endpoint.client import Server, StandIn, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, Load, Spender
 from builtin_rewards.judge.endpoint.merge import Merger
 from builtin_rewards.judge.endpoint.retry import RetryPolicy
-from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
 from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Format, Negotiator, format_instruction, response_format
@@ -84,7 +84,7 @@ class Question:
         likelihoods: Whether the tokens' log-probabilities are wanted.
     """
 
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, Any], ...]
     schema: Mapping[str, Any]
     version: str
     index: int = 0
@@ -208,7 +208,7 @@ class JudgeModel:
         """Gives the request that asks a question in a format."""
         *before, last = question.messages
         if format.in_prompt:
-            last = {**last, "content": f"{last['content']}\n\n{format_instruction(question.schema)}"}
+            last = with_words(last, format_instruction(question.schema))
         options: dict[str, Any] = dict(self.options)
         wanted = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         options |= {name: value for name, value in wanted.items() if value is not None}

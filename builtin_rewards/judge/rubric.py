@@ -82,7 +82,7 @@ class Rubric:
     criteria: tuple[Criterion, ...]
     scale: Scale
 
-    def __init__(self, criteria: Sequence[Criterion], scale: tuple[int, int] = (1, 5)) -> None:
+    def __init__(self, criteria: Sequence[Criterion | str], scale: tuple[int, int] = (1, 5)) -> None:
         object.__setattr__(self, "criteria", _checked_criteria(criteria))
         object.__setattr__(self, "scale", _checked_scale(scale))
 
@@ -180,13 +180,22 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _checked_criteria(given: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    criteria = (given,) if isinstance(given, Criterion) else tuple(given)
+def _criterion(given: object, number: int) -> Criterion:
+    """Gives a criterion for a plain string: a word is its own name, other text is named ``c1``, ``c2`` by its place."""
+    if isinstance(given, str):
+        return Criterion(given if _NAME.fullmatch(given) else f"c{number}", given)
+    if not isinstance(given, Criterion):
+        raise JudgeSetupError(
+            f"criteria: {given!r} is no Criterion; write Criterion('name', 'What is graded'), or text"
+        )
+    return given
+
+
+def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
+    listed = (given,) if isinstance(given, Criterion | str) else given
+    criteria = tuple(_criterion(one, number) for number, one in enumerate(listed, 1))
     if not criteria:
         raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")
-    for criterion in criteria:
-        if not isinstance(criterion, Criterion):
-            raise JudgeSetupError(f"criteria: {criterion!r} is no Criterion; write Criterion('name', 'What is graded')")
     names = [criterion.name for criterion in criteria]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

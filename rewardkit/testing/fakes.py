@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,16 @@ class FakeJudge:
         self._script = list(script) if isinstance(script, list | tuple) else script
         self.asked: list[Asked] = []
         self.chat = _Chat(_Completions(self))
+
+    @classmethod
+    def verdict(cls, winner: str | None = None, /, **grades: float | None) -> FakeJudge:
+        """Gives a judge that always gives these grades, or of two answers prefers ``"A"``, ``"B"``, or none: ``"tie"``.
+
+        >>> FakeJudge.verdict(faithful=5).reply(Asked([]))
+        '{"faithful": {"reason": "It is so.", "score": 5}}'
+        """
+        given = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items()}
+        return cls(json.dumps(given if winner is None else {"reason": "It is so.", "verdict": winner}))
 
     def reply(self, asked: Asked) -> Reply:
         """Gives the script's reply to a request.

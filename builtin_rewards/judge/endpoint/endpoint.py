@@ -20,7 +20,7 @@ from builtin_rewards.judge.endpoint.client import Asks, Server, create
 from builtin_rewards.judge.endpoint.hedge import HedgeDelay, hedged
 from builtin_rewards.judge.endpoint.limits import AdaptiveLimit, RateLimit, Slot
 from builtin_rewards.judge.endpoint.retry import RetryPolicy, Sign, Tried, with_retries
-from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.endpoint.values import Reply, Request, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.prices import Price
 
@@ -124,7 +124,8 @@ class _Errand:
     def tokens(self) -> float:
         """About how many tokens it takes."""
         length = self.request.options.get("max_completion_tokens") or self.request.options.get("max_tokens") or 0
-        return sum(len(message["content"]) for message in self.request.messages) / _CHARS_A_TOKEN + float(length)
+        read = sum(len(text) for message in self.request.messages for text in texts_of(message)[0])
+        return read / _CHARS_A_TOKEN + float(length)
 
 
 class Endpoint:

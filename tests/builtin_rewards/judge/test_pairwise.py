@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import itertools
 import json
@@ -67,7 +66,7 @@ def answers(*numbers: int) -> list[str]:
 
 def compare(made: PairwiseJudge, completions: Sequence[str], **columns: Any) -> list[Score | RewardError]:
     """Gives what became of a group."""
-    came: list[Score | RewardError] = asyncio.run(made(prompt="p", completions=list(completions), **columns))
+    came: list[Score | RewardError] = made(prompt="p", completions=list(completions), **columns)
     return came
 
 
@@ -215,7 +214,7 @@ def test_what_needs_no_judge_is_no_score_in_an_outage(completions: list[str], sc
 def test_questions_that_wait_for_their_turn_have_their_whole_deadline() -> None:
     """A group's questions take many round trips of the server, and more time than one may; none is lost."""
     made = judge(client=Slow(higher), load=Load(concurrency=1), deadline_s=0.5, score="win_rate")
-    came = virtual(made(prompt="p", completions=answers(*range(8))))
+    came = virtual(made.function(prompt="p", completions=answers(*range(8))))
     assert [place / 7 for place in range(8)] == pytest.approx([one.value for one in came])
 
 

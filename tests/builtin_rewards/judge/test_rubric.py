@@ -73,12 +73,21 @@ def test_odd_grades_are_no_score(grades: dict[str, Any], fault: Fault) -> None:
     assert fault == caught.value.fault
 
 
+def test_criteria_may_be_plain_strings() -> None:
+    """A word is its own name; a sentence is named by its place."""
+    rubric = Rubric(["faithful", "Is it right?", CLEAR])
+    assert ("faithful", "c2", CLEAR.name) == rubric.names
+    assert "- c2: Is it right?" in rubric.words()["criteria"]
+    assert Rubric("faithful") == Rubric(["faithful"])
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: Rubric([]), "at least one"),
         (lambda: Rubric([CORRECT, CLEAR, CORRECT]), "named twice"),
-        (lambda: Rubric(["correct"]), "no Criterion"),
+        (lambda: Rubric([5]), "no Criterion"),
+        (lambda: Rubric(["correct", " "]), "no description"),
         (lambda: Criterion("is it right?", "d"), "is it right?"),
         (lambda: Criterion("", "d"), "1 to 64"),
         (lambda: Criterion("x" * 65, "d"), "1 to 64"),
