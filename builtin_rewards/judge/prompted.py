@@ -29,6 +29,8 @@ from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value
+from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
+from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from builtin_rewards.judge.turns import turns
 from rewardkit import Reward, RewardOptions, Rollout
@@ -59,11 +61,15 @@ class Columns:
         by_field: Column by field, for the fields beside prompt and completion.
         prompt: Whether the template shows the prompt; where it does not, a call need not give one.
         group: Whether one call judges all completions of a prompt.
+        rubric: The column with the criteria of a row; ``None`` where they are the judge's.
+        like: What such a rubric has beside its criteria.
     """
 
     by_field: Mapping[str, str]
     prompt: bool
     group: bool = False
+    rubric: str | None = None
+    like: Rubric | None = None
 
     @property
     def signature(self) -> inspect.Signature:
@@ -80,11 +86,13 @@ class Columns:
         """The parameters' annotations: a gold column that says nothing, ``""`` or ``"None"``, is ``None``."""
         reserved: dict[str, Any] = {"prompt": object}
         reserved |= {"completions": list[object]} if self.group else {"completion": object}
-        return reserved | dict.fromkeys(self.by_field.values(), str | None)
+        reserved |= dict.fromkeys(self.by_field.values(), PASSAGES)
+        return reserved if not self.rubric or not self.like else reserved | {self.rubric: rubric_annotation(self.like)}
 
     def missing(self, columns: Mapping[str, Any]) -> str | None:
         """Gives why a row cannot be judged, where a column has no value."""
-        missing = next((column for column in self.by_field.values() if columns[column] is None), None)
+        read = [*self.by_field.values(), *([self.rubric] if self.rubric else [])]
+        missing = next((column for column in read if columns[column] is None), None)
         return None if missing is None else f"the row has nothing in column {missing!r}"
 
     def values(self, columns: Mapping[str, Any]) -> dict[str, str]:
@@ -353,11 +361,7 @@ def filled_by(
             raise JudgeSetupError(f"column {column!r}: template {template.name!r} has no field {{{field}}}")
     by_field = {field: given.get(field, field) for field in fields}
     for field, column in by_field.items():
-        if not _is_column(column):
-            raise JudgeSetupError(
-                f"column {column!r} for {{{field}}}: expected the name of a dataset column, as Python writes names and "
-                f"none of {', '.join(sorted(_RESERVED))}; rename the column, and name it in columns={{{field!r}: ...}}"
-            )
+        check_column(column, f"{{{field}}}", f"columns={{{field!r}: ...}}")
     if "reference" in fields and "reference" not in given:
         raise JudgeSetupError(
             f"template {template.name!r} needs the right answer: name its dataset column, as reference='answer'"
@@ -365,5 +369,10 @@ def filled_by(
     return Columns(by_field, bool({"prompt", "conversation"} & template.uses), group)
 
 
-def _is_column(name: object) -> bool:
-    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and name not in _RESERVED
+def check_column(name: object, what: str, setting: str) -> None:
+    """Raises where something cannot be the name of a column."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in _RESERVED:
+        raise JudgeSetupError(
+            f"column {name!r} for {what}: expected the name of a dataset column, as Python writes names and "
+            f"none of {', '.join(sorted(_RESERVED))}; rename the column, and name it in {setting}"
+        )

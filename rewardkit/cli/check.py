@@ -126,23 +126,26 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
     from rewardkit.coerce import ColumnValueError
 
     checked = Checked(reward.name, len(lines), reward.options.timeout_s)
-    columns = [p for p in reward.spec.parameters if p.column]
+    own = [p for p in reward.spec.parameters if p.column]
+    inner = [p for one in reward.inner for p in one.spec.parameters if p.column]
     for name in unannotated(reward):
         kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
         if kinds:
             said = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
             checked.warnings.append(f"{said}; annotate the parameter")
     for row in lines:
-        for parameter in columns:
+        for parameter in own:
+            if parameter.required and parameter.name not in row.values:
+                checked.misfits.append(Misfit(row.line, parameter.name, _missing(reward, parameter.name)))
+        for parameter in [*own, *inner]:
             if parameter.name not in row.values:
-                if parameter.required:
-                    checked.misfits.append(Misfit(row.line, parameter.name, _missing(reward, parameter.name)))
                 continue
             assert parameter.coercer is not None
             try:
                 parameter.coercer(row.values[parameter.name])
             except ColumnValueError as wrong:
                 checked.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
+    checked.misfits = list(dict.fromkeys(checked.misfits))  # rewards inside another may read the same column
     return checked
 
 
