@@ -126,7 +126,8 @@ def test_check_says_what_a_thousand_completions_take(tmp_path: Path) -> None:
     (tmp_path / "judges.py").write_text(
         "from builtin_rewards.judge import LLMJudge, Price\n"
         "from rewardkit.testing import FakeJudge\n"
-        "judge = LLMJudge('m', reference='answer', client=FakeJudge.verdict(correct=5), prices={'m': Price(1.0, 2.0)})\n"
+        "says, prices = FakeJudge.verdict(correct=5), {'m': Price(1.0, 2.0)}\n"
+        "judge = LLMJudge('m', reference='answer', client=says, prices=prices)\n"
     )
     (tmp_path / "rows.jsonl").write_text('{"prompt": "2+2=", "answer": "4"}\n{"prompt": "3+3=", "answer": "6"}\n')
     ran = CliRunner().invoke(app, ["check", f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"])
