@@ -108,7 +108,6 @@ class Template:
         self,
         values: Mapping[str, Value],
         *,
-        closing: str = "",
         max_chars: int = MAX_CHARS,
         images: Sequence[Image] = (),
     ) -> tuple[Mapping[str, Any], ...]:
@@ -121,7 +120,6 @@ class Template:
 
         Args:
             values: Text or turns for each field that the template uses; others are ignored.
-            closing: What follows the user message, such as the form of the reply.
             max_chars: Characters kept of each data field; see :func:`shortened`. Escapes are not counted.
             images: What follows the text of the user message, each under its name.
 
@@ -134,7 +132,6 @@ class Template:
         coded = {name: self._text(name, values, max_chars, code) for name, code in codes.items()}
         filled = texts | {name: _fenced(name, text, codes[name]) for name, text in coded.items()}
         system, user = (_filled(text, filled) for text in (self.system, self.user))
-        user = f"{user}\n\n{closing}" if closing else user
         messages = [("system", system), ("user", _with_images(user, images) if images else user)]
         return tuple({"role": role, "content": content} for role, content in messages if content)
 
