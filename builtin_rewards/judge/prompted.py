@@ -137,6 +137,8 @@ class Prompted:
             value = getattr(self, setting)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise JudgeSetupError(f"{setting}={value!r}: expected a whole number of characters, at least {least}")
+        if not isinstance(self.images, bool):
+            raise JudgeSetupError(f"images={self.images!r}: expected True where the model takes images, else False")
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -187,6 +187,11 @@ def test_images_are_passed_on_to_a_model_that_takes_them() -> None:
     assert 1.0 == outcomes(made, Rollout(asked, [assistant([image()])]))[0].score
 
 
+def test_images_are_taken_or_not() -> None:
+    with pytest.raises(JudgeSetupError, match="images='yes'"):
+        judge(images="yes")
+
+
 def test_words_about_the_form_follow_the_images() -> None:
     """Where the form of the reply is asked for in words, they are the last part."""
     message = judge(images=True, format="text").render(Rollout([user(["What?", image()])], "A cat."))[-1]
