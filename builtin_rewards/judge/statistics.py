@@ -115,7 +115,7 @@ def mcnemar(first_only: int, second_only: int) -> float:
     for below in range(fewer):
         ways = ways * (trials - below) // (below + 1)
         tail += ways
-    return min(1.0, 2 * tail / 2**trials)
+    return min(1.0, 2 * tail / (1 << trials))
 
 
 def mean_ranks(values: Sequence[float], tolerance: float = 0.0) -> list[float]:
