@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,8 +82,9 @@ class FakeJudge:
         >>> FakeJudge.verdict(faithful=5).reply(Asked([]))
         '{"faithful": {"reason": "It is so.", "score": 5}}'
         """
-        given = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items()}
-        return cls(json.dumps(given if winner is None else {"reason": "It is so.", "verdict": winner}))
+        if winner is not None:
+            return cls(json.dumps({"reason": "It is so.", "verdict": winner}))
+        return cls(functools.partial(_verdict, grades))
 
     def reply(self, asked: Asked) -> Reply:
         """Gives the script's reply to a request.
@@ -112,6 +114,14 @@ class FakeJudge:
         if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
             raise reply
         return _response(str(reply), asked)
+
+
+def _verdict(grades: Mapping[str, float | None], asked: Asked) -> str:
+    """Gives those of the grades that are asked for, where the request says which."""
+    form = asked.options.get("response_format") or {}
+    wanted = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
+    told = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in wanted}
+    return json.dumps(told)
 
 
 @dataclass(frozen=True, slots=True)

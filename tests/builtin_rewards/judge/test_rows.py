@@ -76,6 +76,14 @@ def test_one_question_each_is_rendered_each() -> None:
     assert [True, False, False, True] == [text in one for one in rendered for text in ("- c1: A.", "- c2: B.")]
 
 
+def test_a_fake_verdict_answers_the_questions_that_are_asked() -> None:
+    """Of its grades those that a question asks for, in a worker process too."""
+    made = judge(FakeJudge.verdict(c1=1, c2=0, c3=1), each=True)
+    with Runtime([made], workers=1) as runtime:
+        (outcome,) = runtime.score([Rollout("?", "!", {"rubric": ["A.", "B."]})])["judge"]
+    assert (0.5, 2.0) == (outcome.score, outcome.metrics["requests"])
+
+
 def test_samples_of_one_question_each_are_joined() -> None:
     """A sample that lacks one of its answers is lost, and the others' are means."""
     replies = [{"c1": 1}, {"c2": 0}, {"c1": 1}, {"c2": 1}, {"c1": 1}, {"other": 1}]
