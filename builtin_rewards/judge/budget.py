@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import Any
 
 from builtin_rewards.judge.database import absolute
-from builtin_rewards.judge.endpoint.values import Request, Usage
+from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
 from builtin_rewards.judge.prices import Price
@@ -41,10 +41,10 @@ _log = logging.getLogger("rewardkit")
 
 _REQUEST_TOKENS = 64
 """What a chat template may add to a prompt: markers and a short system prompt of its own."""
+_IMAGE_TOKENS = 50_000
+"""The most that a model is known to count for one image: gpt-4o-mini's 48,169."""
 _MESSAGE_TOKENS = 16
 """What a chat template may add to a message: its role and markers."""
-_IMAGE_TOKENS = 4096
-"""What a part that is no text may take, beside its bytes: more than any provider's tiles of one image come to."""
 _AGAIN_S = 0.02
 """How often a call that waits for room looks again; one a process and event loop does."""
 
@@ -266,11 +266,9 @@ def most_tokens(request: Request) -> Usage:
         raise JudgeSetupError("a judge with a budget needs max_tokens, or one reply could cost any amount; set it")
     read = _REQUEST_TOKENS
     for message in request.messages:
-        for part in message.values():
-            text = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
-            images = 0 if isinstance(part, str) else text.count('"image_url"') + text.count('"input_audio"')
-            read += len(text.encode("utf-8", "surrogatepass")) + images * _IMAGE_TOKENS
-        read += _MESSAGE_TOKENS
+        texts, images = texts_of(message)
+        read += _MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        read += images * _IMAGE_TOKENS
     if "response_format" in options:
         read += len(json.dumps(options["response_format"]))
     return Usage(read, max(lengths) * (options.get("n") or 1))

@@ -21,7 +21,7 @@ from builtin_rewards.judge.endpoint.client import Server, StandIn, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.endpoint.retry import RetryPolicy
-from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
 from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
@@ -206,7 +206,7 @@ class JudgeModel:
         """Gives the request that asks a question in a format."""
         *before, last = question.messages
         if format.in_prompt:
-            last = {**last, "content": _with_words(last["content"], f"\n\n{format_instruction(question.schema)}")}
+            last = with_words(last, format_instruction(question.schema))
         options: dict[str, Any] = dict(self.options)
         wanted = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         options |= {name: value for name, value in wanted.items() if value is not None}
@@ -258,11 +258,6 @@ class JudgeModel:
     def spender(self, judge: str) -> Spending | None:
         """What reserves money for requests; ``None`` where there is no budget."""
         return None if self.budget is None else Spending(self.budget, judge, price_of(self.prices, self.model))
-
-
-def _with_words(content: Any, words: str) -> Any:
-    """Gives a message's content, a text or a list of parts, with words behind it."""
-    return f"{content}{words}" if isinstance(content, str) else [*content, {"type": "text", "text": words}]
 
 
 def _check_kinds(model: JudgeModel) -> None:

@@ -8,7 +8,6 @@ all (``retry``). For a try: its turn by the rates and among those in flight (``l
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import defaultdict
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +18,7 @@ from builtin_rewards.judge.endpoint.breaker import Breaker
 from builtin_rewards.judge.endpoint.client import Asks, Server, create
 from builtin_rewards.judge.endpoint.limits import Gate, Load
 from builtin_rewards.judge.endpoint.retry import RetryPolicy, Sign, with_retries
-from builtin_rewards.judge.endpoint.values import Reply, Request, Usage
+from builtin_rewards.judge.endpoint.values import Reply, Request, Usage, texts_of
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
 
 _CHARS_A_TOKEN = 4
@@ -65,10 +64,9 @@ class _Errand:
     @property
     def tokens(self) -> float:
         """About how many tokens it takes."""
-        options = self.request.options
-        texts = (message["content"] for message in self.request.messages)
-        length = sum(len(text if isinstance(text, str) else json.dumps(text)) for text in texts)
-        return length / _CHARS_A_TOKEN + float(options.get("max_completion_tokens") or options.get("max_tokens") or 0)
+        length = self.request.options.get("max_completion_tokens") or self.request.options.get("max_tokens") or 0
+        read = sum(len(text) for message in self.request.messages for text in texts_of(message)[0])
+        return read / _CHARS_A_TOKEN + float(length)
 
 
 class Endpoint:

@@ -25,6 +25,23 @@ class Request:
     index: int = 0
 
 
+def with_words(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
+    """Gives a message with words at its end."""
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": f"{content}\n\n{words}"}
+    return {**message, "content": [*content, {"type": "text", "text": words}]}
+
+
+def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
+    """Gives the texts of a message, and how many images it has."""
+    content = message["content"]
+    if isinstance(content, str):
+        return [message["role"], content], 0
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    return [message["role"], *texts], len(content) - len(texts)
+
+
 class Usage(NamedTuple):
     """Tokens that the server says a reply took.
 

@@ -172,6 +172,14 @@ def test_most_tokens_is_at_least_a_token_a_byte(texts: list[str]) -> None:
     assert (7, 0) == (written, cached)
 
 
+def test_most_tokens_reads_the_parts_of_a_message() -> None:
+    """An image counts what no known model passes, and not the length of its address; texts count their bytes."""
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10**6}}
+    parts = [{"type": "text", "text": "See:"}, image, image]
+    request = Request("m", ({"role": "user", "content": parts},), {"max_tokens": 7})
+    assert Usage(64 + 16 + len("userSee:") + 2 * 50_000, 7) == most_tokens(request)
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

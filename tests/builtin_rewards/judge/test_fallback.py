@@ -100,7 +100,7 @@ def loops_forever(completion: str) -> float:
 
 def score(chain: Reward[..., Any], completion: str = "4", **columns: Any) -> Score:
     """Gives the score of one completion."""
-    scored: Score = asyncio.run(chain(**{"prompt": "2+2=", "completion": completion, "answer": "4", **columns}))
+    scored: Score = chain(**{"prompt": "2+2=", "completion": completion, "answer": "4", **columns})
     return scored
 
 

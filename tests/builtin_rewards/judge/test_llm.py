@@ -62,7 +62,7 @@ def asked(made: LLMJudge) -> list[Asked]:
 
 def score(made: LLMJudge, completion: str = "It is 4.", **columns: Any) -> Score:
     """Gives the score of one completion."""
-    scored: Score = asyncio.run(made(**{"prompt": "2+2=", "completion": completion, **columns}))
+    scored: Score = made(**{"prompt": "2+2=", "completion": completion, **columns})
     return scored
 
 
@@ -640,7 +640,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "no criteria": ({"criteria": []}, r"criteria=\[\]: a judge grades at least one; give Criterion"),
     "template without criteria": ({"criteria": None}, "criteria: template 'rubric' has none of its own; give"),
     "criterion twice": ({"criteria": [CORRECT, CORRECT]}, r"criteria: \['correct'\] are named twice"),
-    "criterion as text": ({"criteria": ["correct"]}, "criteria: 'correct' is no Criterion; write Criterion"),
+    "criterion that is none": ({"criteria": [5]}, "criteria: 5 is no Criterion; write Criterion"),
     "scale upside down": ({"scale": (5, 1)}, r"scale=\(5, 1\) is upside down; the worst grade comes first"),
     "scale of one": ({"scale": (1, 1)}, r"scale=\(1, 1\) has one grade"),
     "scale of fractions": ({"scale": (0, 0.5)}, r"scale=\(0, 0.5\) is not two whole numbers"),
