@@ -305,6 +305,9 @@ class _Builder:
 
     def _annotated(self, annotation: Any) -> Rule:
         bare = annotation.__origin__
+        own = next((entry for entry in annotation.__metadata__ if isinstance(entry, Rule)), None)
+        if own is not None:
+            return own
         if foreign.reads_raw_value(annotation.__metadata__):
             return self._pydantic(annotation)
         rule = self.build(bare)

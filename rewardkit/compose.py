@@ -40,22 +40,39 @@ class Composable:
         raise NotImplementedError
 
     def __mul__(self, weight: float) -> WeightedSum:
-        return WeightedSum(((_weight(weight), self),))
+        if isinstance(weight, Composable):
+            raise RewardDefinitionError(
+                f"{self.name} * {weight.name}: a reward is weighted by a number; for the product of two rewards write "
+                f"product({self.name}, {weight.name})"
+            )
+        scale, own = _weight(weight), _sum_of(self)
+        return WeightedSum(tuple((scale * one, part) for one, part in own.terms), scale * own.constant)
 
     __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> WeightedSum:
+        if not isinstance(divisor, int | float) or not divisor:
+            return NotImplemented
+        return self * (1 / _weight(divisor))
 
     def __neg__(self) -> WeightedSum:
         return self * -1.0
 
-    def __add__(self, other: Composable) -> WeightedSum:
-        if not isinstance(other, Composable):
+    def __add__(self, other: Composable | float) -> WeightedSum:
+        if not isinstance(other, Composable | int | float):
             return NotImplemented
-        return WeightedSum((*_terms(self), *_terms(other)))
+        own, added = _sum_of(self), _sum_of(other)
+        return WeightedSum((*own.terms, *added.terms), own.constant + added.constant)
 
-    def __sub__(self, other: Composable) -> WeightedSum:
-        if not isinstance(other, Composable):
+    __radd__ = __add__
+
+    def __sub__(self, other: Composable | float) -> WeightedSum:
+        if not isinstance(other, Composable | int | float):
             return NotImplemented
-        return self + (-other)
+        return self + -_sum_of(other)
+
+    def __rsub__(self, other: float) -> WeightedSum:
+        return -self + other
 
 
 class Composite(Composable):
@@ -144,12 +161,15 @@ def _present(nodes: Sequence[Composable], values: Values, step: int | None) -> l
 
 def _weight(weight: float) -> float:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise RewardDefinitionError(f"weight {weight!r}: expected a finite number")
+        raise RewardDefinitionError(f"{weight!r} in a composition: expected a finite number")
     return float(weight)
 
 
-def _terms(node: Composable) -> tuple[tuple[float, Composable], ...]:
-    return node.terms if type(node) is WeightedSum else ((1.0, node),)
+def _sum_of(node: Composable | float) -> WeightedSum:
+    """Gives what is added as a sum: a number is one without terms."""
+    if not isinstance(node, Composable):
+        return WeightedSum((), _weight(node))
+    return node if type(node) is WeightedSum else WeightedSum(((1.0, node),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,27 +193,24 @@ class Named(Composite):
 
 @dataclass(frozen=True, eq=False)
 class WeightedSum(Composite):
-    """Σ weight · score over the parts that are not skipped."""
+    """Σ weight · score over the parts that are not skipped, and a constant; skipped where all of them are."""
 
     terms: tuple[tuple[float, Composable], ...]
+    constant: float = 0.0
 
     @property
     def name(self) -> str:
-        return " + ".join(part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms)
+        named = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
+        return " + ".join([*named, *([f"{self.constant:g}"] if self.constant else [])])
 
     @property
     def parts(self) -> tuple[Composable, ...]:
         return tuple(part for _, part in self.terms)
 
-    def __mul__(self, weight: float) -> WeightedSum:
-        return WeightedSum(tuple((_weight(weight) * own, part) for own, part in self.terms))
-
-    __rmul__ = __mul__
-
     def value(self, values: Values, step: int | None) -> float | None:
         weighted = [(weight, _value(part, values, step)) for weight, part in self.terms]
         present = [weight * value for weight, value in weighted if value is not None]
-        return math.fsum(present) if present else None
+        return math.fsum([*present, self.constant]) if present else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,6 +72,13 @@ class Reward(Composable, Generic[P, R]):
         """The rewards that its function calls itself, at any depth; what defines them travels to workers with it."""
         return ()
 
+    def set_up(self) -> None:
+        """Called once by a runtime that is made with it, in its process: sees that what it needs is there.
+
+        Raises:
+            RewardDefinitionError: It is not; says what helps.
+        """
+
     @property
     def version(self) -> str:
         """Fingerprint of the code and all of one's own that it uses, settings and options: 12 hexadecimal digits."""

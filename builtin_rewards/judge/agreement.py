@@ -7,11 +7,9 @@ becomes of a jury without a score, is in ``jury``; agreement of a judge with lab
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
 
 _SAME = 1e-9
 """Scores no further apart than this are the same grade: they were weighted, and divided by a scale's width."""
@@ -77,59 +75,7 @@ def _majority(scores: Sequence[float]) -> float | None:
     return middle if 2 * sum(abs(score - middle) <= _SAME for score in scores) > len(scores) else None
 
 
-class Agreement(NamedTuple):
-    """How far the jurors of a jury agree.
-
-    Attributes:
-        share: The share of pairs of jurors whose scores of one rollout are within the tolerance, 0 to 1; ``None``
-            where no rollout has two scores.
-        alpha: Krippendorff's alpha: 1 for perfect agreement, 0 for what chance gives, below 0 for less; ``None``
-            where no rollout has two scores, or all scores are equal.
-        pairs: How many pairs of scores the share is of.
-    """
-
-    share: float | None
-    alpha: float | None
-    pairs: int
-
-
-def agreement(scores: Sequence[Sequence[float | None]], tolerance: float = 0.0) -> Agreement:
-    """Gives how far jurors agree over one or more rollouts.
-
-    Args:
-        scores: For each rollout the score of each juror; ``None`` for a juror that gave none, which is left out.
-        tolerance: How far two scores may be apart and still agree.
-    """
-    given = [[score for score in row if score is not None] for row in scores]
-    pairs = [pair for row in given for pair in itertools.combinations(row, 2)]
-    agreeing = sum(abs(first - second) <= tolerance + _SAME for first, second in pairs)
-    return Agreement(agreeing / len(pairs) if pairs else None, krippendorff_alpha(scores), len(pairs))
-
-
-def krippendorff_alpha(scores: Sequence[Sequence[float | None]]) -> float | None:
-    """Gives Krippendorff's alpha with the interval metric, (a - b)².
-
-    Formula: 1 - D_o / D_e. With m_u scores of rollout u, SS_u their sum of squares about their mean, n scores in all
-    and SS theirs about the common mean: D_o = (2/n) Σ_u m_u SS_u / (m_u - 1) and D_e = 2 SS / (n - 1), since the
-    squared differences of all pairs of m numbers add up to m SS. Rollouts with fewer than two scores are left out.
-    For scores of 0 and 1 only it is the alpha of the nominal metric. Source: Krippendorff, Computing Krippendorff's
-    Alpha-Reliability (2011), https://repository.upenn.edu/asc_papers/43.
-
-    Args:
-        scores: For each rollout the score of each juror, ``None`` where it gave none.
-
-    Returns:
-        ``None`` where no rollout has two scores, or all scores are equal: then alpha is not defined.
-    """
-    rows = [given for row in scores if len(given := [score for score in row if score is not None]) > 1]
-    everything = list(itertools.chain.from_iterable(rows))
-    if not everything or min(everything) == max(everything):
-        return None
-    observed = math.fsum(_squares(row) * len(row) / (len(row) - 1) for row in rows) / len(everything)
-    expected = _squares(everything) / (len(everything) - 1)
-    return 1 - observed / expected
-
-
-def _squares(values: Sequence[float]) -> float:
-    mean = statistics.fmean(values)
-    return math.fsum((value - mean) ** 2 for value in values)
+def agreement(scores: Sequence[float]) -> float | None:
+    """Gives the share of pairs of jurors that gave the same score, 0 to 1; ``None`` with fewer than two scores."""
+    pairs = list(itertools.combinations(scores, 2))
+    return sum(abs(first - second) <= _SAME for first, second in pairs) / len(pairs) if pairs else None

@@ -9,18 +9,17 @@ for less. So spending stays below the cap plus the most that one request may cos
 many threads and processes; and no request is let through once the cap is reached. A cap on requests is never passed.
 
 What it rests on: no request is billed more than :func:`most_tokens` says. It reads a token per byte, for text of a
-hostile policy can be made of such tokens, and four times as many as in English prose cost nothing but that less runs at
-once near the cap. A server that writes more than ``max_tokens``, or hides a long prompt of its own in its template, can
-be billed more; that is counted as it is, logged once, and may pass the cap by as much.
+hostile policy can be made of such tokens. A server that writes more than ``max_tokens``, or hides a long prompt of its
+own in its template, can be billed more; that is counted as it is, logged once, and may pass the cap by as much.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import json
 import logging
-import math
 import os
 import shutil
 import weakref
@@ -31,10 +30,10 @@ from types import TracebackType
 from typing import Any
 
 from builtin_rewards.judge.database import absolute
-from builtin_rewards.judge.endpoint.values import Request, Usage
-from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
+from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
-from builtin_rewards.judge.prices import Price, PriceTable
+from builtin_rewards.judge.prices import Price
 from rewardkit.shown import one_line
 from sandbox import folders
 
@@ -42,6 +41,8 @@ _log = logging.getLogger("rewardkit")
 
 _REQUEST_TOKENS = 64
 """What a chat template may add to a prompt: markers and a short system prompt of its own."""
+_IMAGE_TOKENS = 50_000
+"""The most that a model is known to count for one image: gpt-4o-mini's 48,169."""
 _MESSAGE_TOKENS = 16
 """What a chat template may add to a message: its role and markers."""
 _AGAIN_S = 0.02
@@ -81,29 +82,26 @@ class Budget:
         object.__setattr__(self, "_ledger", Ledger(path))
         self._ledger.found()
 
-    def check(self, model: str, options: Mapping[str, Any], prices: PriceTable) -> None:
+    def check(self, model: str, options: Mapping[str, Any], price: Price | None) -> None:
         """See that the calls of a model with these options can be held to the caps.
 
         Raises:
             JudgeSetupError: There is no bound on a reply's length, or a cap in USD and the model has no price.
         """
         most_tokens(Request(model, (), options))
-        if self.usd is not None and prices.find(model) is None:
+        if self.usd is not None and price is None:
             raise JudgeSetupError(
                 f'Budget(usd={self.usd!r}): no price is known for model "{model}"; '
                 f'set prices={{"{model}": Price(prompt, completion)}}, or cap tokens or requests instead'
             )
 
     def reserve(self, judge: str, most: Usage, price: Price | None = None) -> Ticket:
-        """Let one request through, at once.
+        """Let one request through, at once. What it gives is settled or released when the request ends.
 
         Args:
             judge: Whose request; :meth:`by_judge` tells judges apart by it.
             most: The tokens it may take at most, see :func:`most_tokens`.
             price: The model's price.
-
-        Returns:
-            What the request needs, to be settled or released when it ends.
 
         Raises:
             BudgetSpentError: A cap is reached, or would be if all requests in flight cost their most.
@@ -118,18 +116,7 @@ class Budget:
     async def reserve_within(self, judge: str, most: Usage, price: Price | None, timeout_s: float) -> Ticket:
         """As :meth:`reserve`; where only the requests in flight stand in the way, wait for some of them to end.
 
-        Those that wait on one event loop are let through in the order they came.
-
-        Args:
-            judge: As in :meth:`reserve`.
-            most: As in :meth:`reserve`.
-            price: As in :meth:`reserve`.
-            timeout_s: Seconds to wait at most.
-
-        Raises:
-            BudgetSpentError: A cap is reached by what is spent, or there was no room before the time was over.
-            JudgeUnavailableError: As :meth:`reserve`.
-            JudgeSetupError: As :meth:`reserve`.
+        Those that wait on one event loop are let through in the order they came, after ``timeout_s`` at most.
         """
         try:
             async with asyncio.timeout(timeout_s), _turns(self._ledger):
@@ -149,10 +136,7 @@ class Budget:
         Raises:
             JudgeUnavailableError: The ledger cannot be used.
         """
-        total = Spend()
-        for spend in self.by_judge().values():
-            total = total.plus(spend)
-        return total
+        return functools.reduce(Spend.plus, self.by_judge().values(), Spend())
 
     def by_judge(self) -> dict[str, Spend]:
         """What each judge has spent; requests in flight are left out.
@@ -193,15 +177,7 @@ class Ticket:
     """What a request needs to be sent under a budget. One ticket is one request over HTTP, a try again is another.
 
     It ends once, by the first of :meth:`settle` and :meth:`release`; later ones do nothing. As a context manager it
-    is settled at its most where nothing else was said::
-
-        with budget.reserve("helpful", most, price) as ticket:
-            try:
-                reply = await send(request)
-            except RefusedConnection:
-                ticket.release()
-                raise
-            ticket.settle(reply.usage)
+    is settled at its most where nothing else was said.
     """
 
     __slots__ = ("_judge", "_ledger", "_most", "_number", "_open", "_price")
@@ -255,6 +231,25 @@ class Ticket:
             self.settle()
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Who pays for a judge's requests.
+
+    Attributes:
+        budget: The caps.
+        judge: The judge's name in the ledger.
+        price: The model's price; ``None`` where it has none.
+    """
+
+    budget: Budget
+    judge: str
+    price: Price | None
+
+    async def reserve(self, request: Request, timeout_s: float) -> Ticket:
+        """Gives what a request needs to be sent; see :meth:`Budget.reserve_within`."""
+        return await self.budget.reserve_within(self.judge, most_tokens(request), self.price, timeout_s)
+
+
 def most_tokens(request: Request) -> Usage:
     """The tokens that a request may take at most.
 
@@ -271,7 +266,9 @@ def most_tokens(request: Request) -> Usage:
         raise JudgeSetupError("a judge with a budget needs max_tokens, or one reply could cost any amount; set it")
     read = _REQUEST_TOKENS
     for message in request.messages:
-        read += _MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in message.values())
+        texts, images = texts_of(message)
+        read += _MESSAGE_TOKENS + sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        read += images * _IMAGE_TOKENS
     if "response_format" in options:
         read += len(json.dumps(options["response_format"]))
     return Usage(read, max(lengths) * (options.get("n") or 1))
@@ -291,10 +288,7 @@ def _check_caps(budget: Budget) -> None:
     if all(cap is None for cap in caps.values()):
         raise JudgeSetupError("Budget(): it caps nothing; give usd=, tokens= or requests=")
     for name, cap in caps.items():
-        kinds = (int, float) if name == "usd" else (int,)
-        if cap is None:
-            continue
-        if isinstance(cap, bool) or not isinstance(cap, kinds) or not math.isfinite(cap) or cap <= 0:
+        if cap is not None and not (is_number(cap, whole=name != "usd") and cap > 0):
             kind = "an amount" if name == "usd" else "a whole number"
             raise JudgeSetupError(f"Budget({name}={cap!r}): expected {kind} above 0, or None for no cap")
 
@@ -315,17 +309,13 @@ def _remove(folder: str, pid: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_said_beyond: set[str] = set()
-
-
+@functools.cache
 def _say_beyond(judge: str) -> None:
-    if judge not in _said_beyond:
-        _said_beyond.add(judge)
-        _log.warning(
-            'a request of judge "%s" took more than max_tokens and the length of its prompt allow; '
-            "the budget's caps may be passed by as much",
-            judge,
-        )
+    _log.warning(
+        'a request of judge "%s" took more than max_tokens and the length of its prompt allow; the caps may be passed '
+        "by as much",
+        judge,
+    )
 
 
 _loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakKeyDictionary[Ledger, asyncio.Lock]]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from builtin_rewards.judge.database import Database, Layout, absolute
 from builtin_rewards.judge.endpoint.values import Reply, Request, Token, Usage
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 
 _T = TypeVar("_T")
 
@@ -29,24 +29,10 @@ _LAYOUT = Layout(
     "judge cache",
     "JudgeCache(path=...)",
     application_id=0x726B6A63,  # "rkjc"
-    version=1,
-    schema=(
-        "CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL)",
-        "CREATE INDEX by_use ON replies (used)",
-        "CREATE TABLE total (entries INTEGER NOT NULL, bytes INTEGER NOT NULL)",
-        "INSERT INTO total VALUES (0, 0)",
-        "CREATE TRIGGER put AFTER INSERT ON replies BEGIN "
-        "UPDATE total SET entries = entries + 1, bytes = bytes + new.bytes; END",
-        "CREATE TRIGGER dropped AFTER DELETE ON replies BEGIN "
-        "UPDATE total SET entries = entries - 1, bytes = bytes - old.bytes; END",
-    ),
+    version=2,
+    schema=("CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",),
+    readable=True,
 )
-_ROW_BYTES = 200
-"""What SQLite takes for one entry beside its body: the key twice, the numbers, the index."""
-_BATCH = 32
-"""Entries evicted at once, so that not every put evicts and none takes long."""
-_TOUCH_S = 600.0
-"""Reading an entry writes when it was used only if that is this long ago."""
 _BUSY_S = 0.25
 """An event loop waits for another process no longer than this."""
 _LEFT_ALONE_S = 30.0
@@ -58,13 +44,11 @@ class CacheStats(NamedTuple):
 
     Attributes:
         entries: Replies kept; ``None`` if the file cannot be read.
-        bytes: What they take of ``max_bytes``; ``None`` if the file cannot be read.
         hits: Replies that this process found.
         misses: Replies that this process did not find.
     """
 
     entries: int | None
-    bytes: int | None
     hits: int
     misses: int
 
@@ -72,50 +56,36 @@ class CacheStats(NamedTuple):
 class JudgeCache:
     """Replies on disk, in one SQLite file that all processes of a machine may share.
 
-    It pickles as its settings. ``get`` and ``put`` block for a fraction of a millisecond on a local disk, for tens of
-    milliseconds where a reply has log-probabilities of hundreds of tokens. They may be called from any thread, so
-    ``await asyncio.to_thread(cache.get, key)`` serves there and where the disk is slow.
+    It pickles as its settings. ``get`` and ``put`` block for a fraction of a millisecond on a local disk. They may be
+    called from any thread, so ``await asyncio.to_thread(cache.get, key)`` serves where the disk is slow.
 
     The file is made readable by its owner alone, for completions may be private. A file of another format is refused,
-    never changed. Where SQLite's WAL cannot work, as on a network file system, it goes without and logs that.
+    never changed. One that can only be read is read, and nothing is kept in it.
 
     Args:
         path: The file. It and its folder are made if there are none.
-        max_bytes: The bound on what replies take. Beyond it the least recently used are dropped; when an entry was
-            used is known to ten minutes.
-        clock: Seconds since the epoch; for tests.
+        max_bytes: The size of the file from which on no further reply is kept.
 
     Raises:
-        JudgeSetupError: The path is a folder, not writable, or a file that is no judge cache; a bound is no bound.
+        JudgeSetupError: The path is a folder, or a file that is no judge cache; a bound is no bound.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] = "judge.db",
-        max_bytes: int = 1_000_000_000,
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+    def __init__(self, path: str | os.PathLike[str] = "judge.db", max_bytes: int = 1_000_000_000) -> None:
+        if not is_number(max_bytes, whole=True) or max_bytes < 1:
             raise JudgeSetupError(f"JudgeCache(max_bytes={max_bytes!r}): expected a whole number of bytes, at least 1")
-        self.max_bytes = max_bytes
-        self._clock = clock
         self._database = Database(absolute(path, _LAYOUT.setting), _LAYOUT, busy_s=_BUSY_S)
         self._database.found()
-        self._begin()
-
-    def _begin(self) -> None:
-        self._hits = self._misses = 0
-        self._left_alone_until = 0.0
-        self._told = False
-        _entry()  # made here, for the first reply that is read may be read on an event loop
+        self.__setstate__((self._database, max_bytes))
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._database, self.max_bytes, self._clock
+        return self._database, self.max_bytes
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._database, self.max_bytes, self._clock = state
-        self._begin()
+        self._database, self.max_bytes = state
+        self._hits = self._misses = 0
+        self._left_alone_until = 0.0
+        self._told: set[str] = set()
+        _entry()  # made here, for the first reply that is read may be read on an event loop
 
     def __repr__(self) -> str:
         return f"JudgeCache({str(self.path)!r}, max_bytes={self.max_bytes})"
@@ -127,56 +97,37 @@ class JudgeCache:
 
     def get(self, key: str) -> Reply | None:
         """The reply kept under the key, with ``requests=0`` for none was sent; ``None`` if there is none."""
-        reply = self._tried(lambda: self._get(key))
-        if reply is None:
-            self._misses += 1
-        else:
-            self._hits += 1
-        return reply
-
-    def _get(self, key: str) -> Reply | None:
-        rows = self._database.rows("SELECT body, used FROM replies WHERE key = ?", (key,))
-        if not rows:
-            return None
-        ((body, used),) = rows
-        reply = _read(body)
-        now = self._clock()
-        if reply is None:
-            self._database.rows("DELETE FROM replies WHERE key = ?", (key,))
-        elif abs(now - used) > _TOUCH_S:
-            self._database.rows("UPDATE replies SET used = ? WHERE key = ?", (now, key))
+        rows = self._tried(lambda: self._database.rows("SELECT body FROM replies WHERE key = ?", (key,)))
+        reply = _read(rows[0][0]) if rows else None
+        self._hits += reply is not None
+        self._misses += reply is None
         return reply
 
     def put(self, key: str, reply: Reply) -> bool:
         """Keep a reply, and say whether it was kept.
 
-        Only a whole answer is: none that refuses, is empty, or ended by anything but ``"stop"``; none that alone is
-        beyond ``max_bytes``. Where there is one under the key already, that one stays, so that all readers see the
-        same.
+        Only a whole answer is: none that refuses, is empty, or ended by anything but ``"stop"``. Where there is one
+        under the key already that can be read, that one stays, so that all readers see the same.
         """
-        if reply.refusal is not None or reply.finish_reason != "stop" or not reply.text:
+        if reply.refusal is not None or reply.finish_reason != "stop" or not reply.text or self._database.is_read_only:
             return False
-        body = _written(reply)
-        size = len(body) + _ROW_BYTES
-        return size <= self.max_bytes and bool(self._tried(lambda: self._put(key, body, size)))
+        return bool(self._tried(lambda: self._put(key, _written(reply))))
 
-    def _put(self, key: str, body: str, size: int) -> bool:
+    def _put(self, key: str, body: str) -> bool:
+        if self.path.stat().st_size > self.max_bytes:
+            self._tell("the judge cache %s has its max_bytes=%d: no further reply is kept", self.path, self.max_bytes)
+            return False
         with self._database.transaction() as connection:
-            values = (key, body, size, self._clock())
-            kept = connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", values).rowcount
-            dropped = kept
-            while dropped and connection.execute("SELECT bytes FROM total").fetchone()[0] > self.max_bytes:
-                dropped = connection.execute(
-                    "DELETE FROM replies WHERE key IN (SELECT key FROM replies WHERE key <> ? ORDER BY used LIMIT ?)",
-                    (key, _BATCH),
-                ).rowcount
-        return bool(kept)
+            rows = connection.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchall()
+            if rows and _read(rows[0][0]) is not None:
+                return False
+            connection.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, body))
+        return True
 
     def stats(self) -> CacheStats:
         """How it stands: what the file holds, and what this process found in it."""
-        rows = self._tried(lambda: self._database.rows("SELECT entries, bytes FROM total"))
-        entries, size = rows[0] if rows else (None, None)
-        return CacheStats(entries, size, self._hits, self._misses)
+        rows = self._tried(lambda: self._database.rows("SELECT count(*) FROM replies"))
+        return CacheStats(rows[0][0] if rows else None, self._hits, self._misses)
 
     def close(self) -> None:
         """Close this process's connection; the next use opens another."""
@@ -188,18 +139,21 @@ class JudgeCache:
             return None
         try:
             return use()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             self._left_alone_until = time.monotonic() + _LEFT_ALONE_S
-            if not self._told:
-                self._told = True
-                _log.warning(
-                    "the judge cache %s cannot be used (%s): judgements go on without it, it is tried again every "
-                    "%.0f s; if the file is broken, delete it",
-                    self.path,
-                    error,
-                    _LEFT_ALONE_S,
-                )
+            self._tell(
+                "the judge cache %s cannot be used (%s): judgements go on without it, it is tried again every %.0f s; "
+                "if the file is broken, name another and keep this: its replies were paid for",
+                self.path,
+                error,
+                _LEFT_ALONE_S,
+            )
             return None
+
+    def _tell(self, words: str, *values: Any) -> None:
+        if words not in self._told:
+            self._told.add(words)
+            _log.warning(words, *values)
 
 
 def question_key(base_url: str | None, request: Request, prompt_version: str) -> str:

@@ -1,8 +1,8 @@
 """How far a judge's verdicts agree with labels.
 
-Owns the measures: of verdicts (accuracy, Cohen's kappa), of scores as an order (area under the curve, Spearman's
+Owns the measures: of verdicts (Cohen's kappa), of scores as an order (area under the curve, Spearman's
 correlation) and of scores as probabilities (calibration errors, Brier score). A measure that its input does not
-define is ``None``: of nothing, or of one class only. Intervals are in ``statistics``.
+define is ``None``: of nothing, or of one class only.
 """
 
 from __future__ import annotations
@@ -11,45 +11,73 @@ import bisect
 import math
 import statistics
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from builtin_rewards.judge.statistics import mean_ranks
+from builtin_rewards.judge.statistics import Interval, mean_ranks
 
 
-def accuracy(verdicts: Sequence[Hashable], labels: Sequence[Hashable]) -> float | None:
-    """Gives the share of verdicts that equal their label; ``None`` of nothing.
+class Table(NamedTuple):
+    """How verdicts stand to labels.
 
-    Raises:
-        ValueError: There are not as many verdicts as labels.
+    Attributes:
+        right_yes: Good ones that were accepted.
+        wrong_yes: Bad ones that were accepted.
+        wrong_no: Good ones that were refused.
+        right_no: Bad ones that were refused.
     """
-    _same_length(verdicts, labels)
-    if not labels:
-        return None
-    return sum(verdict == label for verdict, label in zip(verdicts, labels, strict=True)) / len(labels)
+
+    right_yes: int
+    wrong_yes: int
+    wrong_no: int
+    right_no: int
+
+    @classmethod
+    def of(cls, verdicts: Sequence[bool], labels: Sequence[bool]) -> Table:
+        """Counts verdicts beside their labels."""
+        _same_length(verdicts, labels)
+        found = Counter(zip(map(bool, verdicts), map(bool, labels), strict=True))
+        return cls(found[True, True], found[True, False], found[False, True], found[False, False])
+
+    @property
+    def agreeing(self) -> int:
+        """How many verdicts equal their label."""
+        return self.right_yes + self.right_no
 
 
-def cohen_kappa(verdicts: Sequence[Hashable], labels: Sequence[Hashable]) -> float | None:
+def kappa(table: Table, *, draws: int = 4000, seed: int = 0) -> Interval:
     """Gives the agreement of verdicts with labels beyond chance: 1 for perfect, 0 for what chance gives.
 
-    Formula: (p_o - p_e) / (1 - p_e) with p_o the accuracy and p_e the sum over classes of both sides' shares
-    multiplied. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37-46.
+    Formula: (p_o - p_e) / (1 - p_e) with p_o the share that agrees and p_e the sum over classes of both sides' shares
+    multiplied. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37-46. The interval is the 95 %
+    percentile interval of a bootstrap, for which the four counts are drawn together, which is to draw the rows.
+
+    Args:
+        table: The counts.
+        draws: Resamples; 0 for the rate alone.
+        seed: The same seed gives the same interval on one version of numpy.
 
     Returns:
-        ``None`` of nothing, and where both sides name one and the same class throughout.
-
-    Raises:
-        ValueError: There are not as many verdicts as labels.
+        A rate of ``None`` of nothing, and where both sides name one and the same class throughout.
     """
-    observed = accuracy(verdicts, labels)
-    if observed is None:
-        return None
-    given, true = Counter(verdicts), Counter(labels)
+    rate = _kappa(*map(float, table))
+    if rate is None or not draws:
+        return Interval(rate, -1.0, 1.0)
+    import numpy as np
+
+    rows = sum(table)
+    drawn = np.random.default_rng(seed).multinomial(rows, [count / rows for count in table], size=draws)
+    seen = [value for counts in drawn.tolist() if (value := _kappa(*counts)) is not None]
+    low, high = np.quantile(seen, [0.025, 0.975])
+    return Interval(rate, min(rate, float(low)), max(rate, float(high)))
+
+
+def _kappa(right_yes: float, wrong_yes: float, wrong_no: float, right_no: float) -> float | None:
+    rows = right_yes + wrong_yes + wrong_no + right_no
+    yes, good = right_yes + wrong_yes, right_yes + wrong_no
+    chance = yes * good + (rows - yes) * (rows - good)
     # In whole numbers, so that the case without a value is told exactly.
-    expected = sum(given[name] * true[name] for name in given)
-    if expected == len(labels) ** 2:
-        return None
-    chance = expected / len(labels) ** 2
-    return (observed - chance) / (1 - chance)
+    return None if chance == rows**2 else ((right_yes + right_no) * rows - chance) / (rows**2 - chance)
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
@@ -128,40 +156,12 @@ def expected_calibration_error(probabilities: Sequence[float], labels: Sequence[
     """
     _probabilities(probabilities, labels)
     _at_least_one(bins)
-    edges = [edge / bins for edge in range(1, bins)]
-    return _binned_error(probabilities, labels, [bisect.bisect_left(edges, chance) for chance in probabilities])
-
-
-def adaptive_calibration_error(probabilities: Sequence[float], labels: Sequence[bool], bins: int = 10) -> float | None:
-    """Gives how far probabilities are from the shares that came true, in bins of equal numbers.
-
-    As :func:`expected_calibration_error`, but each bin has a like number of rollouts; equal probabilities share a
-    bin, so order makes no difference and a judge of few grades fills fewer bins. Source: Nixon et al., Measuring
-    Calibration in Deep Learning (arXiv 1904.01685), section 3.2, for one class and weighted by numbers.
-
-    Args:
-        probabilities: The judge's scores taken as the chance that the rollout is good.
-        labels: Whether it is.
-        bins: How many bins there are.
-
-    Returns:
-        ``None`` of nothing.
-
-    Raises:
-        ValueError: There are not as many probabilities as labels, one is outside [0, 1], or ``bins`` is below 1.
-    """
-    _probabilities(probabilities, labels)
-    _at_least_one(bins)
-    places = [int(bins * (rank - 0.5) / len(probabilities)) for rank in mean_ranks(probabilities)]
-    return _binned_error(probabilities, labels, places)
-
-
-def _binned_error(probabilities: Sequence[float], labels: Sequence[bool], places: Sequence[int]) -> float | None:
     if not labels:
         return None
+    edges = [edge / bins for edge in range(1, bins)]
     gaps: dict[int, list[float]] = {}
-    for place, chance, label in zip(places, probabilities, labels, strict=True):
-        gaps.setdefault(place, []).append(chance - bool(label))
+    for chance, label in zip(probabilities, labels, strict=True):
+        gaps.setdefault(bisect.bisect_left(edges, chance), []).append(chance - bool(label))
     return math.fsum(abs(math.fsum(gap)) for gap in gaps.values()) / len(labels)
 
 

@@ -1,18 +1,14 @@
 """An SQLite file that several processes, and several threads of each, read and write.
 
-Owns how such a file is made, refused, opened, locked and left alone over a fork. What lies in it is told by a
-:class:`Layout`; what becomes of an error while it is in use is left to the cache and the ledger.
+Owns how such a file is made, refused, opened and left alone over a fork. What lies in it is told by a :class:`Layout`;
+what becomes of an error while it is in use is left to the cache and the ledger.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import random
-import re
 import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -23,15 +19,9 @@ from urllib.parse import quote
 
 from builtin_rewards.judge.errors import JudgeSetupError
 
-_log = logging.getLogger("rewardkit")
-
-_NETWORK = re.compile(r"nfs\d?|cifs|smb\d?|9p|afs|ceph|lustre|gpfs|beegfs|gfs2|ocfs2|fuse(?!\.fuse-overlayfs)(\..+)?")
-"""File systems whose files other hosts may have open: WAL needs memory that all its users share
-(https://www.sqlite.org/wal.html, "all processes using a database must be on the same host")."""
-_SETUP_S = 5.0
-"""A process that makes the file waits at least so long for others that make the same one."""
-_AGAIN_S = (0.0002, 0.001)
-"""Bounds of the wait, drawn at random, before a file that another process has locked is tried again."""
+_NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "gfs2", "ocfs2", "fuse")
+"""What the names of file systems begin with whose files other hosts may have open: WAL needs memory that all its users
+share (https://www.sqlite.org/wal.html, "all processes using a database must be on the same host")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +34,7 @@ class Layout:
         application_id: Tells its files from all others; kept in the file's header.
         version: The format's number. A file of another version is refused, never changed.
         schema: The statements that make its tables.
+        readable: Whether one that can only be read is of use.
     """
 
     name: str
@@ -51,6 +42,7 @@ class Layout:
     application_id: int
     version: int
     schema: tuple[str, ...]
+    readable: bool = False
 
 
 class Database:
@@ -69,7 +61,7 @@ class Database:
     def __init__(self, path: Path, layout: Layout, *, busy_s: float) -> None:
         self.path = path
         self.layout = layout
-        self.busy_s = self._wait_s = busy_s
+        self.busy_s = busy_s
         self._lock = threading.RLock()
         self._close: weakref.finalize[Any, Any] | None = None
         self._connection: sqlite3.Connection | None = None
@@ -79,70 +71,62 @@ class Database:
     def __reduce__(self) -> tuple[Any, ...]:
         return _database, (self.path, self.layout, self.busy_s)
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it can be read and not written."""
+        return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+
     def found(self) -> None:
         """Make the file if there is none, readable by its owner alone; else see that it is one of this layout.
 
         Raises:
             JudgeSetupError: It can neither be made nor used; the message says what helps.
         """
-        layout = self.layout
-        self._wait_s = max(self.busy_s, _SETUP_S)
+        setting, name = self.layout.setting, self.layout.name
         try:
             if self.path.is_dir():
-                raise JudgeSetupError(f"{layout.setting}: {self.path} is a folder; name a file in it")
+                raise JudgeSetupError(f"{setting}: {self.path} is a folder; name a file in it")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Only where there is none: closing a second descriptor drops the locks of an open connection.
-            with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            self._recognised()
-            self._set_journal()
-            self._lay_out()
+            if not self.path.exists() or not self.path.stat().st_size:
+                self._make()
+            self._check()
         except (OSError, ValueError) as error:
-            raise JudgeSetupError(
-                f"{layout.setting}: no {layout.name} can be made at {self.path} ({error}); name a writable place"
-            ) from error
+            words = f"no {name} can be made at {self.path} ({error})"
+            raise JudgeSetupError(f"{setting}: {words}; name a writable place") from error
         except sqlite3.Error as error:
+            words = f"{self.path} cannot be used as a {name} ({error})"
             raise JudgeSetupError(
-                f"{layout.setting}: {self.path} cannot be used as a {layout.name} ({error}); "
-                "delete it if it is one, or name another file in a writable place"
+                f"{setting}: {words}; name another file in a writable place, and keep this"
             ) from error
-        finally:
-            self._wait_s = self.busy_s
 
-    def _set_journal(self) -> None:
-        """Turn on WAL, in which readers and a writer do not wait for each other; keep to DELETE where it cannot be."""
-        system = file_system(self.path)
-        why = f"it lies on a network file system, {system}" if _NETWORK.fullmatch(system) else self._try_wal()
-        if why:
-            self._go_without_wal()
-            _log.warning(
-                "the %s %s works without SQLite's WAL (%s): slower where many processes share it; a local disk helps",
-                self.layout.name,
-                self.path,
-                why,
-            )
-
-    def _try_wal(self) -> str:
-        """Turn on WAL and say why it does not work; empty if it does."""
+    def _make(self) -> None:
+        """Make it beside its place and put it there whole, so that of several that make it all find the same one."""
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}-{threading.get_ident()}")
         try:
-            mode = self.rows("PRAGMA journal_mode=WAL")[0][0]
-            with self.transaction():  # what WAL lacks shows when it writes
-                return "" if mode == "wal" else f"SQLite keeps to {mode}"
-        except sqlite3.OperationalError as error:
-            return str(error)
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            with closing(sqlite3.connect(beside, isolation_level=None)) as connection:
+                for statement in (
+                    *self.layout.schema,
+                    f"PRAGMA application_id={self.layout.application_id}",
+                    f"PRAGMA user_version={self.layout.version}",
+                ):
+                    connection.execute(statement)
+                if not file_system(self.path).startswith(_NETWORK):
+                    connection.execute("PRAGMA journal_mode=WAL")  # kept in the file, where it works
+            if self.path.exists() and not self.path.stat().st_size:
+                os.replace(beside, self.path)
+            else:
+                with suppress(FileExistsError):
+                    os.link(beside, self.path)
+        finally:
+            for end in ("", "-wal", "-shm"):
+                Path(f"{beside}{end}").unlink(missing_ok=True)
 
-    def _go_without_wal(self) -> None:
-        # Only a connection that never shared memory can unmark a file that is marked for WAL where WAL does not work.
-        self.close()
-        with closing(self._connected()) as connection:
-            self._run(connection, "PRAGMA locking_mode=EXCLUSIVE")
-            self._run(connection, "PRAGMA journal_mode=DELETE")
-
-    def _recognised(self) -> bool:
-        """Whether it is laid out; a file of another kind or version is refused before anything in it is changed."""
+    def _check(self) -> None:
+        """Refuse a file of another kind or version, or one that cannot be written where it must be."""
         layout = self.layout
-        if not self.rows("SELECT count(*) FROM sqlite_master")[0][0]:
-            return False
+        if self.is_read_only and not layout.readable:
+            raise PermissionError("it can only be read")
         if self.rows("PRAGMA application_id")[0][0] != layout.application_id:
             raise JudgeSetupError(
                 f"{layout.setting}: {self.path} is no {layout.name} but another database; name another file"
@@ -150,24 +134,9 @@ class Database:
         version = self.rows("PRAGMA user_version")[0][0]
         if version != layout.version:
             raise JudgeSetupError(
-                f"{layout.setting}: {self.path} is a {layout.name} of format {version}, this release writes "
-                f"format {layout.version}; delete it or name another file"
+                f"{layout.setting}: {self.path} is a {layout.name} of format {version}, this release reads and writes "
+                f"format {layout.version}; name another file, and keep this one for its release"
             )
-        return True
-
-    def _lay_out(self) -> None:
-        with self.transaction() as connection:
-            if not self._recognised():
-                for statement in self.layout.schema:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id={self.layout.application_id}")
-            # Written also where nothing is to be made, so that a file that cannot be written is found out here.
-            connection.execute(f"PRAGMA user_version={self.layout.version}")
-
-    @property
-    def journal(self) -> str:
-        """How it is kept whole: ``"wal"`` or ``"delete"``."""
-        return str(self.rows("PRAGMA journal_mode")[0][0])
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -177,10 +146,10 @@ class Database:
             sqlite3.Error: It cannot be read or written; the connection is closed, the next use opens another.
         """
         with self._held() as connection:
-            self._run(connection, "BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-                self._run(connection, "COMMIT")
+                connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -193,22 +162,7 @@ class Database:
             sqlite3.Error: As :meth:`transaction`.
         """
         with self._held() as connection:
-            return self._run(connection, statement, values)
-
-    def _run(self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement, again and again while another process is in its way.
-
-        SQLite's own waiting backs off to 100 ms and starves the one that waits longest: with four processes that do
-        nothing but write, the longest wait was 1.3 s, and is 0.07 s so.
-        """
-        give_up = time.monotonic() + self._wait_s
-        while True:
-            try:
-                return connection.execute(statement, values).fetchall()
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
-                    raise
-                time.sleep(random.uniform(*_AGAIN_S))  # noqa: S311
+            return connection.execute(statement, values).fetchall()
 
     @contextmanager
     def _held(self) -> Iterator[sqlite3.Connection]:
@@ -219,21 +173,19 @@ class Database:
                 self.close()
                 raise
 
-    def _connected(self) -> sqlite3.Connection:
-        # "rw" makes no file: one that vanished is not silently begun anew.
-        return sqlite3.connect(
-            f"file:{quote(str(self.path))}?mode=rw",
+    def _open(self) -> sqlite3.Connection:
+        # "rw" makes no file: one that vanished is not silently begun anew. One that cannot be written has no log.
+        mode = "mode=ro&immutable=1" if self.is_read_only and self.layout.readable else "mode=rw"
+        self._connection = connection = sqlite3.connect(
+            f"file:{quote(str(self.path))}?{mode}",
             uri=True,
-            timeout=0,
+            timeout=self.busy_s,
             isolation_level=None,
             check_same_thread=False,
         )
-
-    def _open(self) -> sqlite3.Connection:
-        self._connection = connection = self._connected()
         self._close = weakref.finalize(self, connection.close)
         # A crash of the process loses nothing; a crash of the machine may lose the last transactions of WAL.
-        self._run(connection, "PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
         return connection
 
     def close(self) -> None:
@@ -260,13 +212,13 @@ def file_system(path: Path, mounts: str | None = None) -> str:
             mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
         except OSError:
             return ""
-    real, best, found = os.path.realpath(path), -1, ""
+    parents = {str(parent): depth for depth, parent in enumerate(reversed(Path(os.path.realpath(path)).parents))}
+    best, found = -1, ""
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
-        point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), left.split(" ")[4])
-        inside = real == point or real.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= best:  # the last of several mounts on one point hides the others
-            best, found = len(point), right.split(" ")[0]
+        depth = parents.get(left.split(" ")[4].replace("\\040", " "), -1)
+        if depth >= max(best, 0):  # the last of several mounts on one point hides the others
+            best, found = depth, right.split(" ")[0]
     return found
 
 

@@ -12,7 +12,9 @@ message holds a key.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+from typing import Self
 
 from rewardkit import InfrastructureError, RewardDefinitionError, RewardError
 
@@ -54,6 +56,13 @@ class Fault(StrEnum):
     """A grade lies outside the scale."""
 
 
+def is_number(value: object, *, whole: bool = False) -> bool:
+    """Whether a setting is a finite number, where asked a whole one; a truth value is none."""
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return isinstance(value, float) and not whole and math.isfinite(value)
+
+
 class JudgeError(RewardError):
     """The root of the errors of judges.
 
@@ -67,6 +76,7 @@ class JudgeError(RewardError):
         status: The HTTP status that the server answered last; ``None`` where it answered none.
         retry_after_s: Seconds that the server asks to wait before it is asked again; ``None`` where it says nothing.
         should_retry: What the server itself says of another try (``x-should-retry``); ``None`` where it says nothing.
+        parameter: The parameter that the server says it refuses; ``None`` where it names none.
     """
 
     requests: int = 0
@@ -74,6 +84,7 @@ class JudgeError(RewardError):
     status: int | None = None
     retry_after_s: float | None = None
     should_retry: bool | None = None
+    parameter: str | None = None
 
     def __init__(self, words: str, fault: Fault | None = None) -> None:
         super().__init__(words, fault)
@@ -82,6 +93,12 @@ class JudgeError(RewardError):
 
     def __str__(self) -> str:
         return self.words
+
+    def retold(self, words: str) -> Self:
+        """Gives the same error in other words."""
+        told = type(self)(words, self.fault)
+        told.__dict__.update({**vars(self), "words": words})
+        return told
 
 
 class JudgeSetupError(JudgeError, RewardDefinitionError):

@@ -7,6 +7,7 @@ scores, or says that it does not apply, ends the chain. Where every link fails t
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
 from collections.abc import Sequence
@@ -15,7 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from builtin_rewards.judge.costs import Bill, billed, with_costs
+from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
+from builtin_rewards.judge.model import JudgeModel
+from builtin_rewards.judge.own_labels import Calibrated, Rows, calibrate
 from builtin_rewards.judge.turns import turns
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 
@@ -48,7 +52,7 @@ class Chain(AskingMembers):
 
 def _turn(link: Reward[..., Any]) -> AbstractAsyncContextManager[object]:
     """Waits until a link may have one more call; its deadline begins then. A plain one is never waited for."""
-    return turns(link, link.spec.concurrency).slot() if link.spec.is_async else nullcontext()
+    return turns(link, link.spec.concurrency) if link.spec.is_async else nullcontext()
 
 
 class JudgingFunction(Protocol):
@@ -80,10 +84,42 @@ class JudgeReward(Reward[..., Any]):
         self._judging = function
         super().__init__(function, self.kind, options, function.hints)
 
+    def __call__(self, *arguments: Any, **columns: Any) -> Any:
+        """Judges; to be awaited where an event loop runs, and otherwise the score itself."""
+        asked = super().__call__(*arguments, **columns)
+        return asked if _in_a_loop() else asyncio.run(asked)
+
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
         """The rewards that it asks itself, and those inside them."""
         return self._judging.inner
+
+    def set_up(self) -> None:
+        """Sees that the server of each model behind it has the model and takes the key.
+
+        Raises:
+            JudgeSetupError: One has not, or does not.
+        """
+        for one in (self, *self.inner):
+            model = getattr(one.function, "model", None)
+            if isinstance(model, JudgeModel):
+                model.set_up()
+
+    def calibrate(self, rows: Rows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
+        """Asks about labelled rows, and gives how far the judge agrees with the labels.
+
+        Args:
+            rows: Rollouts; rows with ``prompt``, ``completion``, the judge's columns and the label; or a file of such.
+            label: The column with the label: whether the completion is good, as a bool, 1 or 0, yes or no.
+            threshold: The score from which on a completion counts as good.
+
+        Raises:
+            DataError: A row has no label or one that is neither, or all are the same, which is told before anything is
+                asked; or nothing was scored.
+        """
+        if self.spec.kind is Kind.GROUP:
+            raise JudgeSetupError(f"{self.name!r} compares completions; only a judge of single ones has labels")
+        return calibrate(self, rows, label=label, threshold=threshold)
 
     def fallback(self, *links: Reward[..., Any], default: float | None = None, name: str | None = None) -> Fallback:
         """Gives a chain that asks this first and then the links, each where all before it have failed.
@@ -107,6 +143,14 @@ class JudgeReward(Reward[..., Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self._judging, self.options)
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _rebuilt(kind: type[JudgeReward], function: JudgingFunction, options: RewardOptions) -> JudgeReward:

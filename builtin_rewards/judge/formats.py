@@ -1,4 +1,4 @@
-"""The three ways to ask a server for JSON, and which of them a server takes.
+"""The three ways to ask a server for JSON, and which of them, and of a request's parameters, a server takes.
 
 It owns what is sent for each format, what may stand around the JSON in a reply, and the state of what a server is
 known to take. What the JSON means is ``verdict``'s; sending, retries and deadlines are the endpoint's.
@@ -7,14 +7,17 @@ known to take. What the JSON means is ``verdict``'s; sending, retries and deadli
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from builtin_rewards.judge.endpoint.foreign import names_format
 from builtin_rewards.judge.endpoint.values import Reply
-from builtin_rewards.judge.errors import Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
+
+_log = logging.getLogger("rewardkit")
 
 
 class Format(StrEnum):
@@ -34,8 +37,6 @@ class Format(StrEnum):
 
 
 _ORDER = tuple(Format)
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""What the API takes for a schema's name."""
 LONGEST_OBJECT = 100_000
 """Characters of a verdict; a longer one is refused, so that no reply holds up the event loop."""
 
@@ -43,22 +44,27 @@ _REJECTING = frozenset({400, 404, 422})
 _SAID = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
 """What stands before the server's words in an endpoint's error: address and model, which may be named anything."""
 _WORDLESS = re.compile(
-    r"(error code: \d+|bad request|not found|unprocessable entity|error|none)?\W*(;|$)", re.IGNORECASE
+    r"(error code: \d+|bad request|not found|unprocessable entity|error|none|no words)?\W*(;|$)", re.IGNORECASE
 )
 """Words that say no more than the status does."""
 _IGNORED_LIMIT = 3
 
+REFUSABLE: Mapping[str, str | None] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+    **dict.fromkeys(("temperature", "top_p", "seed", "logprobs", "top_logprobs")),
+}
+"""By a parameter that some servers and models refuse: its other name; ``None`` where it can be left out."""
+_COMPLAINT = re.compile(
+    r"(not|n't|un) ?-?(support|allow|permit|accept|recogni[sz]ed|known|expected)|extra|deprecated|only the default",
+    re.IGNORECASE,
+)
 
-def response_format(format: Format, schema: Mapping[str, Any], name: str = "verdict") -> dict[str, Any] | None:
-    """Gives ``response_format`` as ``chat.completions.create`` takes it; ``None``: leave it out.
 
-    Raises:
-        JudgeSetupError: The name is none that the API takes.
-    """
-    if not _NAME.fullmatch(name):
-        raise JudgeSetupError(f"name={name!r} of a schema: use 1 to 64 of the characters a-z, A-Z, 0-9, _ and -")
+def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Gives ``response_format`` as ``chat.completions.create`` takes it; ``None``: leave it out."""
     if format is Format.JSON_SCHEMA:
-        return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema), "strict": True}}
+        return {"type": "json_schema", "json_schema": {"name": "verdict", "schema": dict(schema), "strict": True}}
     return {"type": "json_object"} if format is Format.JSON_OBJECT else None
 
 
@@ -155,57 +161,70 @@ def object_start(text: str) -> int | None:
     return None
 
 
-class Asked(NamedTuple):
-    """A reply and the format it was asked for in."""
-
-    reply: Reply
-    format: Format
+Changes: TypeAlias = Mapping[str, str | None]
+"""By a parameter that a server refuses: the name it goes by there, or ``None`` to leave it out."""
 
 
 class Negotiator:
-    """What is known of the formats that one model on one server takes; one per event loop.
+    """What is known of the formats and parameters that one model on one server takes; one per event loop.
 
-    It begins with the strictest. A server that rejects a request with words about formats (400, 404, 422, or 500:
-    ``llama_cpp.server`` says no to ``json_schema`` with a 500), or with no words at all (400, 404, 422), is asked the
-    same in the next weaker format. The step is remembered only once a reply came in the weaker format, so words
-    about something else, which no format mends, cost requests and not the format. Any number of requests may learn
-    the same at once. A 429, an outage and a rejection with other words are raised as they are.
+    It begins with the strictest format. A server that rejects a request with words about formats (400, 404, 422, or
+    500: ``llama_cpp.server`` says no to ``json_schema`` with a 500), or with no words at all (400, 404, 422), is asked
+    the same in the next weaker one. One that names a parameter of ``REFUSABLE`` which it does not take (400, 422) is
+    asked the same with the parameter renamed, or without it. What was changed is remembered only once a reply came of
+    it, so words about something else, which no change mends, cost requests and no more. Any number of requests may
+    learn the same at once. A 429, an outage and a rejection with other words are raised as they are.
 
     A server that takes ``response_format`` and pays no heed to it shows it by replies: three that are not what it
     was to enforce, before any that is, are a step too.
 
     Args:
-        fixed: Use this one and no other; ``None`` negotiates.
+        fixed: Use this format and no other; ``None`` negotiates.
 
     Attributes:
         format: What the next request is asked for in.
+        changes: What is renamed or left out of the next request.
     """
 
     def __init__(self, fixed: Format | None = None) -> None:
         self.format = fixed or _ORDER[0]
+        self.changes: dict[str, str | None] = {}
         self._fixed = fixed is not None
         self._taken = False
         self._read = False
         self._ignored = 0
 
-    async def ask(self, send: Callable[[Format], Awaitable[Reply]]) -> Asked:
-        """Gives the reply of ``send``, called with a format, and again with a weaker one where that was rejected.
+    async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:
+        """Gives the reply of ``send`` and its format; it is called again with others where those were rejected.
 
         Raises:
             JudgeUnavailableError: What ``send`` raised last.
         """
-        format = self.format
+        format, changes = self.format, dict(self.changes)
         while True:
             try:
-                reply = await send(format)
+                reply = await send(format, changes)
             except JudgeUnavailableError as error:
-                if not self._rejected(format, error):
+                parameter = _refused(error)
+                if parameter is not None and parameter not in changes:
+                    changes[parameter] = REFUSABLE[parameter]
+                elif self._rejected(format, error):
+                    format = max(_weaker(format), self.format, key=_ORDER.index)
+                else:
                     raise
-                format = max(_weaker(format), self.format, key=_ORDER.index)
             else:
+                self._learn(changes)
                 self._step_to(format)
                 self._taken = self._taken or format is self.format
-                return Asked(reply, format)
+                return reply, format
+
+    def _learn(self, changes: Changes) -> None:
+        for parameter, name in changes.items():
+            if parameter not in self.changes:
+                self.changes[parameter] = name
+                _log.info(
+                    "the server takes no %s: %s", parameter, f"it is sent as {name}" if name else "it is left out"
+                )
 
     def note(self, format: Format, fault: Fault | None = None) -> None:
         """Takes note of what became of a reply: the fault of reading it, or ``None`` for a verdict."""
@@ -229,6 +248,23 @@ class Negotiator:
     def _step_to(self, format: Format) -> None:
         if _ORDER.index(format) > _ORDER.index(self.format):
             self.format, self._taken, self._read, self._ignored = format, False, False, 0
+
+
+def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+    """Gives a request's options as a server takes them."""
+    names = ((changes.get(name, name), value) for name, value in options.items())
+    return {name: value for name, value in names if name is not None}
+
+
+def _refused(error: JudgeUnavailableError) -> str | None:
+    """Gives the parameter that an error's words say a server does not take; ``None`` where they name none."""
+    if error.fault is not Fault.REJECTED or error.status not in (400, 422):
+        return None
+    said = _SAID.sub("", error.words, count=1)
+    if not _COMPLAINT.search(said):
+        return None
+    named = [(found.start(), name) for name in REFUSABLE if (found := re.search(rf"(?<!\w){name}(?!\w)", said))]
+    return error.parameter if error.parameter in REFUSABLE else min(named)[1] if named else None
 
 
 def _weaker(format: Format) -> Format:

@@ -56,7 +56,7 @@ class Bench(AskingMembers):
     def _metrics(self, said: list[Said], given: list[float]) -> dict[str, float]:
         metrics = {"jurors": float(len(given)), "jurors_lost": float(sum(one.score is None for one in said))}
         metrics |= {f"juror/{one.name}": one.score.value for one in said if one.score and one.score.value is not None}
-        share = agreement([given], tolerance=0.0).share
+        share = agreement(given)
         if share is not None:
             metrics |= {"agreement": share, "spread": statistics.pstdev(given)}
         return metrics

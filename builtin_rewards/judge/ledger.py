@@ -6,12 +6,11 @@ by :mod:`builtin_rewards.judge.budget`.
 
 from __future__ import annotations
 
-import os
+import operator
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,14 +21,14 @@ _LAYOUT = Layout(
     "budget ledger",
     "Budget(ledger=...)",
     application_id=0x726B6A6C,  # "rkjl"
-    version=1,
+    version=2,
     schema=(
         "CREATE TABLE spent (judge TEXT PRIMARY KEY, usd REAL NOT NULL, prompt INTEGER NOT NULL, "
         "completion INTEGER NOT NULL, requests INTEGER NOT NULL, unpriced INTEGER NOT NULL)",
         # AUTOINCREMENT: the number of a call that was counted as lost is never given to another.
         "CREATE TABLE flights (id INTEGER PRIMARY KEY AUTOINCREMENT, judge TEXT NOT NULL, usd REAL NOT NULL, "
         "prompt INTEGER NOT NULL, completion INTEGER NOT NULL, requests INTEGER NOT NULL, unpriced INTEGER NOT NULL, "
-        "place TEXT NOT NULL, pid INTEGER NOT NULL, started INTEGER NOT NULL, at REAL NOT NULL)",
+        "at REAL NOT NULL)",
     ),
 )
 _AMOUNTS = "usd, prompt, completion, requests, unpriced"
@@ -40,7 +39,7 @@ _ADD = (
     "requests = requests + excluded.requests, unpriced = unpriced + excluded.unpriced"
 )
 _LOST_AFTER_S = 3600.0
-"""A call in flight for this long is counted as lost, for its process cannot always be looked up."""
+"""A call in flight for this long is counted as lost: its process has died."""
 
 
 class Spend(NamedTuple):
@@ -67,13 +66,8 @@ class Spend(NamedTuple):
 
     def plus(self, other: Spend) -> Spend:
         """Both together."""
-        return Spend(
-            self.usd + other.usd,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.requests + other.requests,
-            self.unknown_price_requests + other.unknown_price_requests,
-        )
+        usd, *counts = map(operator.add, self, other)
+        return Spend(usd, *counts)
 
     def minus(self, other: Spend) -> Spend:
         """Without the other."""
@@ -133,8 +127,8 @@ class Ledger:
                     spent, in_flight = _sums(connection, "spent"), _sums(connection, "flights")
                 return Held(spent, in_flight)
             row = connection.execute(
-                f"INSERT INTO flights (judge, {_AMOUNTS}, place, pid, started, at) VALUES (?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
-                (judge, *most, *_myself(os.getpid()), time.time()),
+                f"INSERT INTO flights (judge, {_AMOUNTS}, at) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                (judge, *most, time.time()),
             ).lastrowid
             assert row is not None
             return row
@@ -150,7 +144,7 @@ class Ledger:
             connection.execute(_ADD, (judge, *(spent if there else spent.minus(most))))
 
     def totals(self) -> dict[str, Spend]:
-        """What each judge has spent; calls of processes that died count at their most.
+        """What each judge has spent; calls of processes that died count at their most, after an hour.
 
         Raises:
             JudgeUnavailableError: The ledger cannot be used.
@@ -187,37 +181,8 @@ def _count_lost(connection: sqlite3.Connection) -> bool:
 
     The sum of what is spent and in flight stays as it is, so it never makes room for more calls.
     """
-    owners = connection.execute("SELECT DISTINCT place, pid, started FROM flights").fetchall()
-    here = _myself(os.getpid())[0]
-    dead = [owner for owner in owners if here and owner[0] == here and _started(owner[1]) != owner[2]]
-    which = [("place = ? AND pid = ? AND started = ?", owner) for owner in dead]
-    which.append(("at < ?", (time.time() - _LOST_AFTER_S,)))
-    lost = 0
-    for condition, values in which:
-        rows = connection.execute(f"SELECT judge, {_AMOUNTS} FROM flights WHERE {condition}", values).fetchall()  # noqa: S608
-        connection.executemany(_ADD, rows)
-        lost += connection.execute(f"DELETE FROM flights WHERE {condition}", values).rowcount  # noqa: S608
-    return lost > 0
-
-
-@cache
-def _myself(pid: int) -> tuple[str, int, int]:
-    """The place where this process can be looked up, its number there, and when it started.
-
-    A process number means something on one host, in one boot, in one namespace of processes; the place is empty
-    where there is no ``/proc``.
-    """
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}", pid, _started(pid)
-    except OSError:
-        return "", pid, 0
-
-
-def _started(pid: int) -> int:
-    """When a process started, in clock ticks since boot (proc(5), field 22 of stat); 0 if it is dead or a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return 0 if fields[0] in "ZX" else int(fields[19])
+    lost = (time.time() - _LOST_AFTER_S,)
+    rows = connection.execute(f"SELECT judge, {_AMOUNTS} FROM flights WHERE at < ?", lost).fetchall()  # noqa: S608
+    connection.executemany(_ADD, rows)
+    connection.execute("DELETE FROM flights WHERE at < ?", lost)
+    return bool(rows)

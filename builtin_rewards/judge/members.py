@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from numbers import Real
 from typing import Any, TypeVar
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
+from rewardkit.runtime.attempt import FAILED, SCORED, judge
 
 RAW = object
 """The annotation of a parameter that is handed on as it comes; each member coerces it to its own."""
 _ABSENT = object()
 _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "step", "epoch"})
-_SHOWN_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,29 +163,17 @@ def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(member: Reward[..., Any], value: Any) -> Score:
-    """Gives a returned value as a score, whose value is in the member's range, or ``None``; by the rules of a run.
+    """Gives a returned value as a score, by the rules of a run.
 
     Raises:
         ValueError: It is no score.
     """
-    score = value if isinstance(value, Score) else Score(value)
-    metrics = {str(name): _finite(metric, f"metric {name!r}=") for name, metric in score.metrics.items()}
-    if score.value is None:
-        return Score(None, score.reason, metrics)
-    number = _finite(score.value)
-    low, high = member.options.score_range or (-math.inf, math.inf)
-    if not low <= number <= high:
-        raise ValueError(f"returned {number!r}, outside score_range={member.options.score_range}")
-    return Score(number, score.reason, metrics)
-
-
-def _finite(value: Any, what: str = "") -> float:
-    """Gives a number, or an array that holds one, as a float; text is no number, whatever it says."""
-    if not isinstance(value, Real | Decimal) and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        value = value.item()
-    if not isinstance(value, Real | Decimal) or not math.isfinite(value):
-        raise ValueError(f"returned {what}{str(value)[:_SHOWN_CHARS]!r}; expected a finite number")
-    return float(value)
+    outcome, *said = judge(member.spec, value, 1)
+    if outcome == FAILED:
+        raise ValueError(said[1])
+    number, *more = said if outcome == SCORED else (None, *said)
+    reason, metrics = more or (None, {})
+    return Score(number, reason, metrics)
 
 
 def none_left(what: str, failures: Sequence[Said]) -> JudgeError:

@@ -1,49 +1,43 @@
 """The model behind a judge: where it is served, how it is asked, and what may be spent on it.
 
 Owns the settings that all kinds of judges share, and one question from its cache key to the verdict that was read: the
-format that the server takes, the cache, equal questions in flight, the budget. What is asked is the judges' work, how a
-request is sent the endpoint's.
+format and parameters that the server takes, the cache, the budget. What is asked is the judges' work, how a request is
+sent the endpoint's.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
 import weakref
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
-from builtin_rewards.judge.budget import Budget
+from builtin_rewards.judge.budget import Budget, Spending
 from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.client import Server, StandIn, prepare
-from builtin_rewards.judge.endpoint.endpoint import Endpoint, Load, Spender
-from builtin_rewards.judge.endpoint.merge import Merger
+from builtin_rewards.judge.endpoint.endpoint import Endpoint
+from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.endpoint.retry import RetryPolicy
-from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
 from builtin_rewards.judge.endpoint.verify import verify
-from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.formats import Format, Negotiator, format_instruction, response_format
-from builtin_rewards.judge.prices import Price, PriceTable
+from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
+from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.prompt import near_names
 
 T = TypeVar("T")
 
-_GRACE_S = 0.25
-"""Seconds after which a deadline is seen to from here; the endpoint's own, whose message says more, comes first."""
 _TOP_LOGPROBS = 20
 """The most that OpenAI's API gives (chat completions, ``top_logprobs``)."""
 _SET_BY_US = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
 """What the library's call takes beside a request's parameters; here it would be sent in the body, and may be a key."""
-_READ_TIMEOUT_S = 86_400.0
-"""Deadlines end requests, not the transport; a time that hung on a judge's deadline would make another server of it."""
-_ASKERS_OWN = frozenset({Fault.DEADLINE, Fault.BUDGET})
-"""Faults of who asked, not of the question: another who asks the same may have time and money left."""
-
-
+_ALL_REASONING = (
+    "all that it wrote is reasoning: raise max_tokens, or let it reason less, as by options={'reasoning_effort': 'low'}"
+)
 _OTHER_NAMES = {
     "api_key": "the key is read from the environment variable that key_env names, and is never a setting",
     "timeout": "the deadline of a judgement is deadline_s",
@@ -84,7 +78,7 @@ class Question:
         likelihoods: Whether the tokens' log-probabilities are wanted.
     """
 
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, Any], ...]
     schema: Mapping[str, Any]
     version: str
     index: int = 0
@@ -97,7 +91,7 @@ class Answer(NamedTuple, Generic[T]):
     Attributes:
         value: What was read from the reply.
         reply: The reply.
-        requests: HTTP requests that were sent for it; 0 where it was cached or asked already.
+        requests: HTTP requests that were sent for it; 0 where it was cached.
         cost_usd: What it cost; ``None`` where the model has no price or the server gave no usage.
         cached: Whether it came from the cache.
     """
@@ -119,8 +113,8 @@ class JudgeModel:
             of the environment, else OpenAI's own.
         key_env: The environment variable that holds the key. A key itself is never taken: settings travel.
         temperature: ``None`` leaves it to the server, as models that reason want.
-        max_tokens: Tokens a reply may have; ``None`` leaves it out, for servers that want ``max_completion_tokens``
-            among the options.
+        max_tokens: Tokens a reply may have; ``None`` leaves it out. A model that wants ``max_completion_tokens`` is
+            sent that.
         options: Further parameters of the request, such as ``{"seed": 1}``. Of several samples each has a seed of its
             own, counted on from this one.
         deadline_s: Seconds for one judgement from its turn on, all its tries and waits together.
@@ -131,8 +125,8 @@ class JudgeModel:
         prices: USD per million tokens, by model, for costs and for a cap in USD.
         cache: Replies kept on disk; ``None`` for none.
         client: What is asked in a server's place, such as :class:`rewardkit.testing.FakeJudge`, in tests.
-        verify: Whether the server is asked now if it has the model and takes the key, and whether ``base_url`` lacks
-            its ``/v1``. One that is not there is no error.
+        verify: Whether the server is asked, when a runtime sets the judge up, if it has the model and takes the key,
+            and whether ``base_url`` lacks its ``/v1``. One that is not there is no error.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.
@@ -154,7 +148,6 @@ class JudgeModel:
     client: StandIn | None = None
     verify: bool = True
     _server: Server | None = field(init=False, repr=False)
-    _prices: PriceTable = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
@@ -165,15 +158,20 @@ class JudgeModel:
         if self.format is not None and self.format not in tuple(Format):
             raise JudgeSetupError(f"format={self.format!r}: expected one of {', '.join(Format)}, or None to find out")
         object.__setattr__(self, "options", dict(self.options))
-        object.__setattr__(self, "_prices", PriceTable(self.prices))
+        object.__setattr__(self, "prices", checked_prices(self.prices, self.model))
         if self.budget is not None:
-            self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, self._prices)
-        server = (
-            None if self.client is not None else Server(self.base_url, self.key_env, read_timeout_s=_READ_TIMEOUT_S)
-        )
-        object.__setattr__(self, "_server", server)
-        if self.verify and server is not None:
-            verify(server, self.model)
+            price = price_of(self.prices, self.model)
+            self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, price)
+        object.__setattr__(self, "_server", None if self.client is not None else Server(self.base_url, self.key_env))
+
+    def set_up(self) -> None:
+        """Asks the server, once a process, whether it has the model and takes the key; what is not there is no error.
+
+        Raises:
+            JudgeSetupError: It has not, or does not, or ``base_url`` lacks its ``/v1``.
+        """
+        if self.verify and self._server is not None:
+            verify(self._server, self.model)
 
     @classmethod
     def of(cls, model: str, asking: Asking) -> JudgeModel:
@@ -208,7 +206,7 @@ class JudgeModel:
         """Gives the request that asks a question in a format."""
         *before, last = question.messages
         if format.in_prompt:
-            last = {**last, "content": f"{last['content']}\n\n{format_instruction(question.schema)}"}
+            last = with_words(last, format_instruction(question.schema))
         options: dict[str, Any] = dict(self.options)
         wanted = {"temperature": self.temperature, "max_tokens": self.max_tokens}
         options |= {name: value for name, value in wanted.items() if value is not None}
@@ -249,18 +247,17 @@ class JudgeModel:
         """
         if self._server is not None:
             await prepare(self._server)
-        return await _Asked(self, judge, question, _state(self), time.monotonic()).answer(read)
+        until = time.monotonic() + self.deadline_s
+        return await _Asked(self, judge, question, _state(self), until).answer(read)
 
     def cost(self, reply: Reply) -> float | None:
         """What a reply cost in USD; ``None`` where that is not known."""
-        return None if reply.usage is None else self._prices.cost(reply.usage, self.model)
+        price = price_of(self.prices, self.model)
+        return None if reply.usage is None or price is None else price.cost(reply.usage)
 
-    def spender(self, judge: str) -> Spender | None:
+    def spender(self, judge: str) -> Spending | None:
         """What reserves money for requests; ``None`` where there is no budget."""
-        if self.budget is None:
-            return None
-        priced = self.budget.usd is not None or bool(self.prices)  # without prices none is missed
-        return Spender(self.budget, judge, self._prices.find(self.model) if priced else None)
+        return None if self.budget is None else Spending(self.budget, judge, price_of(self.prices, self.model))
 
 
 def _check_kinds(model: JudgeModel) -> None:
@@ -281,11 +278,11 @@ def _check_kinds(model: JudgeModel) -> None:
 
 
 def _check_numbers(temperature: float | None, max_tokens: int | None, deadline_s: float) -> None:
-    if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= 2):
+    if temperature is not None and not (is_number(temperature) and 0 <= temperature <= 2):
         raise JudgeSetupError(f"temperature={temperature!r}: expected 0 to 2, or None to leave it to the server")
-    if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1):
+    if max_tokens is not None and not (is_number(max_tokens, whole=True) and max_tokens >= 1):
         raise JudgeSetupError(f"max_tokens={max_tokens!r}: expected a whole number, 1 or more, or None to leave it out")
-    if not _is_number(deadline_s) or not 0 < deadline_s < math.inf:
+    if not is_number(deadline_s) or deadline_s <= 0:
         raise JudgeSetupError(f"deadline_s={deadline_s!r}: expected a number of seconds greater than 0")
 
 
@@ -307,34 +304,28 @@ def _check_options(options: Mapping[str, Any]) -> None:
             raise JudgeSetupError(f"options: {name!r}: {fault}; give plain values, as JSON has them") from None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 class _State(NamedTuple):
     """What an event loop knows of a model's server."""
 
     endpoint: Endpoint
     negotiator: Negotiator
-    merger: Merger[str, Reply]
 
 
 _loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
 
 def _state(model: JudgeModel) -> _State:
-    """Gives this event loop's state; models on one server share its limits, breaker and requests in flight."""
+    """Gives this event loop's state; models on one server share its limits."""
     kept = _loops.setdefault(asyncio.get_running_loop(), {})
     place = model.place
     if place not in kept:
         asks = model._server if model._server is not None else model.client
         assert asks is not None
-        kept[place] = Endpoint(asks, model.load, model.retry), Merger()
+        kept[place] = Endpoint(asks, model.load, model.retry)
     talk = (place[0], model.model, model.format)
     if talk not in kept:
         kept[talk] = Negotiator(None if model.format is None else Format(model.format))
-    endpoint, merger = kept[place]
-    return _State(endpoint, kept[talk], merger)
+    return _State(kept[place], kept[talk])
 
 
 @dataclass(slots=True)
@@ -345,9 +336,8 @@ class _Asked:
     judge: str
     question: Question
     state: _State
-    began: float
+    until: float
     key: str = ""
-    sent: bool = False
     cached: bool = False
     rejected: int = 0
 
@@ -357,48 +347,34 @@ class _Asked:
         try:
             value = read(reply, format)
         except JudgeReplyError as error:
-            value = error
-        if not self.sent:
-            return Answer(value, reply, 0, 0.0, self.cached)
-        # Only who sent it takes note of it, or a reply would count once for each who asked the same.
+            value = error.retold(f"{error.words}; {_ALL_REASONING}") if _is_all_reasoning(reply) else error
+        if self.cached:
+            return Answer(value, reply, 0, 0.0, True)
         self.state.negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
         if self.model.cache is not None and not isinstance(value, JudgeReplyError):
             self.model.cache.put(self.key, reply)
         return Answer(value, reply, self.rejected + reply.requests, self.model.cost(reply), False)
 
-    async def _reply(self, format: Format) -> Reply:
-        """Gives the reply in a format: a kept one, that of an equal question in flight, or a new one."""
-        request = self.model.request(self.question, format)
-        cache = self.model.cache
+    async def _reply(self, format: Format, changes: Changes) -> Reply:
+        """Gives the reply in a format: a kept one or a new one."""
+        request, cache = self.model.request(self.question, format), self.model.cache
+        # The key is of what was asked for, so that a reply is found again before a server's changes are known.
         self.key = question_key(self.model.where, request, self.question.version)
-        self.cached = self.sent = False
-        if cache is not None and (kept := cache.get(self.key)) is not None:
-            self.cached = True
+        kept = None if cache is None else cache.get(self.key)
+        self.cached = kept is not None
+        if kept is not None:
             return kept
-
-        async def send() -> Reply:
-            self.sent = True
-            return await self.state.endpoint.ask(request, self._left_s(), self.model.spender(self.judge))
-
-        while True:
-            try:
-                async with asyncio.timeout(self._left_s() + _GRACE_S):
-                    return await self.state.merger.once(self.key, send)
-            except TimeoutError:
-                raise self._late() from None
-            except JudgeUnavailableError as error:
-                if self.sent:
-                    self.rejected += error.requests
-                if self.sent or error.fault not in _ASKERS_OWN:
-                    raise
-                # It was another's, who had asked the same before; what is left here is yet to be seen.
-
-    def _left_s(self) -> float:
-        left_s = self.model.deadline_s - (time.monotonic() - self.began)
+        left_s = self.until - time.monotonic()
         if left_s <= 0:
-            raise self._late()
-        return left_s
+            words = f"{self.model.where}, model {self.model.model!r}: no reply within the deadline of "
+            raise JudgeUnavailableError(f"{words}{self.model.deadline_s:g} s; raise deadline_s", Fault.DEADLINE)
+        request = replace(request, options=changed(request.options, changes))
+        try:
+            return await self.state.endpoint.ask(request, left_s, self.model.spender(self.judge))
+        except JudgeUnavailableError as error:
+            self.rejected += error.requests
+            raise
 
-    def _late(self) -> JudgeUnavailableError:
-        words = f"{self.model.where}, model {self.model.model!r}: no reply within the deadline of "
-        return JudgeUnavailableError(f"{words}{self.model.deadline_s:g} s; raise deadline_s", Fault.DEADLINE)
+
+def _is_all_reasoning(reply: Reply) -> bool:
+    return reply.reasoned and not reply.text.strip() and reply.refusal is None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Unpack
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias, Unpack
 
+from builtin_rewards.judge.conversation import Turns, turns_of
 from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
@@ -39,6 +40,7 @@ _ROUNDS = 8
 _PAIRS_A_GROUP = 6
 """Pairs of a group of 4. So many groups are compared at once that such groups keep all requests in flight; with more,
 large ones would wait for each other until their calls' deadlines pass."""
+_Asked: TypeAlias = asyncio.Future[Answer[Preference | JudgeReplyError]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +80,30 @@ class Comparing(Prompted):
         return _ROUNDS
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
-        completions: list[str] = columns["completions"]
+        prompt = turns_of(columns.get("prompt", ""), "prompt")
+        answers = [turns_of(one, "completion") for one in columns["completions"]]
         missing = self.columns.missing(columns)
-        if missing is not None:
-            return [Score(None, f"the row has nothing in column {missing!r}")] * len(completions)
-        if len(completions) < 2:
-            return [Score(None, "a single completion has nothing to be compared with")] * len(completions)
-        values = self.columns.values(columns)
-        group = _Group(self, completions, values)
-        matches = await play(_TOURNAMENTS[self.tournament], len(completions), group.compare)
+        said: list[Score | RewardError] = [Score(None, missing or self.unseen(prompt, one)) for one in answers]
+        seen = [place for place, score in enumerate(said) if isinstance(score, Score) and score.reason is None]
+        if len(seen) == 1:
+            said[seen[0]] = Score(None, "a single completion has nothing to be compared with")
+        if len(seen) < 2:
+            return said
+        group = _Group(self, prompt, [answers[place] for place in seen], self.columns.values(columns))
+        matches = await play(_TOURNAMENTS[self.tournament], len(seen), group.compare)
         # In a thread: strengths of a large group take some hundred milliseconds.
-        worth = await asyncio.to_thread(self._worth, len(completions), matches)
-        return [self._said(place, matches, worth) for place in range(len(completions))]
+        worth = await asyncio.to_thread(self._worth, len(seen), matches)
+        left_out = self.left_out(prompt)
+        for own, place in enumerate(seen):
+            said[place] = self._said(own, matches, worth, left_out)
+        return said
 
-    async def preference(
-        self, first: str, second: str, values: Mapping[str, str]
-    ) -> Answer[Preference | JudgeReplyError]:
-        """Asks once which of two answers is better, in this order."""
-        filled = self.template.fill({**values, "first": first, "second": second}, max_chars=self.max_chars)
-        question = Question(filled, preference_schema(self.reason_chars), self.prompt_version)
-        return await self.attempt(question, read_preference)
+    def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
+        prompt = turns_of(columns.get("prompt", ""), "prompt")
+        first, second = (turns_of(one, "completion") for one in columns["completions"][:2])
+        group = _Group(self, prompt, [first, second], self.columns.values(columns))
+        asked = not self.columns.missing(columns) and not self.unseen(prompt, first, second)
+        return (group.question(first, second),) if asked and group.known(first, second) is None else ()
 
     def _worth(self, n: int, matches: Sequence[Comparison]) -> _Scores:
         strengths = bradley_terry(n, matches)
@@ -105,7 +111,9 @@ class Comparing(Prompted):
         scores = win_rates(n, matches) if self.score == "win_rate" else made[self.score](strengths)
         return _Scores(scores, strengths)
 
-    def _said(self, place: int, matches: Sequence[Comparison], worth: _Scores) -> Score | RewardError:
+    def _said(
+        self, place: int, matches: Sequence[Comparison], worth: _Scores, left_out: Mapping[str, float]
+    ) -> Score | RewardError:
         own = [match for match in matches if place in (match.first, match.second)]
         score, strength = worth.scores[place], worth.strengths[place]
         counted = [match for match in own if match.result is not None]
@@ -122,7 +130,8 @@ class Comparing(Prompted):
         half = {name: value / 2 for name, value in cost_metrics([one for m in own for one in m.answers]).items()}
         half.pop("cached")
         matches_of = {"matches": float(len(own)), "matches_lost": float(len(own) - len(counted))}
-        return Score(score, reason, {"strength": strength, "flips": flips / len(counted), **matches_of, **half})
+        metrics = {"strength": strength, "flips": flips / len(counted), **matches_of, **half, **left_out}
+        return Score(score, reason, metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +139,18 @@ class _Group:
     """The completions of one prompt in a tournament."""
 
     comparing: Comparing
-    completions: Sequence[str]
+    prompt: Turns
+    answers: Sequence[Turns]
     values: Mapping[str, str]
+    asked: dict[tuple[Turns, Turns], _Asked] = field(default_factory=dict)
 
     async def compare(self, first: int, second: int) -> Comparison:
-        one, other = self.completions[first], self.completions[second]
-        known = self._known(one, other)
+        one, other = self.answers[first], self.answers[second]
+        known = self.known(one, other)
         if known is not None:
             return Comparison(first, second, known, known=True)
         orders = [(one, other), (other, one)] if self.comparing.order == "both" else [(one, other)]
-        asked = (self.comparing.preference(*pair, self.values) for pair in orders)
-        came = await asyncio.gather(*asked, return_exceptions=True)
+        came = await asyncio.gather(*(self.ask(*pair) for pair in orders), return_exceptions=True)
         answers = tuple(each for each in came if isinstance(each, Answer))
         said = [each.value if isinstance(each, Answer) else each for each in came]
         for each in said:
@@ -150,11 +160,28 @@ class _Group:
                 raise each
         return _compared(first, second, [each for each in said if isinstance(each, Preference)], answers)
 
-    def _known(self, one: str, other: str) -> float | None:
+    async def ask(self, first: Turns, second: Turns) -> Answer[Preference | JudgeReplyError]:
+        """Asks which is better; of completions that are equal to these once, which costs once."""
+        known = self.asked.get((first, second))
+        if known is not None:
+            return (await known)._replace(requests=0)
+        asked = asyncio.ensure_future(self.comparing.attempt(self.question(first, second), read_preference))
+        self.asked[first, second] = asked
+        return await asked
+
+    def question(self, first: Turns, second: Turns) -> Question:
+        """Gives the question which of two answers is better, in this order."""
+        comparing = self.comparing
+        view = comparing.view(self.prompt, {"first": first, "second": second})
+        filled = view.template.fill({**view.values, **self.values}, max_chars=comparing.max_chars, images=view.images)
+        return Question(filled, preference_schema(comparing.reason_chars), comparing.prompt_version)
+
+    def known(self, one: Turns, other: Turns) -> float | None:
         """Gives the result that needs no judge: equal answers, and answers that say nothing."""
         if one == other:
             return 0.5
-        empty = [self.comparing.says_nothing(text, self.values) is not None for text in (one, other)]
+        reference = self.values.get("reference")
+        empty = [self.comparing.says_nothing(answer, reference) is not None for answer in (one, other)]
         return None if not any(empty) else (1 + empty[1] - empty[0]) / 2
 
 
@@ -183,9 +210,10 @@ class PairwiseJudge(PromptedReward):
     """A language model that compares the completions of a prompt; a group reward with scores in [0, 1].
 
     With ``order="both"`` each pair is asked in both orders: a verdict that turns with the order is a tie and is
-    counted. Equal completions tie, and one that says nothing loses, without being asked about. A comparison that fails
-    counts for nothing; a completion all of whose comparisons failed that were asked has failed, and none is ever given
-    half a point for want of an answer.
+    counted. Equal completions tie, and one that says nothing loses, without being asked about; questions that come out
+    equal, for a group has equal completions, are asked once. A comparison that fails counts for nothing; a completion
+    all of whose comparisons failed that were asked has failed, and none is ever given half a point for want of an
+    answer.
 
     Metrics of a score: ``strength`` (Bradley-Terry, natural logarithm, the group's mean is 0), ``flips`` the share of
     its matches that turned with the order, ``matches`` and ``matches_lost``, and half of what its matches took:
@@ -203,6 +231,7 @@ class PairwiseJudge(PromptedReward):
         prefilter: Whether answers that say nothing lose without being asked about.
         max_chars: Characters kept of each text shown to the judge.
         reason_chars: ``maxLength`` of the reason in the schema, for small local models; some providers refuse it.
+        images: Whether the model takes images; where it does not, a completion with one is skipped.
         default: The score that stands in for a failed completion; ``None`` leaves it out of the baseline.
         name: The reward's name.
         asking: As for :class:`LLMJudge`; ``deadline_s`` is that of one question, from its turn on.
@@ -226,6 +255,7 @@ class PairwiseJudge(PromptedReward):
         prefilter: bool = True,
         max_chars: int = MAX_CHARS,
         reason_chars: int | None = None,
+        images: bool = False,
         default: float | None = None,
         name: str = "preference",
         **asking: Unpack[Asking],
@@ -248,6 +278,7 @@ class PairwiseJudge(PromptedReward):
             prefilter=prefilter,
             max_chars=max_chars,
             reason_chars=reason_chars,
+            images=images,
             order=order,
             tournament=tournament,
             score=score,

@@ -6,13 +6,12 @@ It ships no prices, for they change. A model with no price has no cost; its toke
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from builtin_rewards.judge.endpoint.values import Usage
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from rewardkit.shown import one_line
 
 _log = logging.getLogger("rewardkit")
@@ -38,10 +37,7 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("prompt", "completion", "cached"):
             value = getattr(self, name)
-            if name == "cached" and value is None:
-                continue
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not math.isfinite(value) or value < 0:
+            if not (name == "cached" and value is None) and not (is_number(value) and value >= 0):
                 raise JudgeSetupError(f"Price({name}={value!r}): expected USD per million tokens, a finite number >= 0")
         if self.cached is not None and self.cached > self.prompt:
             raise JudgeSetupError(
@@ -56,44 +52,33 @@ class Price:
         return (fresh * self.prompt + cached * cheap + usage.completion_tokens * self.completion) / _PER
 
 
-@dataclass(frozen=True, slots=True)
-class PriceTable:
-    """Prices by model.
+def checked_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
+    """Gives prices by model, as they were given. Where there are some and none is the model's, a warning says so.
+
+    Raises:
+        JudgeSetupError: It is no table of prices.
+    """
+    if not isinstance(prices, Mapping):
+        raise JudgeSetupError(f'prices={prices!r}: expected {{"model": Price(prompt, completion)}}')
+    for name, price in prices.items():
+        if not isinstance(name, str) or not isinstance(price, Price):
+            raise JudgeSetupError(
+                f"prices={{{name!r}: {price!r}}}: expected a model's name with Price(prompt, completion)"
+            )
+    if prices and price_of(prices, model) is None:
+        _log.warning(
+            'no price is known for model "%s": its tokens are counted, its cost is not; '
+            'set prices={"%s": Price(prompt, completion)}',
+            one_line(model),
+            one_line(model),
+        )
+    return dict(prices)
+
+
+def price_of(prices: Mapping[str, Price], model: str) -> Price | None:
+    """Gives a model's price; ``None`` if there is none.
 
     A model is looked up by its exact name, then without a date at its end: ``"gpt-x-2026-03-01"`` and
     ``"gpt-x-20260301"`` cost what ``"gpt-x"`` does, ``"gpt-x-mini"`` does not.
-
-    Attributes:
-        prices: The price of each model; empty by default.
     """
-
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.prices, Mapping):
-            raise JudgeSetupError(f'prices={self.prices!r}: expected {{"model": Price(prompt, completion)}}')
-        for model, price in self.prices.items():
-            if not isinstance(model, str) or not isinstance(price, Price):
-                raise JudgeSetupError(
-                    f"prices={{{model!r}: {price!r}}}: expected a model's name with Price(prompt, completion)"
-                )
-        object.__setattr__(self, "prices", dict(self.prices))
-
-    def find(self, model: str) -> Price | None:
-        """The model's price; ``None`` if there is none, which is logged once per model."""
-        price = self.prices.get(model) or self.prices.get(_DATE.sub("", model))
-        if price is None and model not in self._said:
-            self._said.add(model)
-            _log.warning(
-                'no price is known for model "%s": its tokens are counted, its cost is not; '
-                'set prices={"%s": Price(prompt, completion)}',
-                one_line(model),
-                one_line(model),
-            )
-        return price
-
-    def cost(self, usage: Usage, model: str) -> float | None:
-        """What that usage of the model costs, in USD; ``None`` if the model has no price."""
-        price = self.find(model)
-        return None if price is None else price.cost(usage)
+    return prices.get(model) or prices.get(_DATE.sub("", model))

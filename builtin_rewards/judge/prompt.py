@@ -9,7 +9,9 @@ Covered:
 - A completion that closes its fence: each fence carries a code that stands in none of the texts.
 - Characters that JSON, HTTP or a log choke on: lone surrogates and control characters are written as escapes, and so
   are Unicode's tag characters, which hide readable text.
-- Length: of a long text the two ends are kept, and the judge is told what is missing.
+- A message that passes for another: between the turns of a conversation stand lines with the fence's code.
+- Length: of a long text the two ends are kept, of a long conversation the first and the last turns, and the judge is
+  told what is missing.
 
 Not covered: a judge that obeys what stands inside a fence. The prompt says that it is material; whether a model keeps
 to that is measured by ``rewardkit audit-judge``, not promised.
@@ -21,18 +23,24 @@ import difflib
 import hashlib
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from builtin_rewards.judge.conversation import Image, Turn, Turns
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.rubric import Criterion
 
 MAX_CHARS = 32_000
 """Characters of one fenced text that a judge is shown, unless told otherwise: some 8,000 tokens of English."""
 
+Value: TypeAlias = str | Turns
+"""What a field is filled with: a text, or turns."""
+
 _ANSWER = "completion"
+_CONVERSATION = "conversation"
 _PAIR = ("first", "second")
-_DATA = ("prompt", _ANSWER, "reference", "source", *_PAIR)
+_DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR)
 """Fields whose text comes from the model or the dataset: they are fenced."""
 _OURS = ("criteria", "scale")
 """Fields whose text comes from the judge's settings: they are not."""
@@ -47,8 +55,10 @@ _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e000
 class Template:
     r"""The text of a judge's prompt, with fields to fill in.
 
-    ``{completion}`` is the answer to grade; a pairwise template has ``{first}`` and ``{second}`` instead. Others are
-    ``{prompt}``, ``{reference}``, ``{source}``, ``{criteria}`` and ``{scale}``. A literal brace is written twice.
+    ``{completion}`` is the answer to grade, ``{conversation}`` all turns, that of the completion included. A pairwise
+    template has ``{first}`` and ``{second}`` instead, and its ``{conversation}`` ends before them. Others are
+    ``{prompt}``, the last that the user says, ``{reference}``, ``{source}``, ``{criteria}`` and ``{scale}``. A literal
+    brace is written twice.
 
     Attributes:
         name: Names it in errors and logs.
@@ -95,8 +105,12 @@ class Template:
         return _PAIR[0] in self.uses
 
     def fill(
-        self, values: Mapping[str, str], *, closing: str = "", max_chars: int = MAX_CHARS
-    ) -> tuple[Mapping[str, str], ...]:
+        self,
+        values: Mapping[str, Value],
+        *,
+        max_chars: int = MAX_CHARS,
+        images: Sequence[Image] = (),
+    ) -> tuple[Mapping[str, Any], ...]:
         """Gives the chat messages for these values. The same values give the same messages.
 
         Data is put between lines ``<completion-CODE>`` and ``</completion-CODE>``. The code is made of the text's own
@@ -105,29 +119,29 @@ class Template:
         code hangs on that field, so completions of one prompt share the head of their messages, which servers cache.
 
         Args:
-            values: Text for each field that the template uses; others are ignored.
-            closing: What follows the user message, such as the form of the reply.
+            values: Text or turns for each field that the template uses; others are ignored.
             max_chars: Characters kept of each data field; see :func:`shortened`. Escapes are not counted.
+            images: What follows the text of the user message, each under its name.
 
         Raises:
             JudgeSetupError: A field has no text.
         """
         texts = {name: self._text(name, values, max_chars) for name in self.uses}
         low_texts = [text.lower() for text in texts.values()]
-        filled = {
-            name: text if name in _OURS else _fenced(name, text, _code(name, text, low_texts))
-            for name, text in texts.items()
-        }
+        codes = {name: _code(name, text, low_texts) for name, text in texts.items() if name not in _OURS}
+        coded = {name: self._text(name, values, max_chars, code) for name, code in codes.items()}
+        filled = texts | {name: _fenced(name, text, codes[name]) for name, text in coded.items()}
         system, user = (_filled(text, filled) for text in (self.system, self.user))
-        user = f"{user}\n\n{closing}" if closing else user
-        messages = [("system", system), ("user", user)]
+        messages = [("system", system), ("user", _with_images(user, images) if images else user)]
         return tuple({"role": role, "content": content} for role, content in messages if content)
 
-    def _text(self, name: str, values: Mapping[str, str], max_chars: int) -> str:
-        text = values.get(name)
-        if not isinstance(text, str):
-            raise JudgeSetupError(f"template {self.name!r} needs text for {{{name}}}, got {text!r}")
-        return escaped(text if name in _OURS else shortened(text, max_chars))
+    def _text(self, name: str, values: Mapping[str, Value], max_chars: int, code: str = "") -> str:
+        value = values.get(name)
+        if isinstance(value, tuple):
+            return escaped(transcript(value, max_chars, code))
+        if not isinstance(value, str):
+            raise JudgeSetupError(f"template {self.name!r} needs text for {{{name}}}, got {value!r}")
+        return escaped(value if name in _OURS else shortened(value, max_chars))
 
     def _check_own_fields(self) -> None:
         if isinstance(self.fields, str):
@@ -157,10 +171,10 @@ class Template:
 
     def _check_answers(self) -> None:
         answers = self.uses & {_ANSWER, *_PAIR}
-        if answers not in ({_ANSWER}, set(_PAIR)):
+        if answers not in ({_ANSWER}, set(_PAIR)) and (answers or _CONVERSATION not in self.uses):
             raise JudgeSetupError(
                 f"template {self.name!r} has {sorted(answers) or 'no completion field'}: put {{completion}} where the "
-                f"answer belongs, or for a comparison both {{first}} and {{second}}"
+                f"answer belongs, or {{conversation}} for all turns; for a comparison both {{first}} and {{second}}"
             )
 
 
@@ -179,6 +193,48 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
     tail = max_chars // 2
     left_out = len(text) - max_chars
     return f"{text[: max_chars - tail]}\n[... {left_out:,} characters left out ...]\n{text[-tail:]}"
+
+
+def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
+    """Gives turns as text; of too many characters the turns in the middle are left out whole, and their number told.
+
+    The first turns have half of the characters, the last ones what is left. One turn at either end is always kept; the
+    parts of one that is too long by itself are shortened.
+
+    Args:
+        turns: The turns.
+        max_chars: Characters of the turns' texts.
+        code: Stands before each head.
+    """
+    sizes = [sum(len(text) for _, text in turn.parts) for turn in turns]
+    half, fits = max_chars // 2, sum(sizes) <= max_chars
+    first = len(sizes) if fits else _fitting(sizes, half)
+    last = _fitting(sizes[first:][::-1], max_chars - min(half, sum(sizes[:first])))
+    lines = [line for turn in turns[:first] for line in _lines(turn, max_chars if fits else half, code)]
+    if left_out := len(sizes) - first - last:
+        lines.append(f"[{code} ... {left_out} turns left out ...]")
+    lines += [line for turn in turns[len(sizes) - last :] for line in _lines(turn, half, code)]
+    return "\n".join(lines)
+
+
+def _fitting(sizes: Sequence[int], chars: int) -> int:
+    """Gives how many turns fit, from the first on; one does always, where there is one."""
+    return max(min(1, len(sizes)), sum(total <= chars for total in itertools.accumulate(sizes)))
+
+
+def _lines(turn: Turn, max_chars: int, code: str) -> Iterator[str]:
+    fits = sum(len(text) for _, text in turn.parts) <= max_chars
+    for head, text in turn.parts:
+        yield f"[{code} {head}]"
+        yield text if fits else shortened(text, max(2, max_chars // len(turn.parts)))
+
+
+def _with_images(text: str, images: Sequence[Image]) -> list[Mapping[str, Any]]:
+    parts: list[Mapping[str, Any]] = [{"type": "text", "text": text}]
+    for image in dict.fromkeys(images):
+        parts.append({"type": "text", "text": f"[image {image.name}]:"})
+        parts.append({"type": "image_url", "image_url": {"url": image.url}})
+    return parts
 
 
 def escaped(text: str) -> str:

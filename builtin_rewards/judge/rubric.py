@@ -29,7 +29,9 @@ class Criterion:
     Attributes:
         name: Names it in the verdict and in metrics: 1 to 64 of ``A-Z a-z 0-9 _ -``.
         description: What the judge is told about it: a question or a sentence.
-        weight: Its share of the score beside the others' weights; positive and finite.
+        weight: Its share of the score beside the others' weights, its points; negative for what should not be.
+        must: Whether the score is capped where it fails: a grade below the middle of the scale, or, with a negative
+            weight, one that is not. A must-have may weigh 0.
 
     Raises:
         JudgeSetupError: The name, the description or the weight will not do.
@@ -38,6 +40,7 @@ class Criterion:
     name: str
     description: str
     weight: float = 1.0
+    must: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -47,10 +50,10 @@ class Criterion:
             )
         if not isinstance(self.description, str) or not self.description.strip():
             raise JudgeSetupError(f"criterion {self.name!r} has no description; say in a sentence what is graded")
-        if not _is_number(self.weight) or not (0 < self.weight < math.inf):
+        if not _is_number(self.weight) or not math.isfinite(self.weight) or (self.weight == 0 and not self.must):
             raise JudgeSetupError(
-                f"criterion {self.name!r}: weight={self.weight!r} is not positive and finite; weights are shares, such "
-                f"as 1 and 2, and a criterion that should not count is left out"
+                f"criterion {self.name!r}: weight={self.weight!r} is no finite number but 0; weights are shares, such "
+                f"as 1 and 2, negative for what should not be, and a criterion that should not count is left out"
             )
 
 
@@ -73,32 +76,61 @@ class Rubric:
     Attributes:
         criteria: In the order in which they are asked for and answered.
         scale: The grades.
+        not_applicable: Whether a judge may say that a criterion does not apply.
+        cap: What the score is at most where a must-have fails.
 
     Raises:
-        JudgeSetupError: No criteria, a name twice, or a scale that is upside down, not of whole numbers, or of more
-            than 101 grades.
+        JudgeSetupError: No criteria, none of positive weight, a name twice, a cap outside [0, 1], or a scale that is
+            upside down, not of whole numbers, or of more than 101 grades.
     """
 
     criteria: tuple[Criterion, ...]
     scale: Scale
+    not_applicable: bool
+    cap: float
 
-    def __init__(self, criteria: Sequence[Criterion], scale: tuple[int, int] = (1, 5)) -> None:
+    def __init__(
+        self,
+        criteria: Sequence[Criterion | str],
+        scale: tuple[int, int] = (1, 5),
+        *,
+        not_applicable: bool = False,
+        cap: float = 0.0,
+    ) -> None:
+        if not _is_number(cap) or not 0 <= cap <= 1:
+            raise JudgeSetupError(f"cap={cap!r}: expected what the score is at most where a must-have fails, 0 to 1")
         object.__setattr__(self, "criteria", _checked_criteria(criteria))
         object.__setattr__(self, "scale", _checked_scale(scale))
+        object.__setattr__(self, "not_applicable", bool(not_applicable))
+        object.__setattr__(self, "cap", float(cap))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The criteria's names, in order."""
         return tuple(criterion.name for criterion in self.criteria)
 
-    def normalised(self, grades: Mapping[str, float]) -> float:
-        """Gives the score in [0, 1] that the grades come to.
+    def alone(self) -> tuple[Rubric, ...]:
+        """Gives a rubric of each criterion, to ask about one at a time; their scores mean nothing."""
+        each = (Criterion(one.name, one.description) for one in self.criteria)
+        return tuple(Rubric([one], self.scale, not_applicable=self.not_applicable) for one in each)
 
-        With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) / sum(w).
+    def failed(self, grades: Mapping[str, float | None]) -> list[str]:
+        """Gives the names of the must-haves that fail; one that does not apply does not."""
+        middle = sum(self.scale) / 2
+        known = [(one, grade) for one in self.criteria if (grade := grades[one.name]) is not None]
+        return [one.name for one, grade in known if one.must and (grade < middle) == (one.weight >= 0)]
+
+    def normalised(self, grades: Mapping[str, float | None]) -> float | None:
+        """Gives the score in [0, 1] that the grades come to; ``None`` where no criterion of positive weight applies.
+
+        With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) over the sum
+        of the positive weights, held in [0, 1]: with positive weights alone their weighted mean, and on the scale of 0
+        and 1 HealthBench's arithmetic (arXiv 2505.08775), the points of the criteria that are met over all
+        that can be had. Criteria that do not apply are in neither sum. Where a must-have fails, it is at most ``cap``.
         A grade may lie between two whole numbers, as a mean over likelihoods does.
 
         Args:
-            grades: A grade for each criterion, by name; their order does not matter.
+            grades: A grade for each criterion, by name, ``None`` where it does not apply; order does not matter.
 
         Raises:
             JudgeReplyError: A criterion has no grade (``WRONG_SCHEMA``), a grade belongs to no criterion
@@ -110,14 +142,20 @@ class Rubric:
             )
         low, high = self.scale
         # Shares of the largest weight, for the sum of weights near the largest float would be infinite.
-        most = max(criterion.weight for criterion in self.criteria)
-        weights = [criterion.weight / most for criterion in self.criteria]
-        parts = [(self._in_scale(name, grades[name]) - low) / (high - low) for name in self.names]
-        weighted = math.fsum(weight * part for weight, part in zip(weights, parts, strict=True))
-        return min(1.0, weighted / math.fsum(weights))
+        most = max(abs(criterion.weight) for criterion in self.criteria)
+        weights = {one.name: one.weight / most for one in self.criteria if not self._is_left_out(one.name, grades)}
+        parts = [weight * (self._in_scale(name, grades[name]) - low) / (high - low) for name, weight in weights.items()]
+        possible = math.fsum(weight for weight in weights.values() if weight > 0)
+        if not possible:
+            return None
+        most_score = self.cap if self.failed(grades) else 1.0
+        return min(most_score, max(0.0, math.fsum(parts) / possible))
 
-    def _in_scale(self, name: str, grade: float) -> float:
-        if not _is_number(grade):
+    def _is_left_out(self, name: str, grades: Mapping[str, float | None]) -> bool:
+        return self.not_applicable and grades[name] is None
+
+    def _in_scale(self, name: str, grade: float | None) -> float:
+        if grade is None or not _is_number(grade):
             raise JudgeReplyError(f"criterion {name!r}: the grade {grade!r} is no number", Fault.WRONG_SCHEMA)
         if not self.scale.low <= grade <= self.scale.high:
             raise JudgeReplyError(
@@ -129,9 +167,10 @@ class Rubric:
     def words(self) -> dict[str, str]:
         """Gives the fields ``criteria`` and ``scale`` of a prompt template. Weights are not shown to the judge."""
         low, high = self.scale
+        or_none = ", or null where a criterion does not apply" if self.not_applicable else ""
         return {
             "criteria": "\n".join(f"- {criterion.name}: {criterion.description}" for criterion in self.criteria),
-            "scale": f"whole numbers from {low} (not met at all) to {high} (met in full)",
+            "scale": f"whole numbers from {low} (not met at all) to {high} (met in full){or_none}",
         }
 
     def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
@@ -147,7 +186,9 @@ class Rubric:
                 rambling; hosted servers may refuse a schema that has it (Azure, Anthropic and OpenAI's fine-tuned
                 models do). ``None`` leaves it out.
         """
-        score = {"type": "integer", "enum": list(self.scale.grades)}
+        score: dict[str, Any] = {"type": "integer", "enum": list(self.scale.grades)}
+        if self.not_applicable:
+            score = {"type": ["integer", "null"], "enum": [*self.scale.grades, None]}
         return _strict_object(
             {name: _strict_object({"reason": _reason(reason_chars), "score": score}) for name in self.names}
         )
@@ -180,13 +221,26 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _checked_criteria(given: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    criteria = (given,) if isinstance(given, Criterion) else tuple(given)
+def _criterion(given: object, number: int) -> Criterion:
+    """Gives a criterion for a plain string: a word is its own name, other text is named ``c1``, ``c2`` by its place."""
+    if isinstance(given, str):
+        return Criterion(given if _NAME.fullmatch(given) else f"c{number}", given)
+    if not isinstance(given, Criterion):
+        raise JudgeSetupError(
+            f"criteria: {given!r} is no Criterion; write Criterion('name', 'What is graded'), or text"
+        )
+    return given
+
+
+def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
+    listed = (given,) if isinstance(given, Criterion | str) else given
+    criteria = tuple(_criterion(one, number) for number, one in enumerate(listed, 1))
     if not criteria:
         raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")
-    for criterion in criteria:
-        if not isinstance(criterion, Criterion):
-            raise JudgeSetupError(f"criteria: {criterion!r} is no Criterion; write Criterion('name', 'What is graded')")
+    if not any(criterion.weight > 0 for criterion in criteria):
+        raise JudgeSetupError(
+            "criteria: none has a positive weight, so no score above 0 could be had; add what is good"
+        )
     names = [criterion.name for criterion in criteria]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

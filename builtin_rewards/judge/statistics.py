@@ -10,9 +10,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_EXACT_TRIALS = 1000
-"""Up to here a binomial probability at one half is a quotient of integers; 2**-1000 is still a normal float."""
-
 
 class Interval(NamedTuple):
     """A rate or a mean with the interval that it is uncertain in.
@@ -101,7 +98,7 @@ def mcnemar(first_only: int, second_only: int) -> float:
     """Gives the exact two-sided p-value that two paired conditions succeed equally often.
 
     Formula: min(1, 2 P(X ≤ min(b, c))) with X binomial of b + c trials at one half; pairs in which both conditions
-    agree do not count. 1.0 where none differ, 0.0 where it is below the smallest float. Source: McNemar, Psychometrika
+    agree do not count. 1.0 where none differ. Source: McNemar, Psychometrika
     12 (1947), 153-157, with the binomial in place of its chi-squared approximation.
 
     Args:
@@ -114,21 +111,11 @@ def mcnemar(first_only: int, second_only: int) -> float:
     fewer, trials = min(first_only, second_only), first_only + second_only
     if fewer < 0:
         raise ValueError(f"expected counts of pairs from 0, got {first_only} and {second_only}")
-    # Every probability of the tail as a share of its largest one: they fall, so the sum ends where they vanish.
-    shares, share = 0.0, 1.0
-    for below in range(fewer, -1, -1):
-        shares += share
-        share *= below / (trials - below + 1)
-        if share < 1e-17 * shares:
-            break
-    return min(1.0, 2 * shares * _binomial_at_half(fewer, trials))
-
-
-def _binomial_at_half(successes: int, trials: int) -> float:
-    if trials <= _EXACT_TRIALS:
-        return float(math.comb(trials, successes) / 2**trials)
-    ways = math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1)
-    return math.exp(ways - trials * math.log(2))
+    tail = ways = 1  # in whole numbers, however many: of none, then of one more each
+    for below in range(fewer):
+        ways = ways * (trials - below) // (below + 1)
+        tail += ways
+    return min(1.0, 2 * tail / (1 << trials))
 
 
 def mean_ranks(values: Sequence[float], tolerance: float = 0.0) -> list[float]:

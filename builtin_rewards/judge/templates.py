@@ -8,6 +8,8 @@ Whoever changes a text raises its version.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.prompt import Template, near_names
 from builtin_rewards.judge.rubric import Criterion
@@ -33,6 +35,10 @@ def _grading(name: str, task: str, data: str, criteria: tuple[Criterion, ...]) -
 
 _QUESTION = "Question:\n{prompt}"
 _ANSWER = "Answer to grade:\n{completion}"
+_ALL_TURNS = (
+    'Conversation:\n{conversation}\n\nThe answer to grade is what the assistant says and does where it says "to grade".'
+)
+_SO_FAR = "Conversation so far:\n{conversation}"
 
 _TEMPLATES = (
     _grading(
@@ -97,6 +103,20 @@ _TEMPLATES = (
     ),
 )
 _BY_NAME = {template.name: template for template in _TEMPLATES}
+_OF_CONVERSATIONS = {
+    template: replace(
+        template,
+        user=template.user.replace(_QUESTION, _SO_FAR if template.is_pairwise else _ALL_TURNS).replace(
+            f"\n\n{_ANSWER}", ""
+        ),
+    )
+    for template in _TEMPLATES
+}
+
+
+def of_conversations(template: Template) -> Template:
+    """Gives the form of a built-in template that shows all turns; one's own stays as it is."""
+    return _OF_CONVERSATIONS.get(template, template)
 
 
 def builtin_template(name: str) -> Template:

@@ -100,9 +100,8 @@ def swiss(n: int, matches: Sequence[Match]) -> list[Pair]:
 
     - Every completion plays the same number of matches, give or take one: of an odd number the last in the standing
       that has not sat out yet sits out. Sitting out is neither a win nor a loss.
-    - As long as there are parts that no match connects, each part that plays has a match with another, so their
-      number at least halves in a round and all strengths can be compared in the end. Failed matches do not connect.
-    - Nobody meets twice as long as swapping the opponents of two pairs can avoid it.
+    - Each meets the nearest in the standing whom no match connects it with yet, else the nearest whom it has not met,
+      and somebody a second time where nobody else is left. Failed matches do not connect.
     - After a round in which every match failed the tournament is over: the comparator is not to be had.
 
     What it costs in precision, in a simulation of 100 groups of 16 with normal strengths of standard deviation 2: the
@@ -123,13 +122,13 @@ def swiss(n: int, matches: Sequence[Match]) -> list[Pair]:
     if n % 2:
         standing.remove(_sits_out(standing, matches, played))
     cost = _costs(n, matches)
-    return _sides_shared(_mended(_neighbours(standing, cost), cost), matches)
+    return _sides_shared(_neighbours(standing, cost), matches)
 
 
 _Cost: TypeAlias = Callable[[int, int], int]
 
-_REMATCH = 3
-"""More than two matches inside a part cost, so that swapping opponents to avoid a rematch always pays."""
+_REMATCH = 2
+"""More than a match inside a part."""
 
 
 def _standing(n: int, matches: Sequence[Match]) -> list[int]:
@@ -180,26 +179,6 @@ def _neighbours(standing: Sequence[int], cost: _Cost) -> list[Pair]:
         other = min(waiting, key=lambda candidate: cost(one, candidate))
         waiting.remove(other)
         pairs.append((one, other))
-    return pairs
-
-
-def _mended(pairs: list[Pair], cost: _Cost) -> list[Pair]:
-    """Swaps the opponents of two pairs as long as that makes the whole cost less.
-
-    A part that plays only inside itself is always mended: it costs something, and pairs across parts cost nothing.
-    """
-    pairs = list(pairs)
-    swapped = True
-    while swapped:
-        swapped = False
-        # From the bottom, where the greedy pairing has had least to choose from.
-        for low, high in itertools.combinations(range(len(pairs) - 1, -1, -1), 2):
-            (a, b), (c, d) = pairs[low], pairs[high]
-            now = cost(a, b) + cost(c, d)
-            straight, crossed = cost(a, c) + cost(b, d), cost(a, d) + cost(b, c)
-            if min(straight, crossed) < now:
-                pairs[low], pairs[high] = ((a, c), (b, d)) if straight <= crossed else ((a, d), (b, c))
-                swapped = True
     return pairs
 
 

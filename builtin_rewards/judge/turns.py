@@ -10,20 +10,17 @@ import asyncio
 import weakref
 from collections.abc import Hashable
 
-from builtin_rewards.judge.endpoint.limits import AdaptiveLimit
-
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, AdaptiveLimit]] = (
-    weakref.WeakKeyDictionary()
-)
+_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, asyncio.Semaphore]]
+_loops = weakref.WeakKeyDictionary()
 
 
-def turns(of: Hashable, most: int) -> AdaptiveLimit:
+def turns(of: Hashable, most: int) -> asyncio.Semaphore:
     """Gives the line for something on this event loop, which lets through so many at once; it is made with the first.
 
-    async with turns(judge, 160).slot():
+    async with turns(judge, 160):
         ...
     """
     kept = _loops.setdefault(asyncio.get_running_loop(), {})
     if of not in kept:
-        kept[of] = AdaptiveLimit(most)
+        kept[of] = asyncio.Semaphore(most)
     return kept[of]

@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Format, object_text
-from builtin_rewards.judge.rubric import Rubric, preference_schema
+from builtin_rewards.judge.rubric import Rubric, Scale, preference_schema
 from builtin_rewards.reading.values import read_json
 
 Winner: TypeAlias = Literal["A", "B", "tie"]
@@ -38,16 +38,17 @@ class Verdict:
     """What a judge found.
 
     Attributes:
-        grades: By criterion, on the rubric's scale; whole numbers unless combined or weighted.
+        grades: By criterion, on the rubric's scale; whole numbers unless combined or weighted. ``None`` where it does
+            not apply.
         reasons: By criterion.
-        score: What the grades come to, in [0, 1].
+        score: What the grades come to, in [0, 1]; ``None`` where no criterion applies.
         spread: Standard deviation of the scores of the verdicts that it combines, over their number; 0.0 for one.
         samples: How many verdicts it combines.
     """
 
-    grades: Mapping[str, float]
+    grades: Mapping[str, float | None]
     reasons: Mapping[str, str]
-    score: float
+    score: float | None
     spread: float = 0.0
     samples: int = field(default=1, kw_only=True)
 
@@ -64,8 +65,9 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
     """Gives what a reply says, read strictly.
 
     The object has each criterion once and nothing else, each with a ``reason`` and a ``score`` and nothing else. A
-    score is a whole number on the scale; ``4.0`` is the whole number 4, as it is in JSON Schema, and ``"4"``, ``true``
-    and ``4.5`` are none. ``NaN``, ``Infinity`` and a key that stands twice are no JSON.
+    score is a whole number on the scale, or ``null`` where the rubric takes that; ``4.0`` is the whole number 4, as it
+    is in JSON Schema, and ``"4"``, ``true`` and ``4.5`` are none. ``NaN``, ``Infinity`` and a key that stands
+    twice are no JSON.
 
     Args:
         reply: What the judge replied.
@@ -77,7 +79,7 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
             if what came is whole by chance), ``CONTENT_FILTER``, ``EMPTY``, ``UNREADABLE``, ``WRONG_SCHEMA``,
             ``OUT_OF_RANGE``.
     """
-    filled = _read(reply, format, _verdict_model(rubric))
+    filled = _read(reply, format, _verdict_model(rubric.names, rubric.scale, rubric.not_applicable))
     graded = [(criterion.name, getattr(filled, f"criterion_{at}")) for at, criterion in enumerate(rubric.criteria)]
     grades = {name: given.score for name, given in graded}
     return Verdict(grades, {name: given.reason for name, given in graded}, rubric.normalised(grades))
@@ -115,11 +117,24 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
         raise ValueError("combine: no verdicts were given; a judge takes at least one sample")
     if 2 * len(read) <= len(verdicts):
         raise _too_few(lost, len(verdicts)) from lost[0]
-    grades = {name: statistics.fmean(verdict.grades[name] for verdict in read) for name in rubric.names}
+    grades = {name: _mean([verdict.grades[name] for verdict in read]) for name in rubric.names}
     score = rubric.normalised(grades)
-    nearest = min(read, key=lambda verdict: abs(verdict.score - score))
-    spread = statistics.pstdev([verdict.score for verdict in read])
-    return Verdict(grades, nearest.reasons, score, spread, samples=len(read))
+    scores = [verdict.score for verdict in read if verdict.score is not None]
+    nearest = min(read, key=lambda verdict: abs((verdict.score or 0.0) - (score or 0.0)))
+    return Verdict(grades, nearest.reasons, score, statistics.pstdev(scores) if scores else 0.0, samples=len(read))
+
+
+def joined(parts: Sequence[Verdict], rubric: Rubric) -> Verdict:
+    """Gives the verdict that verdicts on one criterion each make together."""
+    grades = {name: grade for part in parts for name, grade in part.grades.items()}
+    reasons = {name: reason for part in parts for name, reason in part.reasons.items()}
+    return Verdict(grades, reasons, rubric.normalised(grades))
+
+
+def _mean(grades: Sequence[float | None]) -> float | None:
+    """Gives the mean of the grades; ``None`` where more than half say that there is none to give."""
+    given = [grade for grade in grades if grade is not None]
+    return statistics.fmean(given) if 2 * len(given) >= len(grades) else None
 
 
 def _too_few(lost: Sequence[JudgeError], asked: int) -> JudgeError:
@@ -197,13 +212,12 @@ _Reason = Annotated[str, BeforeValidator(_printable)]
 
 
 @functools.lru_cache(_KEPT_MODELS)
-def _verdict_model(rubric: Rubric) -> type[BaseModel]:
+def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -> type[BaseModel]:
     """Gives the model of a verdict. Criteria are aliases, for their names may be no names of Python's."""
-    score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=rubric.scale[0], le=rubric.scale[1])]
+    score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=scale.low, le=scale.high)]
+    score = score | None if not_applicable else score
     grade = create_model("Grade", __config__=_STRICT, reason=(_Reason, ...), score=(score, ...))
-    fields: dict[str, Any] = {
-        f"criterion_{at}": (grade, Field(alias=criterion.name)) for at, criterion in enumerate(rubric.criteria)
-    }
+    fields: dict[str, Any] = {f"criterion_{at}": (grade, Field(alias=name)) for at, name in enumerate(names)}
     return create_model("Grades", __config__=_STRICT, **fields)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _SHOWN_LINES = 8
+_COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
+"""Metrics of what a call took, of rewards that ask a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Checked:
         p50_s: Median seconds of a call; ``None`` where none was made.
         max_s: Seconds of the slowest.
         timeout_s: Its deadline.
+        per_1000: What 1,000 completions take, by the metrics of the calls: ``requests``, tokens, ``cost_usd``.
         warnings: What is no failure of a row and makes the reward useless all the same, or surprising.
     """
 
@@ -60,6 +63,7 @@ class Checked:
     p50_s: float | None = None
     max_s: float | None = None
     warnings: list[str] = field(default_factory=list)
+    per_1000: dict[str, float] = field(default_factory=dict)
 
 
 def check_command(
@@ -126,23 +130,26 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
     from rewardkit.coerce import ColumnValueError
 
     checked = Checked(reward.name, len(lines), reward.options.timeout_s)
-    columns = [p for p in reward.spec.parameters if p.column]
+    own = [p for p in reward.spec.parameters if p.column]
+    inner = [p for one in reward.inner for p in one.spec.parameters if p.column]
     for name in unannotated(reward):
         kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
         if kinds:
             said = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
             checked.warnings.append(f"{said}; annotate the parameter")
     for row in lines:
-        for parameter in columns:
+        for parameter in own:
+            if parameter.required and parameter.name not in row.values:
+                checked.misfits.append(Misfit(row.line, parameter.name, _missing(reward, parameter.name)))
+        for parameter in [*own, *inner]:
             if parameter.name not in row.values:
-                if parameter.required:
-                    checked.misfits.append(Misfit(row.line, parameter.name, _missing(reward, parameter.name)))
                 continue
             assert parameter.coercer is not None
             try:
                 parameter.coercer(row.values[parameter.name])
             except ColumnValueError as wrong:
                 checked.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
+    checked.misfits = list(dict.fromkeys(checked.misfits))  # rewards inside another may read the same column
     return checked
 
 
@@ -215,6 +222,9 @@ def _take(checked: Checked, lines: Sequence[int], outcomes: Sequence[Outcome]) -
     reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
     if reasons and len(reasons) == len(outcomes):
         checked.warnings.append(_all_skipped(reasons))
+    metrics = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
+    told = [name for name in _COSTS if metrics and all(name in one for one in metrics)]
+    checked.per_1000 = {name: 1000 * sum(one[name] for one in metrics) / len(outcomes) for name in told}
     checked.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     checked.max_s = max(outcome.duration_s for outcome in outcomes)
 
@@ -269,6 +279,9 @@ def _print(checked: Sequence[Checked]) -> None:
             console.print(
                 Text.assemble((f"{one.reward} ", "bold"), ("warning: ", "yellow"), plain(said)), soft_wrap=True
             )
+        if one.per_1000:
+            took = ", ".join(f"{value:,.4g} {name}" for name, value in one.per_1000.items())
+            console.print(Text.assemble((f"{one.reward} ", "bold"), f"1,000 completions take {took}"), soft_wrap=True)
         gathered = _gathered(one.misfits)
         for misfits in gathered[:_SHOWN]:
             console.print(Text.assemble((f"{one.reward} ", "bold"), plain(_told(misfits))), soft_wrap=True)

@@ -100,7 +100,7 @@ class Runtime:
         workers: Worker processes that the plain rewards share; inline 1, for calls run one after another.
 
     Raises:
-        RewardDefinitionError: Two rewards of one name, or weights that do not match.
+        RewardDefinitionError: Two rewards of one name, weights that do not match, or a reward lacks what it needs.
         RewardLoadError: A reference leads nowhere.
         RewardTransportError: A reward cannot travel to a worker process.
     """
@@ -124,6 +124,8 @@ class Runtime:
         self._rewards = resolved.rewards
         self.weights = _weights(self._rewards, weights)
         self._leaves = _leaves(self._rewards.values())
+        for leaf in self._leaves:
+            leaf.set_up()
         self._max_infrastructure_rate = _share(max_infrastructure_rate)
         self._raise_failures = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
         self._cache = OutcomeCache(cache_entries)

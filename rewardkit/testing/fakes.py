@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,6 +75,17 @@ class FakeJudge:
         self.asked: list[Asked] = []
         self.chat = _Chat(_Completions(self))
 
+    @classmethod
+    def verdict(cls, winner: str | None = None, /, **grades: float | None) -> FakeJudge:
+        """Gives a judge that always gives these grades, or of two answers prefers ``"A"``, ``"B"``, or none: ``"tie"``.
+
+        >>> FakeJudge.verdict(faithful=5).reply(Asked([]))
+        '{"faithful": {"reason": "It is so.", "score": 5}}'
+        """
+        if winner is not None:
+            return cls(json.dumps({"reason": "It is so.", "verdict": winner}))
+        return cls(functools.partial(_verdict, grades))
+
     def reply(self, asked: Asked) -> Reply:
         """Gives the script's reply to a request.
 
@@ -101,6 +114,14 @@ class FakeJudge:
         if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
             raise reply
         return _response(str(reply), asked)
+
+
+def _verdict(grades: Mapping[str, float | None], asked: Asked) -> str:
+    """Gives those of the grades that are asked for, where the request says which."""
+    form = asked.options.get("response_format") or {}
+    wanted = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
+    told = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in wanted}
+    return json.dumps(told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def bodies_of(count: int) -> list[bytes]:
     fake = FakeJudge(VERDICT % 4)
     made = LLMJudge("m", [Criterion("correct", "Is it right?")], client=fake)
     for number in range(16):
-        asyncio.run(made(prompt="What is it?", completion=completion(number)))
+        made(prompt="What is it?", completion=completion(number))
     samples = [{"model": one.model, "messages": one.messages, **one.options} for one in fake.asked]
     return [json.dumps(samples[number % len(samples)]).encode() for number in range(count)]
 

@@ -14,7 +14,7 @@ import pytest
 import rewardkit
 from rewardkit import errors
 
-HEAVY = ("torch", "trl", "transformers", "openai", "ray", "starlette", "uvicorn", "datasets", "peft")
+HEAVY = ("torch", "trl", "transformers", "openai", "httpx2", "ray", "starlette", "uvicorn", "datasets", "peft")
 
 
 def test_every_public_name_is_listed_and_only_those() -> None:

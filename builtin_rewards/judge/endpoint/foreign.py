@@ -1,9 +1,8 @@
-"""The border to the client library: its completions become a Reply, its errors become ours, and no key passes.
+"""The border to servers and client libraries: what they answer becomes a Reply or an error of ours, and no key passes.
 
-Owns what a foreign error means (its Fault), the words for it, and how a completion is read that may lack any part.
-Leaves the sending to ``client``, what is tried again to ``retry``, and whether a reply is a verdict to ``verdict``.
-
-What is raised here has neither cause nor context: an error of the library carries the request, and with it the key.
+Owns what a status and a foreign error mean (their Fault), the words for them, and how a completion is read that may
+lack any part. Leaves the sending to ``client``, what is tried again to ``retry``, and whether a reply is a verdict to
+``verdict``.
 """
 
 from __future__ import annotations
@@ -19,39 +18,14 @@ from typing import Any
 from builtin_rewards.judge.endpoint.values import Reply, Token, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 
-FAULTS = {
-    "openai.APIConnectionError": Fault.CONNECTION,
-    "openai.APITimeoutError": Fault.CONNECTION,
-    "openai.WebSocketConnectionClosedError": Fault.CONNECTION,
-    "openai.WebSocketQueueFullError": Fault.CONNECTION,
-    "openai.APIResponseValidationError": Fault.NOT_A_COMPLETION,
-    "openai.APIError": Fault.SERVER_ERROR,
-    "openai.LengthFinishReasonError": Fault.TRUNCATED,
-    "openai.ContentFilterFinishReasonError": Fault.CONTENT_FILTER,
-    "openai.InvalidWebhookSignatureError": Fault.REJECTED,
-    "openai.SubjectTokenProviderError": Fault.REJECTED,
-    "openai.OpenAIError": Fault.REJECTED,
-    "httpx2.HTTPError": Fault.CONNECTION,
-    "httpx.HTTPError": Fault.CONNECTION,
-    "pydantic_core.ValidationError": Fault.NOT_A_COMPLETION,
-    "json.JSONDecodeError": Fault.NOT_A_COMPLETION,
-    "builtins.OSError": Fault.CONNECTION,
-    "builtins.RuntimeError": Fault.CONNECTION,
-    "builtins.Exception": Fault.REJECTED,
-}
-"""What a foreign error means, by package and class; the nearest base class counts. Those with a status go by that.
-
-A ``RuntimeError`` is a transport's, as is that of a closed event loop. What is not known here is not tried again: most
-likely an option that the library does not take.
-"""
-
-_NOT_REACHED = frozenset(
+_NOT_SENT = frozenset(
     {
         "ConnectError",
         "ConnectTimeout",
         "PoolTimeout",
         "LocalProtocolError",
         "UnsupportedProtocol",
+        "ProxyError",
         "ConnectionRefusedError",
     }
 )
@@ -64,8 +38,7 @@ _HELP = {
     Fault.QUOTA: "raise the account's limit, or give the judge a fallback",
     Fault.REJECTED: "the request is at fault; read the server's words and the options",
     Fault.NOT_A_COMPLETION: "check base_url, which mostly ends with /v1",
-    Fault.TRUNCATED: "raise max_tokens",
-    Fault.CONTENT_FILTER: "the provider's filter ended the reply; give the judge a fallback",
+    Fault.UNREADABLE: "no verdict is so long; set max_tokens, and check base_url",
 }
 
 _HELP_BY_STATUS = {
@@ -75,14 +48,15 @@ _HELP_BY_STATUS = {
     404: "check base_url, which mostly ends with /v1, and the model's name",
     413: "let the prompt's parts be cut shorter",
 }
+_HELP_OF_ITS_OWN_ERROR = "the server or one behind it failed, and says so with status 200; read its words"
+_HELP_NO_CHOICES = "the server answers, and the model gave nothing: read the server's log, or give the judge a fallback"
 
 _MASK = r"[*.\u2022]{2,}|\u2026"
 _WORD = re.compile(rf"[\w\-+/=~]+(?:(?:{_MASK})[\w\-+/=~]*)?|(?:{_MASK})[\w\-+/=~]+")
 """A word that may be part of a key, with the middle or the start of it masked."""
 
 _FORMAT_WORDS = re.compile(
-    r"response[ _-]?format|json[ _-]?(schema|object)|schema|guided|grammar|structured[ _-]?output"
-    r"|(not|un)[ -]?supported|not[ -]support",
+    r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output",
     re.IGNORECASE,
 )
 _MAX_WORDS = 300
@@ -90,6 +64,21 @@ _MOST_TOKENS = 10**9
 """A count of more tokens than this is none."""
 SHORTEST_KEY = 8
 """Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a server answered.
+
+    Attributes:
+        status: The HTTP status.
+        headers: The headers, in a mapping that does not mind capitals.
+        content: The body's JSON; its text where it is none.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    content: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +95,32 @@ class Asked:
     model: str
     key: str | None = field(default=None, repr=False)
 
-    def error(self, fault: Fault, what: str, status: int | None = None) -> JudgeError:
+    def error(self, fault: Fault, what: str, status: int | None = None, advice: str = "") -> JudgeError:
         """Gives our error for one request that was sent."""
-        kind = JudgeReplyError if fault in (Fault.TRUNCATED, Fault.CONTENT_FILTER) else JudgeUnavailableError
-        advice = _HELP_BY_STATUS.get(status or 0, _HELP[fault])
+        kind = JudgeReplyError if fault is Fault.UNREADABLE else JudgeUnavailableError
+        advice = advice or _HELP_BY_STATUS.get(status or 0, _HELP[fault])
         error = kind(scrub(f"{self.server}, model {self.model!r}: {what}; {advice}", self.key), fault)
-        error.status = status
-        error.requests = 1
+        error.status, error.requests = status, 1
         return error
+
+    def refusal(self, said: Said) -> JudgeError:
+        """Gives our error for an answer whose status is no success."""
+        what = f"HTTP {said.status}: {_words(said.content) or 'no words'}"
+        if 300 <= said.status < 400:
+            what = f"HTTP {said.status}: it points to {_without_query(said.headers.get('location', ''))}, not followed"
+        codes = {str(_get(thing, name)) for thing in (said.content, _get(said.content, "error")) for name in _CODES}
+        fault = fault_of_status(said.status, "insufficient_quota" if "insufficient_quota" in codes else "")
+        if said.status == 500 and names_format(what):
+            fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
+        error = self.error(fault, what, said.status)
+        error.retry_after_s = retry_after_s(said.headers, time.time())
+        error.should_retry = {"true": True, "false": False}.get(said.headers.get("x-should-retry", ""))
+        parameter = _get(said.content, "param") or _get(_get(said.content, "error"), "param")
+        error.parameter = parameter if isinstance(parameter, str) else None
+        return error
+
+
+_CODES = ("code", "type")
 
 
 def scrub(text: str, key: str | None) -> str:
@@ -159,41 +166,29 @@ def fault_of_status(status: int, code: str = "") -> Fault:
 
 
 def names_format(words: str) -> bool:
-    """Whether an error's words may be about the reply's format."""
+    """Whether an error's words name the reply's format."""
     return _FORMAT_WORDS.search(words) is not None
 
 
 def translate(raised: Exception, asked: Asked) -> JudgeError:
-    """Gives our error for one of the library's, or of what lies below it."""
+    """Gives our error for one of the transport's, or of a client that was handed over.
+
+    One with a status goes by that. A connection's is one of the system's, of a library's transport, or a
+    ``RuntimeError``, as is that of a closed event loop. Anything else is not tried again: most likely an option that
+    the client does not take.
+    """
     status = getattr(raised, "status_code", None)
     if isinstance(status, int) and status >= 300:
-        return _of_status(raised, status, asked)
+        headers = getattr(getattr(raised, "response", None), "headers", {})
+        return asked.refusal(Said(status, headers, getattr(raised, "body", None) or str(raised)))
     below = raised.__cause__ or raised
     words = _short(str(below)) or _short(str(raised)) or "no words"
-    error = asked.error(_fault(raised), f"{type(below).__name__}: {words}")
-    error.reached = error.fault is not Fault.REJECTED and type(below).__name__ not in _NOT_REACHED
-    return error
-
-
-def _fault(raised: Exception) -> Fault:
-    names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(raised).__mro__)
-    return next(FAULTS[name] for name in names if name in FAULTS)
-
-
-def _of_status(raised: Any, status: int, asked: Asked) -> JudgeError:
-    body = getattr(raised, "body", None)
-    headers: Mapping[str, str] = getattr(getattr(raised, "response", None), "headers", {})
-    what = f"HTTP {status}: {_words(body) or _short(str(raised))}"
-    if status < 400:
-        what = f"HTTP {status}: it points to {_without_query(headers.get('location', ''))}, and is not followed"
-    codes = (str(_get(body, "code")), str(_get(body, "type")))
-    code = "insufficient_quota" if "insufficient_quota" in codes else ""
-    fault = fault_of_status(status, code)
-    if status == 500 and names_format(what):
-        fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
-    error = asked.error(fault, what, status)
-    error.retry_after_s = retry_after_s(headers, time.time())
-    error.should_retry = {"true": True, "false": False}.get(headers.get("x-should-retry", ""))
+    kinds = {kind.__name__ for kind in type(raised).__mro__}
+    lost = isinstance(raised, OSError | RuntimeError) or kinds & {"APIConnectionError", "TransportError"}
+    broken = kinds & {"APIResponseValidationError", "ValidationError", "JSONDecodeError", "error", "APIError"}
+    fault = Fault.CONNECTION if lost else Fault.NOT_A_COMPLETION if broken else Fault.REJECTED
+    error = asked.error(fault, f"{type(below).__name__}: {words}")
+    error.reached = fault is not Fault.REJECTED and type(below).__name__ not in _NOT_SENT
     return error
 
 
@@ -236,7 +231,7 @@ def _words(body: Any) -> str:
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split()).rstrip(".")
+    text = " ".join(text[: 20 * _MAX_WORDS].split()).rstrip(".")
     return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
 
 
@@ -257,7 +252,7 @@ def read(completion: Any, asked: Asked) -> Reply:
         raise _not_a_completion(completion, asked)
     message = _get(choices[0], "message")
     if message is None:
-        raise asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200)
+        raise asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200, _HELP_NO_CHOICES)
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
     written = _text(_get(message, "content"))
     text = scrub_reply(written, asked.key)
@@ -268,6 +263,7 @@ def read(completion: Any, asked: Asked) -> Reply:
         refusal=scrub_reply(str(refusal), asked.key) if refusal else None,
         usage=_usage(_get(completion, "usage")),
         tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")) if text == written else None,
+        reasoned=bool(_get(message, "reasoning_content") or _get(message, "reasoning")),
     )
 
 
@@ -278,12 +274,15 @@ def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
         return asked.error(fault_of_status(code), f"HTTP 200 with error {code}: {_words(error)}", code)
-    what = f"error: {_words(error)}" if error else "no choices"
-    return asked.error(Fault.NOT_A_COMPLETION, f"HTTP 200 with {what}", 200)
+    if error:
+        what = f"HTTP 200 with error: {_words(error)}"
+        return asked.error(Fault.NOT_A_COMPLETION, what, 200, _HELP_OF_ITS_OWN_ERROR)
+    named = isinstance(completion, Mapping) and "choices" in completion
+    return asked.error(Fault.NOT_A_COMPLETION, "HTTP 200 with no choices", 200, _HELP_NO_CHOICES if named else "")
 
 
 def _get(thing: Any, name: str) -> Any:
-    """Gives a part of an object or of a mapping, for the library leaves as a mapping what does not fit its types."""
+    """Gives a part of a mapping or of a client's object."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 

@@ -1,10 +1,8 @@
-"""What is tried again and when: the one retry policy, and the total deadline of a judgement.
-
-Owns the number of tries, the waits between them and the words for how a judgement ended without a reply. Leaves the
-try itself to ``client``. The library's own retries are off, for two policies multiply: three tries of three make nine.
+"""What is tried again and when: the one retry policy, and the loop that keeps to it.
 
 Tried again: a connection that failed or fell silent, 408, 409, 429, 5xx, and what is no completion. Not tried again:
-other 4xx, an empty account, and whatever the server says ``x-should-retry: false`` to.
+other 4xx, an empty account, and whatever the server says ``x-should-retry: false`` to. No layer below makes tries of
+its own, for two policies multiply: three tries of three make nine.
 """
 
 from __future__ import annotations
@@ -12,24 +10,17 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, TypeVar
 
-from builtin_rewards.judge.endpoint.values import Reply
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, is_number
 
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
+T = TypeVar("T")
 
 TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
 """Faults that another try may mend."""
-
-SERVER_FAULTS = TRIED_AGAIN - {Fault.RATE_LIMIT}
-"""Faults that speak against the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +43,11 @@ class RetryPolicy:
     longest_retry_after_s: float = 60.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
+        if not is_number(self.attempts, whole=True) or self.attempts < 1:
             raise JudgeSetupError(f"attempts={self.attempts!r}: expected a whole number of tries, 1 for no second one")
         for setting in ("first_wait_s", "longest_wait_s", "longest_retry_after_s"):
             value: Any = getattr(self, setting)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            if not is_number(value) or value < 0:
                 raise JudgeSetupError(f"{setting}={value!r}: expected a number of seconds, 0 or more")
         if self.longest_wait_s < self.first_wait_s:
             raise JudgeSetupError(
@@ -80,190 +71,72 @@ class RetryPolicy:
         longest = min(self.longest_wait_s, math.ldexp(self.first_wait_s, min(tries - 1, 64)))
         return longest * (1 + drawn) / 2
 
-    def tries_again(self, error: JudgeError) -> bool:
-        """Whether another try may mend an error, were there tries and time left."""
-        if error.fault not in TRIED_AGAIN or error.should_retry is False:
-            return False
-        return error.retry_after_s is None or error.retry_after_s <= self.longest_retry_after_s
+    def why_no_more(self, error: JudgeError, tries: int, wait_s: float, left_s: float) -> str | None:
+        """Gives why an error ends the tries, in words that may be none; ``None`` where another one may mend it."""
+        if error.fault not in TRIED_AGAIN or tries >= self.attempts:
+            return ""
+        if error.should_retry is False:
+            return "the server asks not to be tried again"
+        if (error.retry_after_s or 0.0) > self.longest_retry_after_s:
+            return (
+                f"it asks to wait {error.retry_after_s:.0f} s, and longest_retry_after_s={self.longest_retry_after_s:g}"
+            )
+        return f"waiting {wait_s:.1f} s more would pass the deadline" if wait_s >= left_s else None
 
 
 class Sign(StrEnum):
-    """What one try says of the server, for limits and breakers."""
+    """What one try says of the server."""
 
     ANSWERED = "answered"
     """It works. Also where the reply is no verdict, or the request was rejected for its own sake."""
     THROTTLED = "throttled"
     """It wants fewer requests: 429."""
+    REFUSED = "refused"
+    """It takes nothing from this account or key: 401, 402, 403, an empty account."""
     AT_FAULT = "at_fault"
     """It is down, broken or silent."""
-    UNKNOWN = "unknown"
-    """Nothing: the try was abandoned from outside, or no request was sent."""
 
-
-class Tried(NamedTuple):
-    """What became of one try.
-
-    Attributes:
-        sign: What it says of the server.
-        retry_after_s: Seconds that the server asked to be left alone; ``None`` where it did not.
-        duration_s: Seconds that the try took.
-    """
-
-    sign: Sign
-    retry_after_s: float | None
-    duration_s: float
-
-
-Admit: TypeAlias = Callable[[], AbstractAsyncContextManager[Callable[[Tried], None]]]
-"""Entered before each try: may wait (a limit) or raise (an open breaker, a spent budget). What it gives hears what
-became of the try, exactly once, also of one that is cancelled; it is left before the wait for the next try."""
-
-
-@asynccontextmanager
-async def at_once() -> AsyncIterator[Callable[[Tried], None]]:
-    """Admits every try without waiting."""
-    yield lambda tried: None
+    @classmethod
+    def of(cls, error: JudgeError) -> Sign | None:
+        """What an error says; ``None`` for nothing, for no request was sent."""
+        if not error.requests:
+            return None
+        if error.fault is Fault.RATE_LIMIT:
+            return cls.THROTTLED
+        if error.fault is Fault.QUOTA or error.status in (401, 403):
+            return cls.REFUSED
+        return cls.AT_FAULT if error.fault in TRIED_AGAIN else cls.ANSWERED
 
 
 async def with_retries(
     policy: RetryPolicy,
-    attempt: Callable[[], Awaitable[Reply]],
-    deadline_s: float,
+    attempt: Callable[[int], Awaitable[T]],
+    left_s: Callable[[], float],
     *,
-    asked: str = "the judge",
-    admit: Admit = at_once,
-    sent: Callable[[], int] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     draw: Callable[[], float] = random.random,
-) -> Reply:
-    """Makes tries until one gives a reply, the policy ends them, or the deadline passes.
+) -> T:
+    """Makes tries until one gives something or the policy ends them.
 
     Args:
         policy: What is tried again and when.
-        attempt: Makes one try. Its Reply, or its JudgeError, says how many requests it sent.
-        deadline_s: Seconds for everything: tries, waits, admission. A wait that would outlast it is not begun.
-        asked: Server and model, for the message of a deadline that passes before the first try has ended.
-        admit: Lets each try through and hears what became of it.
-        sent: Says how many requests were sent so far, where a try may wait for a turn or send several. Without it
-            replies and errors say so, and a try that is cut off counts as one.
-        sleep: Waits; for tests.
-        draw: Draws from [0, 1); for tests.
-
-    Returns:
-        The reply, its ``requests`` those of all tries.
+        attempt: Makes one try, given its number from 1.
+        left_s: Says how many seconds are left; a wait that would outlast them is not begun.
+        sleep: Waits, and with ``draw``, which draws from [0, 1), is for tests.
+        draw: See ``sleep``.
 
     Raises:
-        JudgeError: No reply; the last try's error with what ended the tries. ``requests`` are those of all tries.
+        JudgeError: The last try's error, with what became of the tries.
     """
-    try:
-        from tenacity import AsyncRetrying
-    except ImportError as missing:
-        raise ImportError("a judge needs tenacity: pip install 'rewardkit[judge]'") from missing
-    tries = _Tries(policy, attempt, admit, sent, deadline_s, draw, asyncio.timeout(deadline_s))
-    retrying = AsyncRetrying(retry=tries.goes_on, wait=tries.wait_s, stop=tries.is_over, sleep=sleep, reraise=True)
-    try:
-        async with tries.limit:
-            return replace(await retrying(tries.one), requests=tries.requests())
-    except JudgeError as error:
-        raise tries.ended(error) from None
-    except TimeoutError:
-        if not tries.limit.expired():
-            raise
-        raise tries.late(asked) from None
-
-
-@dataclass(slots=True)
-class _Tries:
-    """The tries of one judgement, as tenacity calls upon them."""
-
-    policy: RetryPolicy
-    attempt: Callable[[], Awaitable[Reply]]
-    admit: Admit
-    sent: Callable[[], int] | None
-    deadline_s: float
-    draw: Callable[[], float]
-    limit: asyncio.Timeout
-    made: int = 0
-    told: int = 0
-    last: JudgeError | None = None
-    why: str = ""
-
-    def requests(self) -> int:
-        return self.told if self.sent is None else self.sent()
-
-    async def one(self) -> Reply:
-        async with self.admit() as tell:
-            self.made += 1
-            sent_before, began = self.requests(), time.monotonic()
-            try:
-                reply = await self.attempt()
-            except JudgeError as error:
-                self.told += error.requests
-                self.last = error
-                tell(Tried(_sign(error), error.retry_after_s, time.monotonic() - began))
-                raise
-            except BaseException:
-                # Cut off under way: where its request is out, a server that was silent to the end is at fault.
-                self.told += 1
-                silent = self.limit.expired() and self.requests() > sent_before
-                sign = Sign.AT_FAULT if silent else Sign.UNKNOWN
-                tell(Tried(sign, None, time.monotonic() - began))
-                raise
-            self.told += reply.requests
-            tell(Tried(Sign.ANSWERED, None, time.monotonic() - began))
-            return reply
-
-    def goes_on(self, state: RetryCallState) -> bool:
-        error = state.outcome and state.outcome.exception()
-        if not isinstance(error, JudgeError):
-            return False
-        again = self.policy.tries_again(error)
-        if not again and error.fault in TRIED_AGAIN:
-            self.why = (
-                "the server asks not to be tried again"
-                if error.should_retry is False
-                else f"it asks to wait {error.retry_after_s:.0f} s, and "
-                f"longest_retry_after_s={self.policy.longest_retry_after_s:g}"
-            )
-        return again
-
-    def wait_s(self, state: RetryCallState) -> float:
-        retry_after_s = self.last.retry_after_s if self.last else None
-        return self.policy.wait_s(state.attempt_number, retry_after_s, self.draw())
-
-    def is_over(self, state: RetryCallState) -> bool:
-        left_s = (self.limit.when() or math.inf) - asyncio.get_running_loop().time()
-        if state.attempt_number < self.policy.attempts and state.upcoming_sleep >= left_s:
-            self.why = f"waiting {state.upcoming_sleep:.1f} s more would pass the deadline"
-            return True
-        return state.attempt_number >= self.policy.attempts
-
-    def ended(self, error: JudgeError) -> JudgeError:
-        """Gives the error that ends the judgement: the last try's own, and what became of the tries."""
-        more = [f"tried {self.made} times"] if self.made > 1 else []
-        more += [self.why] if self.why else []
-        final = type(error)(f"{error.words} ({'; '.join(more)})" if more else error.words, error.fault)
-        final.requests, final.reached = self.requests(), error.reached
-        final.status, final.retry_after_s, final.should_retry = error.status, error.retry_after_s, error.should_retry
-        return final
-
-    def late(self, asked: str) -> JudgeError:
-        """Gives the error of a deadline that passed."""
-        tries = f"{self.made} {'try was' if self.made == 1 else 'tries were'} made"
-        before = f", the last that failed: {self.last.words}" if self.last else ", none ended before it"
-        error = JudgeUnavailableError(
-            f"{asked}: no reply within {self.deadline_s:.3g} s; {tries}{before}; "
-            "raise deadline_s, or allow fewer requests at once",
-            Fault.DEADLINE,
-        )
-        error.requests = self.requests()
-        error.status = self.last.status if self.last else None
-        return error
-
-
-def _sign(error: JudgeError) -> Sign:
-    if not error.requests:
-        return Sign.UNKNOWN
-    if error.fault is Fault.RATE_LIMIT:
-        return Sign.THROTTLED
-    return Sign.AT_FAULT if error.fault in SERVER_FAULTS else Sign.ANSWERED
+    tries = 1
+    while True:
+        try:
+            return await attempt(tries)
+        except JudgeError as error:
+            wait_s = policy.wait_s(tries, error.retry_after_s, draw())
+            why = policy.why_no_more(error, tries, wait_s, left_s())
+            if why is not None:
+                told = [f"tried {tries} times"] * (tries > 1) + [why] * bool(why)
+                raise error.retold(f"{error.words} ({'; '.join(told)})" if told else error.words) from None
+        await sleep(wait_s)
+        tries += 1

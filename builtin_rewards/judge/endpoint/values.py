@@ -20,9 +20,26 @@ class Request:
     """
 
     model: str
-    messages: tuple[Mapping[str, str], ...]
+    messages: tuple[Mapping[str, Any], ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     index: int = 0
+
+
+def with_words(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
+    """Gives a message with words at its end."""
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": f"{content}\n\n{words}"}
+    return {**message, "content": [*content, {"type": "text", "text": words}]}
+
+
+def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
+    """Gives the texts of a message, and how many images it has."""
+    content = message["content"]
+    if isinstance(content, str):
+        return [message["role"], content], 0
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    return [message["role"], *texts], len(content) - len(texts)
 
 
 class Usage(NamedTuple):
@@ -65,6 +82,7 @@ class Reply:
         usage: Tokens; ``None`` where the server does not say.
         tokens: The reply's tokens with log-probabilities; ``None`` where the server gives none.
         requests: HTTP requests that were sent for it, tries that failed included.
+        reasoned: Whether reasoning came beside the text.
     """
 
     text: str
@@ -74,3 +92,4 @@ class Reply:
     usage: Usage | None = None
     tokens: tuple[Token, ...] | None = None
     requests: int = 1
+    reasoned: bool = False

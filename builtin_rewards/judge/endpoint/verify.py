@@ -1,4 +1,4 @@
-"""Whether a server knows a model and a key, and is at its address, asked once when a judge is made.
+"""Whether a server knows a model and a key, and is at its address, asked once when a runtime sets a judge up.
 
 A run that would fail at its first judgement fails before it begins. A server that is not there, or has no list of its
 models, proves nothing: that is for tries, breakers and fallbacks to bear.
@@ -6,95 +6,79 @@ models, proves nothing: that is for tries, breakers and fallbacks to bear.
 
 from __future__ import annotations
 
+import asyncio
 import functools
-import http.client
-import json
-import os
 import time
-import urllib.error
-import urllib.request
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from builtin_rewards.judge.endpoint.client import NO_KEY, Server
+from builtin_rewards.judge.endpoint.client import Server, prepare, send
+from builtin_rewards.judge.endpoint.foreign import Said, retry_after_s
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.prompt import near_names
 
 _TIMEOUT_S = 3.0
-_MOST_BYTES = 10_000_000
-_PART_BYTES = 65_536
+_TRIES = 3
+_WAIT_S = 0.5
+_LONGEST_WAIT_S = 5.0
 _OFF = "verify=False leaves this check out"
 
 
 @functools.lru_cache(maxsize=256)
 def verify(server: Server, model: str) -> None:
-    """Asks the server for its models.
+    """Asks the server for its models, from a thread of its own, for an event loop may run in this one.
 
     Raises:
         JudgeSetupError: It refuses the key, or lists models and this one is not among them, or its address lacks /v1.
     """
-    listed, status = _models(server)
-    if status == 401:
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, _verify(server, model)).result()
+
+
+async def _verify(server: Server, model: str) -> None:
+    await prepare(server)
+    said = await _said(server, "models")
+    if said.status == 401:
         raise JudgeSetupError(f"{server.name} refuses the key in the environment variable {server.key_env}; {_OFF}")
-    if status == 404 and not server.name.endswith("/v1"):
-        _check_path(server)
+    if said.status == 404 and not server.name.endswith("/v1"):
+        await _check_path(server)
+    listed = _listed(said)
     if listed and not any(_is(model, name) for name in listed):
         raise JudgeSetupError(f"{server.name} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {_OFF}")
 
 
-def _check_path(server: Server) -> None:
+async def _check_path(server: Server) -> None:
     """Refuse an address where no judgement can be asked for, if there are models at the one with /v1.
 
     Either alone proves nothing: some servers have no list of models, and some have judgements at both addresses.
     """
     there = replace(server, base_url=f"{server.name}/v1")
-    if _models(there)[0] and _asked(server, "chat/completions", b"{}")[1] == 404:
+    if _listed(await _said(there, "models")) and (await _said(server, "chat/completions", {})).status == 404:
         raise JudgeSetupError(f"base_url={server.name!r}: no API is served there; set it to {there.name!r}; {_OFF}")
 
 
-def _models(server: Server) -> tuple[set[str], int]:
-    """Gives the models that a server lists, none where its list cannot be read, and the status."""
-    answer, status = _asked(server, "models")
-    data = answer.get("data") if isinstance(answer, dict) else None
+def _listed(said: Said) -> set[str]:
+    """Gives the models that a server lists, none where its list cannot be read."""
+    data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None
     entries = data if isinstance(data, list) else []
-    return {entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)}, status
+    return {entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)}
 
 
-def _asked(server: Server, path: str, body: bytes | None = None) -> tuple[Any, int]:
-    """Gives what a server says, ``None`` where that cannot be read, and the status, 0 where there is none."""
-    headers = {
-        **dict(server.headers),
-        "Authorization": f"Bearer {os.environ.get(server.key_env, '').strip() or NO_KEY}",
-        "Content-Type": "application/json",
-    }
-    address = f"{server.name}/{path}"
-    request = urllib.request.Request(address, body, headers)  # noqa: S310 - checked: http or https
-    handlers = [urllib.request.ProxyHandler({})] if server.on_loopback else []
-    try:
-        with urllib.request.build_opener(*handlers, _NoRedirect).open(request, timeout=_TIMEOUT_S) as response:
-            return json.loads(_body(response)), 200
-    except urllib.error.HTTPError as refusal:
-        refusal.close()
-        return None, refusal.code
-    except (OSError, ValueError, http.client.HTTPException):
-        return None, 0
-
-
-def _body(response: Any) -> bytes:
-    """Gives what a server says if all of it comes in time: the library's timeout begins anew with every byte."""
-    until, body = time.monotonic() + _TIMEOUT_S, b""
-    while part := response.read1(_PART_BYTES):
-        body += part
-        if len(body) > _MOST_BYTES or time.monotonic() > until:
-            raise TimeoutError("the list of models does not end")
-    return body
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The key goes to no other host than the one that was named."""
-
-    def redirect_request(self, *arguments: object) -> None:
-        """Follow nothing."""
+async def _said(server: Server, path: str, body: Mapping[str, Any] | None = None) -> Said:
+    """Gives what a server says, after a while again where it says 429; status 0 where it says nothing in time."""
+    said = Said(0, {}, None)
+    for tries in range(_TRIES):
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                said = await send(server, path, body)
+        except Exception:  # whatever it is, it proves nothing
+            return Said(0, {}, None)
+        if said.status != 429 or tries == _TRIES - 1:
+            break
+        await asyncio.sleep(min(retry_after_s(said.headers, time.time()) or _WAIT_S, _LONGEST_WAIT_S))
+    return said
 
 
 def _is(model: str, listed: str) -> bool:

@@ -11,29 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.calibration import (
-    accuracy,
-    adaptive_calibration_error,
+    Table,
     auc,
     brier,
-    cohen_kappa,
     expected_calibration_error,
+    kappa,
     spearman,
 )
 
 CHANCES = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]) | st.floats(0, 1)
 JUDGED = st.lists(st.tuples(CHANCES, st.booleans()), min_size=1, max_size=30)
 Measure = Callable[[Sequence[Any], Sequence[Any]], float | None]
-CALIBRATION: list[Measure] = [brier, expected_calibration_error, adaptive_calibration_error]
-ALL: list[Measure] = [*CALIBRATION, accuracy, cohen_kappa, auc, spearman]
-
-
-def test_accuracy_is_the_share_that_equals_its_label() -> None:
-    """Of any classes, not only two."""
-    assert 0.75 == accuracy(["a", "b", "c", "c"], ["a", "b", "c", "a"])
+CALIBRATION: list[Measure] = [brier, expected_calibration_error]
+ALL: list[Measure] = [*CALIBRATION, auc, spearman]
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "labels", "kappa"),
+    ("verdicts", "labels", "value"),
     [
         # The example of 50 proposals read by two: 20 both yes, 15 both no; p_o = 0.7, p_e = 0.5 * 0.6 + 0.5 * 0.4.
         ([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15, 0.4),
@@ -44,14 +38,24 @@ def test_accuracy_is_the_share_that_equals_its_label() -> None:
     ],
     ids=["proposals", "perfect", "chance", "opposite", "one verdict"],
 )
-def test_kappa_by_hand(verdicts: list[int], labels: list[int], kappa: float) -> None:
+def test_kappa_by_hand(verdicts: list[bool], labels: list[bool], value: float) -> None:
     """Agreement beyond chance: 1, 0 and below."""
-    assert pytest.approx(kappa) == cohen_kappa(verdicts, labels)
+    found = kappa(Table.of(verdicts, labels))
+    assert pytest.approx(value) == found.rate
+    assert found.low <= value <= found.high
 
 
 def test_kappa_of_one_class_is_none() -> None:
     """Where both sides say the same throughout, chance gives all of it."""
-    assert cohen_kappa([1, 1, 1], [1, 1, 1]) is None
+    assert kappa(Table(3, 0, 0, 0)).rate is None
+    assert kappa(Table(0, 0, 0, 0)).rate is None
+
+
+def test_four_times_the_rows_halve_the_interval_of_kappa() -> None:
+    """For the proposals it is about that of the formula: 0.4 more or less 0.26."""
+    few, many = kappa(Table(20, 5, 10, 15)), kappa(Table(80, 20, 40, 60))
+    assert pytest.approx(2, abs=0.2) == (few.high - few.low) / (many.high - many.low)
+    assert pytest.approx(0.52, abs=0.06) == few.high - few.low
 
 
 @pytest.mark.parametrize(
@@ -136,22 +140,6 @@ def test_calibration_error_by_hand(chances: list[float], labels: list[bool], bin
     assert pytest.approx(error) == expected_calibration_error(chances, labels, bins)
 
 
-@pytest.mark.parametrize(
-    ("chances", "labels", "bins", "error"),
-    [
-        # Halves 0.1 0.2 | 0.3 0.9, where equal widths would give 0.1 0.2 0.3 | 0.9.
-        ([0.1, 0.2, 0.3, 0.9], [False, False, True, True], 2, (0.3 + 0.8) / 4),
-        # Three equal ones are not torn apart: their bin takes all.
-        ([0.5, 0.5, 0.5, 0.9], [True, False, False, True], 4, (0.5 + 0.1) / 4),
-        # More bins than rollouts: each is alone.
-        ([0.4, 0.8], [True, False], 10, 0.7),
-    ],
-)
-def test_adaptive_error_by_hand(chances: list[float], labels: list[bool], bins: int, error: float) -> None:
-    """Bins hold like numbers, and equal probabilities share one."""
-    assert pytest.approx(error) == adaptive_calibration_error(chances, labels, bins)
-
-
 @pytest.mark.parametrize("measure", CALIBRATION)
 @given(judged=JUDGED.flatmap(lambda judged: st.tuples(st.just(judged), st.permutations(judged))))
 def test_order_makes_no_difference(measure: Measure, judged: tuple[Any, Any]) -> None:
@@ -167,10 +155,9 @@ def test_errors_are_at_least_the_whole_bias(judged: list[tuple[float, bool]], bi
     """Bins cannot hide that probabilities are too high or too low on the whole (triangle inequality)."""
     chances, labels = zip(*judged, strict=True)
     bias = abs(sum(chances) - sum(labels)) / len(labels)
-    for measure in (expected_calibration_error, adaptive_calibration_error):
-        error = measure(chances, labels, bins)
-        assert error is not None
-        assert bias <= error + 1e-12
+    error = expected_calibration_error(chances, labels, bins)
+    assert error is not None
+    assert bias <= error + 1e-12
 
 
 @pytest.mark.parametrize("measure", ALL, ids=lambda measure: measure.__name__)

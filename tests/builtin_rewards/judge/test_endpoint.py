@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from builtin_rewards.judge.budget import Budget
-from builtin_rewards.judge.endpoint.breaker import BreakerState
+from builtin_rewards.judge.budget import Budget, Spending
 from builtin_rewards.judge.endpoint.client import Server, prepare
-from builtin_rewards.judge.endpoint.endpoint import Endpoint, Load, Spender
+from builtin_rewards.judge.endpoint.endpoint import Endpoint
+from builtin_rewards.judge.endpoint.limits import FIRST, Load
 from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeUnavailableError
@@ -50,56 +49,37 @@ longer for the server behind it (504, 524) says nothing of the work."""
 def test_what_may_be_billed_is_counted(serve: Serve, faults: ModuleType, action: Any, spent: Spend) -> None:
     """A request that the server refused counts nothing, one of which nobody knows counts at its most."""
     done, budget = action(faults), Budget(requests=9)
-    server = Server(serve([done]).url, read_timeout_s=0.25 if done.stall else 60.0)
+    server = Server(serve([done]).url)
+
+    async def ask() -> None:
+        await prepare(server)
+        await Endpoint(server, Load(), ONCE).ask(request(), 0.5 if done.stall else 20.0, Spending(budget, "j", None))
+
     with pytest.raises(JudgeUnavailableError):
-        asyncio.run(Endpoint(server, Load(), ONCE).ask(request(), 20.0, Spender(budget, "j", None)))
+        asyncio.run(ask())
 
     assert spent == budget.spent()
 
 
 @pytest.mark.usefixtures("canary")
-@pytest.mark.parametrize("held_s", [0.0, 0.3], ids=["free", "held"])
-def test_who_waits_for_money_in_vain_blames_no_server(serve: Serve, faults: ModuleType, held_s: float) -> None:
-    """The error names the cap, also where the event loop was held up meanwhile; the breaker stays closed."""
+def test_who_waits_for_money_in_vain_blames_no_server(serve: Serve, faults: ModuleType) -> None:
+    """The error names the cap; the breaker stays closed."""
     server, budget = serve([faults.ok()]), Budget(requests=1)
-    asked, spender = Server(server.url), Spender(budget, "j", None)
+    asked, spender = Server(server.url), Spending(budget, "j", None)
 
-    async def ask_all() -> tuple[list[Any], BreakerState]:
+    async def ask_all() -> tuple[list[Any], bool]:
         await prepare(asked)
         endpoint = Endpoint(asked, Load(), ONCE)
-        asks = (endpoint.ask(request(str(place)), 0.3, spender) for place in range(25))
-        asyncio.get_running_loop().call_later(0.1, time.sleep, held_s)
-        return await asyncio.gather(*asks, return_exceptions=True), endpoint.breaker
+        asks = (endpoint.ask(request(str(place)), 0.3, spender) for place in range(FIRST))
+        return await asyncio.gather(*asks, return_exceptions=True), endpoint.breaker("m").is_open
 
     with budget.reserve("another", Usage(1, 1)):  # its request is in flight for longer than these have time
-        errors, breaker = asyncio.run(ask_all())
+        errors, is_open = asyncio.run(ask_all())
 
-    assert [(BudgetSpentError, Fault.BUDGET, 0)] * 25 == [(type(e), e.fault, e.requests) for e in errors]
+    assert [(BudgetSpentError, Fault.BUDGET, 0)] * FIRST == [(type(e), e.fault, e.requests) for e in errors]
     assert "the cap requests=1 of the budget is reached" in str(errors[0])
-    assert BreakerState.CLOSED is breaker
+    assert not is_open
     assert [] == server.seen
-
-
-def test_a_hedge_waits_for_its_turn_by_the_rates() -> None:
-    """A second request is one more a minute: where the rate has no room for it, it is not sent."""
-    sent: list[str] = []
-
-    async def create(*, messages: Any, **_: Any) -> Any:
-        sent.append(messages[0]["content"][:5])
-        await asyncio.sleep(0.3 if sent[-1] == "slow " else 0.0)
-        return {"choices": [{"message": {"content": "4"}, "finish_reason": "stop"}]}
-
-    async def ask_all() -> None:
-        client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
-        # The slow one's tokens are a hundred times what a minute allows, so that nothing has a turn for long after it.
-        endpoint = Endpoint(client, Load(tokens_per_minute=10_000, hedge=True), ONCE)
-        for place in range(20):
-            await endpoint.ask(request(f"quick {place}"), 60.0)
-        await endpoint.ask(request("slow " * 800_000), 60.0)
-
-    asyncio.run(ask_all())
-
-    assert 1 == sent.count("slow ")
 
 
 def test_while_a_probe_is_under_way_others_fail_at_once() -> None:
@@ -119,7 +99,7 @@ def test_while_a_probe_is_under_way_others_fail_at_once() -> None:
         down = [endpoint.ask(request(str(place)), 60.0) for place in range(20)]
         assert {Fault.CONNECTION} == {error.fault for error in await asyncio.gather(*down, return_exceptions=True)}
         await asyncio.sleep(0.02)
-        assert BreakerState.HALF_OPEN is endpoint.breaker
+        assert endpoint.breaker("m").is_open
         # Its tokens are a hundred times what a minute allows, so that nothing has a turn for long after it.
         probe = asyncio.create_task(endpoint.ask(request("probe" * 800_000), 60.0))
         await asked.wait()
@@ -131,3 +111,29 @@ def test_while_a_probe_is_under_way_others_fail_at_once() -> None:
         return [error.fault for error in errors]
 
     assert [Fault.BREAKER_OPEN] * 3 == asyncio.run(ask_all())
+
+
+REFUSED = {"401": {}, "402": {}, "403": {}, "429": {"code": "insufficient_quota"}}
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize(("status", "said"), REFUSED.items(), ids=REFUSED)
+def test_a_server_that_refuses_the_key_is_asked_a_few_times(
+    serve: Serve, faults: ModuleType, status: str, said: dict[str, str]
+) -> None:
+    """Of 200 questions the first few are sent; the others fail at once with the server's words, another model's not."""
+    refusal = faults.status(int(status), "no money or no key", **said)
+    server = serve(lambda number, body, headers: faults.ok() if body["model"] == "other" else refusal)
+
+    async def ask_all() -> tuple[list[Any], Any]:
+        endpoint = Endpoint(Server(server.url), Load(), RetryPolicy())
+        errors = await asyncio.gather(*(endpoint.ask(request(), 60.0) for _ in range(200)), return_exceptions=True)
+        return errors, await endpoint.ask(Request("other", request().messages), 60.0)
+
+    errors, other = asyncio.run(ask_all())
+
+    assert "4" == other.text
+    assert {JudgeUnavailableError} == {type(error) for error in errors}
+    assert FIRST >= sum(error.requests for error in errors) == len(server.seen) - 1
+    assert [Fault.BREAKER_OPEN] * (200 - FIRST) == [error.fault for error in errors[FIRST:]]
+    assert "no money or no key" in str(errors[-1])

@@ -100,7 +100,7 @@ def loops_forever(completion: str) -> float:
 
 def score(chain: Reward[..., Any], completion: str = "4", **columns: Any) -> Score:
     """Gives the score of one completion."""
-    scored: Score = asyncio.run(chain(**{"prompt": "2+2=", "completion": completion, "answer": "4", **columns}))
+    scored: Score = chain(**{"prompt": "2+2=", "completion": completion, "answer": "4", **columns})
     return scored
 
 
@@ -190,12 +190,12 @@ def test_a_column_that_a_link_cannot_read_is_that_links_failure() -> None:
 
 
 NONSENSE: dict[str, tuple[Any, str]] = {
-    "not a number": (math.nan, "returned 'nan'; expected a finite number"),
+    "not a number": (math.nan, "returned nan; expected a finite number"),
     "out of its range": (7.0, r"returned 7\.0, outside score_range=\(0\.0, 1\.0\)"),
-    "words": ("0.5 or so", "returned '0.5 or so'; expected a finite number"),
-    "a number in words": ("0.5", r"returned '0\.5'; expected a finite number"),
-    "a score in a score": (Score(Score(0.5)), "returned 'Score"),  # type: ignore[arg-type]
-    "a metric that is none": (Score(0.5, None, {"size": math.inf}), "returned metric 'size'='inf'; expected a finite"),
+    "words": ("0.5 or so", "returned str '0.5 or so'; expected a finite number"),
+    "a number in words": ("0.5", r"returned str '0\.5'; expected a finite number"),
+    "a score in a score": (Score(Score(0.5)), "returned a Score inside a Score"),  # type: ignore[arg-type]
+    "a metric that is none": (Score(0.5, None, {"size": math.inf}), "returned metric 'size'=float inf; expected"),
 }
 
 

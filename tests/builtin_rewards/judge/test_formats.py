@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from builtin_rewards.judge.endpoint.foreign import Asked, names_format, translate
 from builtin_rewards.judge.endpoint.values import Reply
-from builtin_rewards.judge.errors import Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.formats import (
     LONGEST_OBJECT,
+    Changes,
     Format,
     Negotiator,
+    changed,
     format_instruction,
     object_start,
     object_text,
@@ -53,8 +55,10 @@ class Server:
     takes: frozenset[Format]
     error: Callable[[Format], JudgeUnavailableError]
     asked: list[Format] = field(default_factory=list)
+    changes: Changes = field(default_factory=dict)
 
-    async def send(self, format: Format) -> Reply:
+    async def send(self, format: Format, changes: Changes) -> Reply:
+        self.changes = changes
         self.asked.append(format)
         await asyncio.sleep(0)
         if format not in self.takes:
@@ -71,18 +75,10 @@ def test_each_format_is_asked_for_as_the_api_takes_it() -> None:
     """A strict schema, a bare object, or nothing at all."""
     schema = {"type": "object"}
 
-    assert {"type": "json_schema", "json_schema": {"name": "v", "schema": schema, "strict": True}} == response_format(
-        SCHEMA, schema, "v"
-    )
-    assert {"type": "json_object"} == response_format(OBJECT, schema, "v")
-    assert None is response_format(TEXT, schema, "v")
-
-
-@pytest.mark.parametrize("name", ["", "a b", "x" * 65, "é"])
-def test_a_schema_name_that_the_api_refuses_is_refused(name: str) -> None:
-    """The error names the value and what is allowed."""
-    with pytest.raises(JudgeSetupError, match=r"name=.*use 1 to 64"):
-        response_format(SCHEMA, {}, name)
+    strict = {"name": "verdict", "schema": schema, "strict": True}
+    assert {"type": "json_schema", "json_schema": strict} == response_format(SCHEMA, schema)
+    assert {"type": "json_object"} == response_format(OBJECT, schema)
+    assert None is response_format(TEXT, schema)
 
 
 def test_the_instruction_shows_the_schema_as_an_example() -> None:
@@ -190,14 +186,14 @@ def is_json(text: str) -> bool:
     return True
 
 
-def ask(negotiator: Negotiator, send: Callable[[Format], Awaitable[Reply]]) -> Format:
+def ask(negotiator: Negotiator, send: Callable[[Format, Changes], Awaitable[Reply]]) -> Format:
     """Asks once and gives the format that was answered."""
     return asyncio.run(ask_once(negotiator, send))
 
 
-async def ask_once(negotiator: Negotiator, send: Callable[[Format], Awaitable[Reply]]) -> Format:
+async def ask_once(negotiator: Negotiator, send: Callable[[Format, Changes], Awaitable[Reply]]) -> Format:
     """Gives the format that was answered."""
-    return (await negotiator.ask(send)).format
+    return (await negotiator.ask(send))[1]
 
 
 WORDS = {"message": "Unknown parameter: 'response_format.json_schema'"}
@@ -237,6 +233,8 @@ def test_a_format_that_the_server_rejects_is_stepped_down_from(
         refused(429, WORDS),
         refused(400, {"message": "the prompt is longer than the context"}),
         refused(404, {"message": "no such model"}),
+        refused(400, {"message": "this is not supported"}),
+        refused(400, {"message": "max_tokens is too large: 1024; the context has 512"}),
         refused(400, {"message": "too long"}, model="json_schema-judge"),
         refused(500),
         refused(502, "<html>no schema here</html>"),
@@ -258,7 +256,7 @@ def test_other_errors_are_no_step_down(error: JudgeUnavailableError) -> None:
 
 def test_a_step_is_remembered_only_where_the_weaker_format_is_taken() -> None:
     """A request that no format saves leaves the format as it was."""
-    server = Server(frozenset(), lambda _: refused(400, "logprobs are not supported"))
+    server = Server(frozenset(), lambda _: refused(400, "no schema helps"))
     negotiator = Negotiator()
 
     with pytest.raises(JudgeUnavailableError):
@@ -308,10 +306,10 @@ def test_a_late_rejection_goes_to_what_others_learned() -> None:
     server, negotiator = Server(frozenset({TEXT}), lambda _: refused(400, WORDS)), Negotiator()
     released = asyncio.Event()
 
-    async def slow(format: Format) -> Reply:
+    async def slow(format: Format, changes: Changes) -> Reply:
         if format is SCHEMA:
             await released.wait()
-        return await server.send(format)
+        return await server.send(format, changes)
 
     async def both() -> list[Format]:
         late = asyncio.create_task(ask_once(negotiator, slow))
@@ -329,7 +327,7 @@ def test_a_late_reply_in_a_stricter_format_is_no_step_back() -> None:
     server, negotiator = Server(frozenset({OBJECT}), lambda _: refused(400, WORDS)), Negotiator()
     released = asyncio.Event()
 
-    async def slow(_: Format) -> Reply:
+    async def slow(*_: object) -> Reply:
         await released.wait()
         return Reply("{}", "m")
 
@@ -391,6 +389,84 @@ def test_a_format_come_to_by_replies_is_yet_to_be_taken() -> None:
     assert [SCHEMA, OBJECT, TEXT] == server.asked
 
 
+REFUSALS = {
+    "OpenAI, tokens": (
+        refused(
+            400,
+            {
+                "message": "Unsupported parameter: 'max_tokens' is not supported with this model. "
+                "Use 'max_completion_tokens' instead.",
+                "param": "max_tokens",
+            },
+        ),
+        {"max_tokens": "max_completion_tokens"},
+    ),
+    "OpenAI, value": (
+        refused(
+            400,
+            {
+                "error": {
+                    "message": "Unsupported value: 'temperature' does not support 0.0 with this model. Only the "
+                    "default (1) value is supported."
+                }
+            },
+        ),
+        {"temperature": None},
+    ),
+    "pydantic": (
+        refused(422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs"}]}),
+        {"seed": None},
+    ),
+    "deprecated": (refused(400, "`temperature` is deprecated for this model"), {"temperature": None}),
+    "an old server": (refused(400, "Unknown field: max_completion_tokens"), {"max_completion_tokens": "max_tokens"}),
+    "named by its place": (refused(400, {"error": {"message": "not supported", "param": "top_p"}}), {"top_p": None}),
+}
+
+
+@pytest.mark.parametrize(("error", "changes"), REFUSALS.values(), ids=REFUSALS)
+def test_a_parameter_that_the_server_refuses_is_changed_once(
+    error: JudgeUnavailableError, changes: dict[str, str | None]
+) -> None:
+    """The same is asked again without it, or under its other name, and so is everything after it; the format stays."""
+    negotiator, sent = Negotiator(), []
+
+    async def send(format: Format, change: Changes) -> Reply:
+        sent.append(dict(change))
+        if not change:
+            raise error
+        return Reply("{}", "m")
+
+    assert [SCHEMA, SCHEMA] == [ask(negotiator, send), ask(negotiator, send)]
+    assert [{}, changes, changes] == sent
+
+
+def test_several_parameters_are_changed_one_after_another() -> None:
+    """As a model that reasons wants it; a complaint that a change does not mend is raised, and nothing is learned."""
+    tokens, heat = REFUSALS["OpenAI, tokens"], REFUSALS["OpenAI, value"]
+    negotiator, mended = Negotiator(), True
+
+    async def send(_: Format, change: Changes) -> Reply:
+        for error, wanted in (tokens, heat):
+            if not mended or not wanted.keys() <= change.keys():
+                raise error
+        return Reply("{}", "m")
+
+    ask(negotiator, send)
+    assert tokens[1] | heat[1] == negotiator.changes
+    negotiator, mended = Negotiator(), False
+    with pytest.raises(JudgeUnavailableError, match="'max_tokens' is not supported"):
+        ask(negotiator, send)
+    assert {} == negotiator.changes
+
+
+def test_options_are_sent_as_the_server_takes_them() -> None:
+    """Renamed, left out, or as they are."""
+    options = {"max_tokens": 5, "temperature": 0.0, "seed": 1}
+    assert {"max_completion_tokens": 5, "seed": 1} == changed(
+        options, {"max_tokens": "max_completion_tokens", "temperature": None}
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -399,6 +475,7 @@ def test_a_format_come_to_by_replies_is_yet_to_be_taken() -> None:
         ("guided decoding is unsupported", True),
         ("failed to parse grammar", True),
         ("overloaded, try again", False),
+        ("this is not supported", False),
         ("maximum context length is 4096 tokens", False),
     ],
 )

@@ -46,7 +46,7 @@ def jury(scripts: Sequence[Any], **settings: Any) -> Jury:
 
 def score(made: Reward[..., Any], **columns: Any) -> Score:
     """Gives the score of one completion."""
-    scored: Score = asyncio.run(made(**{"prompt": "2+2=", "completion": "It is 4.", **columns}))
+    scored: Score = made(**{"prompt": "2+2=", "completion": "It is 4.", **columns})
     return scored
 
 

@@ -62,7 +62,7 @@ def asked(made: LLMJudge) -> list[Asked]:
 
 def score(made: LLMJudge, completion: str = "It is 4.", **columns: Any) -> Score:
     """Gives the score of one completion."""
-    scored: Score = asyncio.run(made(**{"prompt": "2+2=", "completion": completion, **columns}))
+    scored: Score = made(**{"prompt": "2+2=", "completion": completion, **columns})
     return scored
 
 
@@ -405,7 +405,7 @@ def test_judges_of_one_server_begin_no_more_questions_than_it_takes() -> None:
     begun: list[int] = []
 
     def graded(_: Asked) -> str:
-        begun.append(turns(made[0].model.place, 3).in_flight)
+        begun.append(3 - turns(made[0].model.place, 3)._value)
         return says(correct=4)
 
     client = Slow(graded)
@@ -424,7 +424,7 @@ def test_a_question_whose_turn_does_not_come_is_not_asked() -> None:
 
     async def behind_two() -> Score:
         line = turns(made.model.place, 2)
-        async with line.slot(), line.slot():
+        async with line, line:
             return await made(prompt="2+2=", completion="It is 4.")
 
     words = "model 'm': not asked, for 2 other questions were under way for 0.05 s; raise the load's concurrency"
@@ -433,61 +433,15 @@ def test_a_question_whose_turn_does_not_come_is_not_asked() -> None:
     assert (Fault.DEADLINE, []) == (late.value.fault, asked(made))
 
 
-def test_equal_completions_of_a_group_are_asked_about_once() -> None:
-    """They are one question in flight, each gets the score, and the cost is counted once."""
-    made = judge(client=Slow(says(correct=4)))
-    came = together(made, ["It is 4."] * 8 + ["It is 5."])
-
-    assert 2 == len(asked(made))
-    assert [0.75] * 9 == [scored.value for scored in came]
-    assert 2.0 == sum(scored.metrics["requests"] for scored in came)
-
-
-def test_one_whose_equal_question_another_could_not_pay_asks_itself(tmp_path: Path) -> None:
-    """Another judge's budget is not its own: the one without money fails, the one without a cap scores."""
-    client, other = Slow(says(correct=4)), {"prompt": "3+3=", "completion": "It is 6."}
-    poor = judge(client=client, budget=Budget(requests=1, ledger=tmp_path / "ledger.db"))
-    free = judge(client=client)
-
-    async def all_of_them() -> list[Any]:
-        asks = [asyncio.create_task(poor(**other))]  # takes the last request, and the next one waits for its end
-        for made in (poor, free):
-            await asyncio.sleep(0)
-            asks.append(asyncio.create_task(made(prompt="2+2=", completion="It is 4.")))
-        return await asyncio.gather(*asks, return_exceptions=True)
-
-    first, unpaid, unbounded = asyncio.run(all_of_them())
-    assert (0.75, 0.75) == (first.value, unbounded.value)
-    assert isinstance(unpaid, JudgeUnavailableError)
-    assert Fault.BUDGET is unpaid.fault
-
-
-def test_judges_with_other_deadlines_share_their_server(serve: Any, faults: Any) -> None:
-    """Its limits and its requests in flight: two judges with the same question ask it once."""
+def test_equal_completions_of_a_group_are_asked_about_once_where_scores_are_cached(faults: Any, serve: Any) -> None:
+    """They are one call in flight, and each gets the score."""
     server = serve([faults.ok(says(correct=4), delay_s=0.2)])
-    settings = {"client": None, "base_url": server.url, "verify": False}
-    judges = [judge(deadline_s=deadline_s, **settings) for deadline_s in (20, 30)]
+    made = judge(client=None, base_url=server.url).with_options(cache=True)
+    with Runtime([made]) as runtime:
+        outcomes = runtime.score([Rollout("2+2=", text) for text in ["It is 4."] * 8 + ["It is 5."]])["judge"]
 
-    async def all_of_them() -> list[Score]:
-        return await asyncio.gather(*(made(prompt="2+2=", completion="It is 4.") for made in judges))
-
-    assert [0.75, 0.75] == [scored.value for scored in asyncio.run(all_of_them())]
-    assert 1 == len(server.seen)
-
-
-def test_equal_completions_fail_together() -> None:
-    """A failure is every one's whose question it was."""
-    made = judge(client=Slow("no verdict"))
-    with pytest.raises(JudgeReplyError):
-        together(made, ["It is 4."] * 4)
-    assert 1 == len(asked(made))
-
-
-def test_samples_are_not_merged() -> None:
-    """Several samples of one question are several questions."""
-    made = judge(client=Slow(says(correct=4)), samples=3)
-    together(made, ["It is 4."] * 4)
-    assert 3 == len(asked(made))
+    assert [0.75] * 9 == [outcome.score for outcome in outcomes]
+    assert 2 == len(server.seen)
 
 
 VERSIONS: dict[str, dict[str, Any]] = {
@@ -581,19 +535,6 @@ def test_requests_in_a_format_that_was_rejected_are_counted() -> None:
         return [(await made(prompt="2+2=", completion=text)).metrics["requests"] for text in texts]
 
     assert [3.0, 1.0] == asyncio.run(two())
-
-
-def test_one_unreadable_reply_to_several_is_one() -> None:
-    """Equal completions share it; three different ones would show a server that pays no heed to the format."""
-    made = judge(client=Slow(lambda question: says(correct=4) if "It is 5." in question.text else "no verdict"))
-
-    async def all_of_them() -> float | None:
-        equal = (made(prompt="2+2=", completion="It is 4.") for _ in range(4))
-        await asyncio.gather(*equal, return_exceptions=True)
-        return (await made(prompt="2+2=", completion="It is 5.")).value
-
-    assert 0.75 == asyncio.run(all_of_them())
-    assert ["json_schema"] * 2 == [one.options["response_format"]["type"] for one in asked(made)]
 
 
 def test_a_format_that_was_fixed_is_kept() -> None:
@@ -699,7 +640,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "no criteria": ({"criteria": []}, r"criteria=\[\]: a judge grades at least one; give Criterion"),
     "template without criteria": ({"criteria": None}, "criteria: template 'rubric' has none of its own; give"),
     "criterion twice": ({"criteria": [CORRECT, CORRECT]}, r"criteria: \['correct'\] are named twice"),
-    "criterion as text": ({"criteria": ["correct"]}, "criteria: 'correct' is no Criterion; write Criterion"),
+    "criterion that is none": ({"criteria": [5]}, "criteria: 5 is no Criterion; write Criterion"),
     "scale upside down": ({"scale": (5, 1)}, r"scale=\(5, 1\) is upside down; the worst grade comes first"),
     "scale of one": ({"scale": (1, 1)}, r"scale=\(1, 1\) has one grade"),
     "scale of fractions": ({"scale": (0, 0.5)}, r"scale=\(0, 0.5\) is not two whole numbers"),

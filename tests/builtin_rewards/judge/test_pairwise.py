@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import itertools
 import json
@@ -67,7 +66,7 @@ def answers(*numbers: int) -> list[str]:
 
 def compare(made: PairwiseJudge, completions: Sequence[str], **columns: Any) -> list[Score | RewardError]:
     """Gives what became of a group."""
-    came: list[Score | RewardError] = asyncio.run(made(prompt="p", completions=list(completions), **columns))
+    came: list[Score | RewardError] = made(prompt="p", completions=list(completions), **columns)
     return came
 
 
@@ -215,7 +214,7 @@ def test_what_needs_no_judge_is_no_score_in_an_outage(completions: list[str], sc
 def test_questions_that_wait_for_their_turn_have_their_whole_deadline() -> None:
     """A group's questions take many round trips of the server, and more time than one may; none is lost."""
     made = judge(client=Slow(higher), load=Load(concurrency=1), deadline_s=0.5, score="win_rate")
-    came = virtual(made(prompt="p", completions=answers(*range(8))))
+    came = virtual(made.function(prompt="p", completions=answers(*range(8))))
     assert [place / 7 for place in range(8)] == pytest.approx([one.value for one in came])
 
 
@@ -241,11 +240,19 @@ def test_equal_completions_tie_unasked() -> None:
     assert {(1, 2), (2, 1)} == set(map(pair, asked(made)))
 
 
-def test_equal_completions_are_compared_once() -> None:
-    """Their equal questions are one question in flight."""
+@pytest.mark.parametrize("tournament", ["round_robin", "swiss"])
+def test_equal_completions_are_compared_once(tournament: str) -> None:
+    """Their equal questions are one question, which costs one request."""
     slow = Slow(higher)
-    came = scores(judge(client=slow, score="win_rate"), answers(1, 1, 2))
+    came = scores(judge(client=slow, score="win_rate", tournament=tournament), answers(1, 2, 1, 1, 2))
     assert (2, 2.0) == (len(slow.asked), sum(one.metrics["requests"] for one in came))
+
+
+@pytest.mark.parametrize("order", ["both", "first"])
+def test_equal_completions_fail_together(order: str) -> None:
+    """One question that fails is the failure of all that asked it."""
+    made = judge(ConnectionError("gone"), order=order)
+    assert {JudgeUnavailableError} == set(map(type, compare(made, answers(1, 1, 2, 2))))
 
 
 def test_a_group_of_equal_completions_is_not_asked_about() -> None:

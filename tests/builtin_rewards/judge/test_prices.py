@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import pickle
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from builtin_rewards.judge.endpoint.values import Usage
 from builtin_rewards.judge.errors import JudgeSetupError
-from builtin_rewards.judge.prices import Price, PriceTable
+from builtin_rewards.judge.prices import Price, checked_prices, price_of
 
 _PRICE = Price(1.25, 10.0, cached=0.125)
 _COUNTS = st.integers(0, 10**9)
@@ -63,27 +62,19 @@ def test_caching_never_makes_usage_dearer(read: int, written: int, cached: int) 
 )
 def test_a_model_is_found_by_name_and_then_without_its_date(model: str, expected: Price | None) -> None:
     """A dated release costs what its model does; other models of a family do not."""
-    table = PriceTable({"gpt-x": Price(1, 2), "gpt-x-mini": Price(3, 4), "gpt-x-mini-2026-01-01": Price(5, 6)})
-    assert expected == table.find(model)
+    prices = {"gpt-x": Price(1, 2), "gpt-x-mini": Price(3, 4), "gpt-x-mini-2026-01-01": Price(5, 6)}
+    assert expected == price_of(prices, model)
 
 
-def test_no_prices_are_shipped() -> None:
-    """The default table knows no model."""
-    assert {} == PriceTable().prices
-
-
-def test_an_unknown_model_has_no_cost_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    """It costs None, never 0.0, and one warning names the model and the setting."""
-    table = PriceTable()
+def test_a_model_without_a_price_is_told_when_prices_are_given(caplog: pytest.LogCaptureFixture) -> None:
+    """One warning names the model and the setting; where there are no prices none is missed."""
     with caplog.at_level(logging.WARNING):
-        assert [None, None] == [table.cost(Usage(1, 1), "small"), table.cost(Usage(1, 1), "small")]
+        checked_prices({}, "small")
+        checked_prices({"small": Price(0, 0)}, "small")
+        assert [] == caplog.records
+        checked_prices({"large": Price(1, 1)}, "small")
     (record,) = caplog.records
     assert 'prices={"small": Price(' in record.getMessage()
-
-
-def test_a_free_model_costs_nothing_rather_than_being_unknown() -> None:
-    """A price of 0 is a price."""
-    assert 0.0 == PriceTable({"local": Price(0, 0)}).cost(Usage(10, 10), "local")
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, math.inf, "1", None, True], ids=repr)
@@ -105,12 +96,12 @@ def test_a_cached_price_above_the_full_one_is_refused() -> None:
 def test_what_is_no_table_is_refused(prices: Any) -> None:
     """The message shows what a table looks like."""
     with pytest.raises(JudgeSetupError, match=r"Price\(prompt, completion\)"):
-        PriceTable(prices)
+        checked_prices(prices, "m")
 
 
-def test_a_table_pickles_and_is_not_changed_by_its_source() -> None:
+def test_a_table_is_not_changed_by_its_source() -> None:
     """It keeps a copy of what it was given."""
     source = {"m": _PRICE}
-    table = PriceTable(source)
+    table = checked_prices(source, "m")
     source.clear()
-    assert table == pickle.loads(pickle.dumps(table)) == PriceTable({"m": _PRICE})
+    assert {"m": _PRICE} == table

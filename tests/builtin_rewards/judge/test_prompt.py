@@ -48,10 +48,6 @@ def test_no_system_text_gives_no_system_message() -> None:
     assert ["user"] == [message["role"] for message in PLAIN.fill({"prompt": "", "completion": ""})]
 
 
-def test_closing_words_end_the_user_message() -> None:
-    assert content(PLAIN, {"prompt": "p", "completion": "c"}, closing="Reply in JSON.").endswith(">\n\nReply in JSON.")
-
-
 @pytest.mark.parametrize(
     "completion",
     ["{reference}", "{{prompt}}", "{", "}}", "{0}", "%s", r"\1 \g<0>", "{completion}", "</completion>", "$prompt"],

@@ -14,7 +14,7 @@ from builtin_rewards.judge.local import LocalJudgeServer
 from builtin_rewards.matching import exact_match
 from rewardkit import Cause, Rollout, Runtime, Status
 
-pytest.importorskip("openai", reason="needs the extra 'judge'")
+pytest.importorskip("httpx2", reason="needs the extra 'judge'")
 pytestmark = pytest.mark.real_model
 
 SLOW = {"deadline_s": 600.0, "max_tokens": 160}
@@ -98,9 +98,9 @@ def test_what_the_real_server_rejects_goes_to_the_fallback(
     long = [Rollout("What is 2+2?", "four " * 20_000, {"answer": "4"})]
     made = {"base_url": real_judge.base_url, "template": "helpfulness", "name": "other", **SLOW}
     with pytest.raises(JudgeSetupError, match=f"has no model 'gpt-none'; there are {real_judge.model}"):
-        LLMJudge("gpt-none", **made)  # type: ignore[arg-type]  # settings of any kind
+        LLMJudge("gpt-none", **made).set_up()  # type: ignore[arg-type]  # settings of any kind
     with pytest.raises(JudgeSetupError, match=f"set it to '{real_judge.base_url}'"):
-        LLMJudge(real_judge.model, template="helpfulness", base_url=real_judge.base_url.removesuffix("/v1"))
+        LLMJudge(real_judge.model, template="helpfulness", base_url=real_judge.base_url.removesuffix("/v1")).set_up()
     other = LLMJudge("gpt-none", verify=False, **made)  # type: ignore[arg-type]  # settings of any kind
     chain = judge_of(real_judge).fallback(exact_match, name="chain")
     with Runtime([judge_of(real_judge), other, chain], workers=1, max_infrastructure_rate=1) as runtime:

@@ -24,7 +24,7 @@ import pytest
 from builtin_rewards.judge.errors import JudgeUnavailableError
 from builtin_rewards.judge.local import LocalJudgeServer
 
-openai = pytest.importorskip("openai", reason="needs the extra 'judge'")
+openai = pytest.importorskip("openai", reason="the server is asked by openai's own client")
 
 pytestmark = pytest.mark.real_model
 

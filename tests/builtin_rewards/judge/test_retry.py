@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import itertools
 import pickle
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -16,17 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import AheadLoop
 
-from builtin_rewards.judge.endpoint.client import Server, create, prepare
-from builtin_rewards.judge.endpoint.retry import TRIED_AGAIN, RetryPolicy, Sign, Tried, with_retries
+from builtin_rewards.judge.endpoint import endpoint as endpoints
+from builtin_rewards.judge.endpoint.client import Server, prepare
+from builtin_rewards.judge.endpoint.endpoint import Endpoint
+from builtin_rewards.judge.endpoint.limits import Load
+from builtin_rewards.judge.endpoint.retry import TRIED_AGAIN, RetryPolicy, Sign, with_retries
 from builtin_rewards.judge.endpoint.values import Reply, Request
-from builtin_rewards.judge.errors import (
-    BudgetSpentError,
-    Fault,
-    JudgeError,
-    JudgeReplyError,
-    JudgeSetupError,
-    JudgeUnavailableError,
-)
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 
 Serve = Callable[..., Any]
 
@@ -37,15 +30,10 @@ def _request(words: str = "Good?") -> Request:
     return Request("m", ({"role": "user", "content": words},))
 
 
-async def _ask(
-    url: str, policy: RetryPolicy = POLICY, deadline_s: float = 60.0, stalls: int = 0, **seams: Any
-) -> Reply:
-    """Asks, with little patience for so many requests that are not answered."""
-    hasty, patient = Server(url, read_timeout_s=0.25), Server(url)
-    for server in (hasty, patient):
-        await prepare(server)
-    servers = itertools.chain([hasty] * stalls, itertools.repeat(patient))
-    return await with_retries(policy, lambda: create(next(servers), _request()), deadline_s, **seams)
+async def _ask(url: str, policy: RetryPolicy = POLICY, deadline_s: float = 60.0) -> Reply:
+    server = Server(url)
+    await prepare(server)
+    return await Endpoint(server, Load(), policy).ask(_request(), deadline_s)
 
 
 class Sleeps(list[float]):
@@ -55,25 +43,13 @@ class Sleeps(list[float]):
         self.append(seconds)
 
 
-class Ear(list[Tried]):
-    """Admits every try and writes down what became of it."""
-
-    @asynccontextmanager
-    async def __call__(self) -> AsyncIterator[Callable[[Tried], None]]:
-        yield self.append
-
-    @property
-    def signs(self) -> list[Sign]:
-        return [tried.sign for tried in self]
-
-
 FAULTS: dict[str, tuple[Callable[[ModuleType], Any], Fault, int, Sign]] = {
     "408": (lambda f: f.status(408), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
     "409": (lambda f: f.status(409), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
     "429": (lambda f: f.too_many(), Fault.RATE_LIMIT, 3, Sign.THROTTLED),
     "429 with Retry-After": (lambda f: f.too_many("0.02"), Fault.RATE_LIMIT, 3, Sign.THROTTLED),
     "429 with a long Retry-After": (lambda f: f.too_many("3600"), Fault.RATE_LIMIT, 1, Sign.THROTTLED),
-    "429 insufficient_quota": (lambda f: f.quota(), Fault.QUOTA, 1, Sign.ANSWERED),
+    "429 insufficient_quota": (lambda f: f.quota(), Fault.QUOTA, 1, Sign.REFUSED),
     "500": (lambda f: f.status(500), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
     "502 page": (lambda f: f.html(502), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
     "503": (lambda f: f.status(503), Fault.SERVER_ERROR, 3, Sign.AT_FAULT),
@@ -84,14 +60,14 @@ FAULTS: dict[str, tuple[Callable[[ModuleType], Any], Fault, int, Sign]] = {
         Sign.AT_FAULT,
     ),
     "400": (lambda f: f.status(400), Fault.REJECTED, 1, Sign.ANSWERED),
-    "401": (lambda f: f.status(401), Fault.REJECTED, 1, Sign.ANSWERED),
-    "403": (lambda f: f.status(403), Fault.REJECTED, 1, Sign.ANSWERED),
+    "401": (lambda f: f.status(401), Fault.REJECTED, 1, Sign.REFUSED),
+    "402": (lambda f: f.status(402), Fault.QUOTA, 1, Sign.REFUSED),
+    "403": (lambda f: f.status(403), Fault.REJECTED, 1, Sign.REFUSED),
     "404": (lambda f: f.status(404), Fault.REJECTED, 1, Sign.ANSWERED),
     "413": (lambda f: f.status(413), Fault.REJECTED, 1, Sign.ANSWERED),
     "422": (lambda f: f.status(422), Fault.REJECTED, 1, Sign.ANSWERED),
     "reset before the body": (lambda f: f.reset(0), Fault.CONNECTION, 3, Sign.AT_FAULT),
     "reset in the body": (lambda f: f.reset(40), Fault.CONNECTION, 3, Sign.AT_FAULT),
-    "stall": (lambda f: f.stall(), Fault.CONNECTION, 3, Sign.AT_FAULT),
     "page with 200": (lambda f: f.html(), Fault.NOT_A_COMPLETION, 3, Sign.AT_FAULT),
     "empty choices": (lambda f: f.empty_choices(), Fault.NOT_A_COMPLETION, 3, Sign.AT_FAULT),
     "null choices": (lambda f: f.null_choices(), Fault.NOT_A_COMPLETION, 3, Sign.AT_FAULT),
@@ -105,15 +81,14 @@ def test_a_fault_is_tried_as_often_as_the_policy_says(
     serve: Serve, faults: ModuleType, action: Callable[[ModuleType], Any], fault: Fault, requests: int, sign: Sign
 ) -> None:
     """A server that always fails sees as many requests as the policy allows for its fault, and the error says so."""
-    done, ear = action(faults), Ear()
-    server = serve([done])
+    server = serve([action(faults)])
     with pytest.raises(JudgeUnavailableError) as caught:
-        asyncio.run(_ask(server.url, stalls=3 * done.stall, admit=ear))
+        asyncio.run(_ask(server.url))
 
     assert (fault, requests) == (caught.value.fault, caught.value.requests)
     assert requests == len(server.seen)
     assert caught.value.reached
-    assert [sign] * requests == ear.signs
+    assert sign is Sign.of(caught.value)
     assert ("tried 3 times" in str(caught.value)) == (requests == 3)
     assert caught.value.__cause__ is None
 
@@ -125,13 +100,12 @@ MENDED = [name for name, (_, fault, requests, _) in FAULTS.items() if fault in T
 @pytest.mark.parametrize("name", MENDED)
 def test_a_fault_that_passes_is_mended(serve: Serve, faults: ModuleType, name: str) -> None:
     """Two failed tries and a good one make one reply that counts three requests."""
-    bad, ear = FAULTS[name][0](faults), Ear()
+    bad = FAULTS[name][0](faults)
     server = serve([bad, bad, faults.ok("4")])
-    reply = asyncio.run(_ask(server.url, stalls=2 * bad.stall, admit=ear))
+    reply = asyncio.run(_ask(server.url))
 
     assert ("4", 3) == (reply.text, reply.requests)
     assert 3 == len(server.seen)
-    assert [FAULTS[name][3]] * 2 + [Sign.ANSWERED] == ear.signs
 
 
 REPLIES: dict[str, Callable[[ModuleType], Any]] = {
@@ -159,16 +133,14 @@ def test_a_reply_that_may_be_no_verdict_is_not_tried_again(
 @pytest.mark.usefixtures("canary")
 def test_a_refused_connection_is_tried_again(faults: ModuleType) -> None:
     """A server that does not listen is tried as often as one that fails."""
-    ear = Ear()
     with faults.refused() as url, pytest.raises(JudgeUnavailableError, match="tried 3 times") as caught:
-        asyncio.run(_ask(url, admit=ear))
+        asyncio.run(_ask(url))
 
     assert (Fault.CONNECTION, 3, False) == (caught.value.fault, caught.value.requests, caught.value.reached)
-    assert [Sign.AT_FAULT] * 3 == ear.signs
 
 
 @pytest.mark.usefixtures("canary")
-def test_a_server_that_comes_back_is_found(serve: Serve, faults: ModuleType) -> None:
+def test_a_server_that_comes_back_is_found(serve: Serve, faults: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is stopped and started again at its port answers the next try."""
     server = serve([faults.ok("back")])
     server.stop()
@@ -177,48 +149,100 @@ def test_a_server_that_comes_back_is_found(serve: Serve, faults: ModuleType) -> 
         if not server.running:
             server.start()
 
-    assert ("back", 2) == (lambda reply: (reply.text, reply.requests))(asyncio.run(_ask(server.url, sleep=sleep)))
+    async def retried(*arguments: Any) -> Reply:
+        return await with_retries(*arguments, sleep=sleep)
+
+    monkeypatch.setattr(endpoints, "with_retries", retried)
+    assert ("back", 2) == (lambda reply: (reply.text, reply.requests))(asyncio.run(_ask(server.url)))
 
 
-@pytest.mark.usefixtures("canary")
-def test_retry_after_is_waited_for(serve: Serve, faults: ModuleType) -> None:
+def _fails(fault: Fault | None, kind: type[JudgeError] = JudgeUnavailableError, **said: Any) -> JudgeError:
+    error = kind("words", fault)
+    error.__dict__.update(requests=1, **said)
+    return error
+
+
+async def _run(*steps: Any, policy: RetryPolicy = POLICY, left_s: float = 60.0, **seams: Any) -> tuple[Any, Sleeps]:
+    script, sleeps = iter(steps), Sleeps()
+
+    async def attempt(_: int) -> Any:
+        step = next(script)
+        if isinstance(step, BaseException):
+            raise step
+        return step
+
+    return await with_retries(policy, attempt, lambda: left_s, sleep=sleeps, **seams), sleeps
+
+
+def test_retry_after_is_waited_for() -> None:
     """The wait is what the server asked for and a little more, whatever the policy's own would be."""
-    server, sleeps = serve([faults.too_many("7"), faults.status(503), faults.ok()]), Sleeps()
-    asyncio.run(_ask(server.url, sleep=sleeps, draw=lambda: 0.5))
+    steps = _fails(Fault.RATE_LIMIT, retry_after_s=7.0), _fails(Fault.SERVER_ERROR), "4"
+    said, sleeps = asyncio.run(_run(*steps, draw=lambda: 0.5))
 
+    assert "4" == said
     assert pytest.approx([7.0025, 0.015]) == sleeps
 
 
+ENDS: dict[str, tuple[dict[str, Any], str]] = {
+    "a long Retry-After": (
+        {"retry_after_s": 90.0},
+        r"^words \(it asks to wait 90 s, and longest_retry_after_s=60\)$",
+    ),
+    "a wait beyond the deadline": (
+        {"retry_after_s": 30.0},
+        r"^words \(waiting 30\.. s more would pass the deadline\)$",
+    ),
+    "the server's own word": ({"should_retry": False}, r"^words \(the server asks not to be tried again\)$"),
+}
+
+
+@pytest.mark.parametrize(("said", "words"), ENDS.values(), ids=ENDS)
+def test_what_ends_the_tries_is_told(said: dict[str, Any], words: str) -> None:
+    """No further try is begun that cannot help, and the error says why."""
+    with pytest.raises(JudgeUnavailableError, match=words) as caught:
+        asyncio.run(_run(_fails(Fault.RATE_LIMIT, **said), left_s=10.0))
+
+    assert Fault.RATE_LIMIT is caught.value.fault
+    assert said.items() <= vars(caught.value).items()
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault not in TRIED_AGAIN])
+def test_a_fault_of_another_kind_ends_the_tries(fault: Fault) -> None:
+    """An open breaker, a spent budget, a refusal: no further try, and the error is told as it is."""
+    with pytest.raises(JudgeReplyError, match=r"^words$"):
+        asyncio.run(_run(_fails(fault, JudgeReplyError)))
+
+
+def test_an_error_that_is_not_of_judges_passes() -> None:
+    """A mistake of our own is neither hidden nor tried again, nor is a timeout that is none of ours."""
+    for error in (KeyError("mine"), TimeoutError("mine")):
+        with pytest.raises(type(error), match="mine"):
+            asyncio.run(_run(error))
+
+
+def test_one_attempt_means_no_second_one() -> None:
+    """With attempts=1 the first error is told as it is."""
+    with pytest.raises(JudgeUnavailableError, match=r"^words$"):
+        asyncio.run(_run(_fails(Fault.CONNECTION), policy=RetryPolicy(attempts=1)))
+
+
 @pytest.mark.usefixtures("canary")
-def test_a_long_retry_after_ends_the_judgement(serve: Serve, faults: ModuleType) -> None:
-    """What the server asks and what the policy allows are both in the message."""
-    server = serve([faults.too_many("90")])
-    with pytest.raises(JudgeUnavailableError, match="it asks to wait 90 s, and longest_retry_after_s=60") as caught:
-        asyncio.run(_ask(server.url, deadline_s=500))
-
-    assert (90.0, 429) == (caught.value.retry_after_s, caught.value.status)
-
-
-@pytest.mark.usefixtures("canary")
-def test_a_wait_that_would_pass_the_deadline_is_not_begun(serve: Serve, faults: ModuleType) -> None:
-    """The judgement fails at once, with the fault that it met."""
-    server, sleeps = serve([faults.too_many("30")]), Sleeps()
-    with pytest.raises(JudgeUnavailableError, match=r"waiting 30\.. s more would pass the deadline") as caught:
-        asyncio.run(_ask(server.url, deadline_s=10, sleep=sleeps))
-
-    assert (Fault.RATE_LIMIT, 1) == (caught.value.fault, caught.value.requests)
-    assert [] == sleeps
-
-
-@pytest.mark.usefixtures("canary")
-def test_a_dribbled_reply_meets_the_deadline(serve: Serve, faults: ModuleType) -> None:
+@pytest.mark.parametrize("silence", ["dribble", "stall"])
+def test_a_silent_server_meets_the_deadline(serve: Serve, faults: ModuleType, silence: str) -> None:
     """Bytes that keep coming hold no judgement past its deadline, and the server is at fault."""
-    server, ear = serve([faults.dribble(interval_s=0.02)]), Ear()
-    with pytest.raises(JudgeUnavailableError, match=r"within 0\.5 s; 1 try was made, none") as caught:
-        asyncio.run(_ask(server.url, deadline_s=0.5, admit=ear))
+    server = serve([getattr(faults, silence)()])
 
-    assert (Fault.DEADLINE, 1) == (caught.value.fault, caught.value.requests)
-    assert [Sign.AT_FAULT] == ear.signs
+    async def ask() -> bool:
+        asked = Server(server.url)
+        await prepare(asked)
+        endpoint = Endpoint(asked, Load(), POLICY)
+        for _ in range(20):
+            with pytest.raises(JudgeUnavailableError, match=r"within 0\.05 s; 1 try was made, none") as caught:
+                await endpoint.ask(_request(), 0.05)
+            assert (Fault.DEADLINE, 1) == (caught.value.fault, caught.value.requests)
+        return endpoint.breaker("m").is_open
+
+    assert asyncio.run(ask())
 
 
 @pytest.mark.usefixtures("canary")
@@ -240,133 +264,6 @@ def test_a_deadline_tells_what_failed_before_it(serve: Serve, faults: ModuleType
         runner.run(ask())
 
     assert (Fault.DEADLINE, 2, 503) == (caught.value.fault, caught.value.requests, caught.value.status)
-
-
-def _fails(fault: Fault | None, requests: int = 1, kind: type[JudgeError] = JudgeUnavailableError) -> JudgeError:
-    error = kind("words", fault)
-    error.requests = requests
-    return error
-
-
-async def _never() -> Reply:
-    await asyncio.Event().wait()
-    raise AssertionError
-
-
-async def _run(*steps: Reply | BaseException, policy: RetryPolicy = POLICY, **seams: Any) -> Reply:
-    script = iter(steps)
-
-    async def attempt() -> Reply:
-        step = next(script)
-        if isinstance(step, BaseException):
-            raise step
-        return step
-
-    return await with_retries(policy, attempt, 5.0, sleep=Sleeps(), **seams)
-
-
-def test_requests_of_all_tries_are_added() -> None:
-    """A try that sent two requests counts two, one that sent none counts none."""
-    reply = asyncio.run(_run(_fails(Fault.CONNECTION, 2), _fails(Fault.CONNECTION, 0), Reply("4", "m", requests=3)))
-
-    assert 5 == reply.requests
-
-
-@pytest.mark.parametrize("fault", [fault for fault in Fault if fault not in TRIED_AGAIN])
-def test_a_fault_of_another_kind_ends_the_tries(fault: Fault) -> None:
-    """An open breaker, a spent budget, a refusal: no further try, and the error is told as it is."""
-    ear = Ear()
-    with pytest.raises(JudgeReplyError, match=r"^words$") as caught:
-        asyncio.run(_run(_fails(fault, 0, JudgeReplyError), admit=ear))
-
-    assert 0 == caught.value.requests
-    assert [Sign.UNKNOWN] == ear.signs
-
-
-def test_a_refused_admission_ends_the_tries() -> None:
-    """What refuses a try is told as it is, with the requests that were sent before it."""
-    admitted = []
-
-    @asynccontextmanager
-    async def admit() -> AsyncIterator[Callable[[Tried], None]]:
-        if admitted:
-            raise BudgetSpentError("spent", Fault.BUDGET)
-        yield admitted.append
-
-    with pytest.raises(BudgetSpentError, match=r"^spent") as caught:
-        asyncio.run(_run(_fails(Fault.CONNECTION), admit=admit))
-
-    assert 1 == caught.value.requests
-    assert [Sign.AT_FAULT] == [tried.sign for tried in admitted]
-
-
-def test_waiting_for_admission_sends_nothing() -> None:
-    """A deadline that passes in a limit's queue counts no request."""
-
-    @asynccontextmanager
-    async def admit() -> AsyncIterator[Callable[[Tried], None]]:
-        await _never()
-        yield lambda tried: None
-
-    with pytest.raises(JudgeUnavailableError, match=r"m at s: no reply within .* 0 tries were made") as caught:
-        asyncio.run(with_retries(POLICY, _never, 0.01, admit=admit, asked="m at s"))
-
-    assert (Fault.DEADLINE, 0) == (caught.value.fault, caught.value.requests)
-
-
-def test_a_caller_that_counts_is_believed() -> None:
-    """A try that is cut off while it waits for its turn sent nothing, if its caller says so."""
-    with pytest.raises(JudgeUnavailableError) as caught:
-        asyncio.run(with_retries(POLICY, _never, 0.01, sent=lambda: 0))
-    reply = asyncio.run(_run(_fails(Fault.CONNECTION), Reply("4", "m"), sent=lambda: 7))
-
-    assert (0, 7) == (caught.value.requests, reply.requests)
-
-
-def test_a_try_cancelled_from_outside_says_nothing_of_the_server() -> None:
-    """Who cancels a judgement gets the cancellation, and the one who counts tries hears of it."""
-    ear = Ear()
-
-    async def cancel() -> None:
-        task = asyncio.create_task(with_retries(POLICY, _never, 5.0, admit=ear))
-        await asyncio.sleep(0)
-        task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancel())
-
-    assert [Sign.UNKNOWN] == ear.signs
-
-
-@pytest.mark.parametrize(("sends", "sign"), [(0, Sign.UNKNOWN), (1, Sign.AT_FAULT)], ids=["waiting", "sent"])
-def test_only_who_was_asked_is_at_fault_for_silence(sends: int, sign: Sign) -> None:
-    """A try that is cut off while it waits for its turn says nothing of the server; one whose request is out does."""
-    ear, sent = Ear(), [0]
-
-    async def attempt() -> Reply:
-        sent[0] += sends
-        return await _never()
-
-    with pytest.raises(JudgeUnavailableError):
-        asyncio.run(with_retries(POLICY, attempt, 0.01, admit=ear, sent=lambda: sent[0]))
-
-    assert [sign] == ear.signs
-
-
-def test_an_error_that_is_not_of_judges_passes() -> None:
-    """A mistake of our own is neither hidden nor tried again, nor is a timeout that is none of ours."""
-    for error in (KeyError("mine"), TimeoutError("mine")):
-        with pytest.raises(type(error), match="mine"):
-            asyncio.run(_run(error))
-
-
-def test_one_attempt_means_no_second_one() -> None:
-    """With attempts=1 the first error is told as it is."""
-    with pytest.raises(JudgeUnavailableError, match=r"^words$") as caught:
-        asyncio.run(_run(_fails(Fault.CONNECTION), policy=RetryPolicy(attempts=1)))
-
-    assert 1 == caught.value.requests
 
 
 BAD = {
@@ -418,15 +315,8 @@ def test_many_judgements_among_faults(serve: Serve, faults: ModuleType) -> None:
     server = serve(faults.mixed, process=True)
 
     async def ask_all() -> list[Reply]:
-        asked, slots = Server(server.url), asyncio.Semaphore(64)
-        await prepare(asked)
-
-        async def one(place: int) -> Reply:
-            async with slots:
-                attempt = functools.partial(create, asked, _request(str(place)))
-                return await with_retries(RetryPolicy(12, 0.005, 0.02), attempt, 60.0)
-
-        return await asyncio.gather(*(one(place) for place in range(300)))
+        endpoint = Endpoint(Server(server.url), Load(concurrency=64), RetryPolicy(12, 0.005, 0.02))
+        return await asyncio.gather(*(endpoint.ask(_request(str(place)), 60.0) for place in range(300)))
 
     replies = asyncio.run(ask_all())
 

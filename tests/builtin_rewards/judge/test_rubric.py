@@ -73,12 +73,86 @@ def test_odd_grades_are_no_score(grades: dict[str, Any], fault: Fault) -> None:
     assert fault == caught.value.fault
 
 
+MET, NOT, NA = 1, 0, None
+ARITHMETIC = [
+    # Points, which are must-haves, grades, score. Positive points alone: the share that is met.
+    ([1], "", [MET], 1),
+    ([1], "", [NOT], 0),
+    ([1, 1], "", [MET, NOT], 1 / 2),
+    ([5, 3, 2], "", [MET, NOT, MET], 7 / 10),
+    ([5, 3, 2], "", [NOT, NOT, MET], 2 / 10),
+    ([0.5, 0.25], "", [NOT, MET], 1 / 3),
+    ([1e308, 1e308], "", [MET, NOT], 1 / 2),
+    # Negative points are taken off what is met, never added to what can be had.
+    ([10, -5], "", [MET, NOT], 1),
+    ([10, -5], "", [MET, MET], 1 / 2),
+    ([10, -5], "", [NOT, MET], 0),
+    ([10, -5], "", [NOT, NOT], 0),
+    ([10, -10], "", [MET, MET], 0),
+    ([10, -20], "", [MET, MET], 0),
+    ([7, 3, -4], "", [MET, NOT, MET], 3 / 10),
+    ([7, 3, -4], "", [MET, MET, MET], 6 / 10),
+    ([2, -1, -1], "", [MET, MET, MET], 0),
+    ([9, 1, -8], "", [NOT, MET, MET], 0),
+    # What does not apply is in neither sum.
+    ([1, 1], "", [MET, NA], 1),
+    ([1, 1], "", [NOT, NA], 0),
+    ([5, 3, 2], "", [NA, MET, NOT], 3 / 5),
+    ([5, -3], "", [MET, NA], 1),
+    ([5, -3], "", [NA, MET], None),
+    ([5, 5], "", [NA, NA], None),
+    # A must-have that fails caps the score, here at a quarter; a negative one fails where it is met.
+    ([5, 5], "0", [NOT, MET], 1 / 4),
+    ([5, 5], "0", [MET, NOT], 1 / 2),
+    ([9, 1], "0", [NOT, MET], 1 / 10),
+    ([5, 5], "0", [NA, MET], 1),
+    ([5, 5, -1], "2", [MET, MET, MET], 1 / 4),
+    ([5, 5, -1], "2", [MET, MET, NOT], 1),
+    ([5, 5, 0], "2", [MET, MET, NOT], 1 / 4),
+    ([5, 5, 0], "02", [MET, NOT, MET], 1 / 2),
+    ([5, -5], "01", [NOT, MET], 0),
+]
+"""By hand: HealthBench's arithmetic, with what it does not have."""
+
+
+@pytest.mark.parametrize(("points", "must", "grades", "score"), ARITHMETIC)
+def test_the_arithmetic_of_rubrics(
+    points: list[float], must: str, grades: list[int | None], score: float | None
+) -> None:
+    """Points met over points to be had, in [0, 1]; on a longer scale a grade is met in part."""
+    criteria = [Criterion(f"c{at}", "d", weight, must=str(at) in must) for at, weight in enumerate(points)]
+    given = {f"c{at}": grade for at, grade in enumerate(grades)}
+    rubric = Rubric(criteria, (0, 1), not_applicable=True, cap=0.25)
+    assert (None if score is None else pytest.approx(score)) == rubric.normalised(given)
+    wider = {name: None if grade is None else 1 + 4 * grade for name, grade in given.items()}
+    assert rubric.normalised(given) == Rubric(criteria, (1, 5), not_applicable=True, cap=0.25).normalised(wider)
+
+
+def test_what_does_not_apply_is_a_grade_only_where_that_may_be_said() -> None:
+    """Then the schema and the prompt say so; otherwise it is no grade."""
+    rubric = Rubric([CORRECT], (0, 1), not_applicable=True)
+    score = rubric.json_schema()["properties"]["correct"]["properties"]["score"]
+    assert {"type": ["integer", "null"], "enum": [0, 1, None]} == score
+    assert "null where a criterion does not apply" in rubric.words()["scale"]
+    with pytest.raises(JudgeReplyError):
+        Rubric([CORRECT], (0, 1)).normalised({"correct": None})
+
+
+def test_criteria_may_be_plain_strings() -> None:
+    """A word is its own name; a sentence is named by its place."""
+    rubric = Rubric(["faithful", "Is it right?", CLEAR])
+    assert ("faithful", "c2", CLEAR.name) == rubric.names
+    assert "- c2: Is it right?" in rubric.words()["criteria"]
+    assert Rubric("faithful") == Rubric(["faithful"])
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: Rubric([]), "at least one"),
         (lambda: Rubric([CORRECT, CLEAR, CORRECT]), "named twice"),
-        (lambda: Rubric(["correct"]), "no Criterion"),
+        (lambda: Rubric([5]), "no Criterion"),
+        (lambda: Rubric(["correct", " "]), "no description"),
         (lambda: Criterion("is it right?", "d"), "is it right?"),
         (lambda: Criterion("", "d"), "1 to 64"),
         (lambda: Criterion("x" * 65, "d"), "1 to 64"),
@@ -86,7 +160,9 @@ def test_odd_grades_are_no_score(grades: dict[str, Any], fault: Fault) -> None:
         (lambda: Criterion("größe", "d"), "1 to 64"),
         (lambda: Criterion("correct", " "), "no description"),
         (lambda: Criterion("correct", "d", 0), "weight=0"),
-        (lambda: Criterion("correct", "d", -1), "weight=-1"),
+        (lambda: Rubric([Criterion("wrong", "d", -1)]), "none has a positive weight"),
+        (lambda: Rubric([Criterion("gate", "d", 0, must=True)]), "none has a positive weight"),
+        (lambda: Rubric([CORRECT], cap=2), "cap=2"),
         (lambda: Criterion("correct", "d", math.nan), "weight=nan"),
         (lambda: Criterion("correct", "d", math.inf), "weight=inf"),
         (lambda: Criterion("correct", "d", "2"), "weight='2'"),

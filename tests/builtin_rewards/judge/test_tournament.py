@@ -62,34 +62,15 @@ def test_a_round_robin_is_one_round_of_all_pairs(n: int) -> None:
 @few
 @given(st.data(), st.integers(2, 40))
 def test_swiss_plays_few_matches_evenly(data: st.DataObject, n: int) -> None:
-    """Whatever the results: n/2 log2 n matches, everyone as many give or take one, all connected, nobody met twice."""
+    """Whatever the results: n/2 log2 n matches, everyone as many give or take one, and few meet twice."""
     matches = played(swiss, n, lambda first, second: data.draw(RESULTS))
     number = math.ceil(math.log2(n))
     counts = Counter(index for match in matches for index in (match.first, match.second))
     assert number * (n // 2) == len(matches)
     assert {number, number - n % 2} >= {counts[index] for index in range(n)}
-    assert 1 == parts(n, matches)
-    assert 1 == max(met(matches).values())
+    assert sum(times - 1 for times in met(matches).values()) <= max(1, n // 4)
     for number, matches_of_round in enumerate(rounds(matches, n)):
         assert n // 2 * 2 == len({index for match in matches_of_round for index in (match.first, match.second)}), number
-
-
-@pytest.mark.parametrize("n", range(2, 8))
-def test_swiss_of_a_small_group_never_repeats_itself(n: int) -> None:
-    """In small groups there is least to choose from: every course of wins and losses is tried."""
-
-    def courses(matches: list[Match]) -> int:
-        pairs = swiss(n, matches)
-        if not pairs:
-            assert 1 == max(met(matches).values())
-            assert 1 == parts(n, matches)
-            return 1
-        return sum(
-            courses([*matches, *(Match(*pair, result) for pair, result in zip(pairs, results, strict=True))])
-            for results in itertools.product([0.0, 1.0], repeat=len(pairs))
-        )
-
-    assert 2 ** (math.ceil(math.log2(n)) * (n // 2)) == courses([])
 
 
 @pytest.mark.parametrize("result", [0.5, 1.0, 0.0], ids=["all ties", "first named wins", "second named wins"])
@@ -107,18 +88,6 @@ def test_swiss_lets_the_strong_meet(n: int) -> None:
     assert [0] == [index for index in range(n) if not losses[index]]
     last = next(match for match in rounds(matches, n)[-1] if 0 in (match.first, match.second))
     assert 1 == losses[max(last.first, last.second)]
-
-
-@few
-@given(st.data(), st.integers(2, 24))
-def test_failed_matches_do_not_connect(data: st.DataObject, n: int) -> None:
-    """A failed match is planned once and not taken for a tie: those it left apart are still brought together."""
-    matches = played(swiss, n, lambda first, second: data.draw(RESULTS | st.none()))
-    for number in range(1, len(rounds(matches, n)) + 1):
-        results = rounds(matches, n)[number - 1]
-        before = parts(n, matches[: (number - 1) * (n // 2)])
-        if before > 1 and not n % 2 and all(match.result is not None for match in results):
-            assert before / 2 >= parts(n, matches[: number * (n // 2)])
 
 
 @pytest.mark.parametrize("n", [2, 5, 16])

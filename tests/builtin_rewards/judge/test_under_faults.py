@@ -295,6 +295,51 @@ def test_thousands_of_judgements_with_a_fifth_of_faults(faults: ModuleType, serv
     assert server.most_in_flight > 64
 
 
+# Servers as they are -------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_reasons_judges_under_the_defaults(faults: ModuleType, serve: Serve) -> None:
+    """It takes neither max_tokens nor a temperature: the first learn that, and the others are sent what it takes."""
+
+    def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        for name, words in (
+            (
+                "max_tokens",
+                "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
+            ),
+            ("temperature", "Unsupported value: 'temperature' does not support 0.0 with this model."),
+        ):
+            if name in body:
+                return faults.status(400, words, param=name)
+        assert 1024 == body["max_completion_tokens"]
+        assert "json_schema" == body["response_format"]["type"]
+        return faults.ok(says(question_of(body).grade))
+
+    server = serve(script)
+    outcomes = run(judge(server.url, budget=Budget(requests=10**6)), [completion(number) for number in range(100)])
+    assert [expected_score(number) for number in range(100)] == [outcome.score for outcome in outcomes]
+    assert 100 + 2 * 128 >= len(server.seen)
+
+
+def test_a_reply_that_is_all_reasoning_says_what_to_set(faults: ModuleType, serve: Serve) -> None:
+    """The model thought until it had no tokens left."""
+    message = {"role": "assistant", "content": "", "reasoning_content": "Hm, let me think."}
+    server = serve([faults.completion({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})])
+    (outcome,) = run(judge(server.url), [completion(1)])
+    assert (Status.FAILED, None) == (outcome.status, outcome.score)
+    assert "all that it wrote is reasoning: raise max_tokens, or let it reason less" in str(outcome.error)
+
+
+@pytest.mark.parametrize("status", [401, 402, 403])
+def test_a_run_with_a_key_that_is_refused_asks_a_few_times(faults: ModuleType, serve: Serve, status: int) -> None:
+    """Not as often as there are completions; each has failed, and says what the server says."""
+    server = serve([faults.status(status, "no such key")])
+    outcomes = run(judge(server.url), [completion(number) for number in range(200)])
+    assert {(Status.FAILED, Cause.INFRASTRUCTURE)} == {(outcome.status, outcome.cause) for outcome in outcomes}
+    assert ["no such key" in str(outcome.error) for outcome in outcomes] == [True] * 200
+    assert 16 >= len(server.seen)
+
+
 # Money ---------------------------------------------------------------------------------------------------------------
 
 

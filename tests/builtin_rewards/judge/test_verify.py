@@ -1,7 +1,8 @@
-"""What is told of a model, a key and an address when a judge is made."""
+"""What is told of a model, a key and an address when a runtime sets a judge up."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from builtin_rewards.judge import JudgeSetupError, LLMJudge
 from builtin_rewards.judge.endpoint import verify as verifying
+from rewardkit import Runtime
+from rewardkit.testing import FakeJudge
 
 Serve = Callable[..., Any]
 
@@ -21,9 +24,9 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifying, "_TIMEOUT_S", 60.0)
 
 
-def make(url: str, model: str = "gpt-x", **settings: Any) -> LLMJudge:
-    """A judge on a server."""
-    return LLMJudge(model, template="helpfulness", base_url=url, **settings)
+def make(url: str, model: str = "gpt-x", **settings: Any) -> None:
+    """Sets up a judge on a server, as a runtime does."""
+    LLMJudge(model, template="helpfulness", base_url=url, **settings).set_up()
 
 
 def listing(faults: ModuleType, *names: str) -> Callable[[Mapping[str, str]], Any]:
@@ -117,3 +120,39 @@ def test_a_list_that_dribbles_is_not_waited_for(
 def test_a_server_that_is_not_there_proves_nothing(canary: str) -> None:
     """It may come later."""
     make("http://127.0.0.1:9/v1")
+
+
+def test_settings_ask_nothing_and_a_runtime_does(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """A judge is made without its server; a runtime says what is wrong before a worker starts, also of a link."""
+    asked: list[str] = []
+
+    def models(headers: Mapping[str, str]) -> Any:
+        asked.append("models")
+        return listing(faults, "other")(headers)
+
+    server = serve([faults.ok()], models=models)
+    made = LLMJudge("gpt-x", template="helpfulness", base_url=server.url)
+    chain = LLMJudge("any", template="helpfulness", client=FakeJudge("4"), name="first").fallback(made)
+    assert [] == asked
+    for one in (made, chain, 0.5 * made):
+        with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
+            Runtime([one])
+    with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
+        Runtime([made], lane="inline")
+
+
+def test_a_server_that_is_busy_is_asked_again(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """A 429 proves nothing yet; its wait is kept to."""
+    models = in_turn(faults.too_many("0.01"), faults.too_many("0.01"), listing(faults, "other")({}))
+    with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
+        make(serve([faults.ok()], models=models).url)
+
+
+def test_it_is_asked_from_a_running_event_loop_too(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """As in a notebook."""
+
+    async def within() -> None:
+        make(serve([faults.ok()], models=listing(faults, "other")).url)
+
+    with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
+        asyncio.run(within())

@@ -1,0 +1,110 @@
+"""What a judge reads of a dataset's row: texts, passages, and criteria of the row's own.
+
+Owns the rules by which columns become these, in a run and in ``rewardkit check``. What they mean is ``rubric``'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.prompt import near_names
+from builtin_rewards.judge.rubric import Criterion, Rubric
+from rewardkit.coerce import build_coercer
+from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder
+
+_TEXTS = ("text", "criterion", "description")
+_WEIGHTS = ("weight", "points")
+_OTHERS = ("name", "kind", "must", "id", "title", "tags")
+_KINDS = ("positive", "negative", "must")
+_text = build_coercer(str | None)
+
+
+def passages(value: object) -> str | None:
+    """Gives a column's text; of a list of texts all of them, numbered.
+
+    Raises:
+        ColumnValueError: It is neither.
+    """
+    listed = _listed(value)
+    if not isinstance(listed, list | tuple):
+        return _text(listed)  # type: ignore[return-value]  # as annotated
+    if not all(isinstance(one, str) for one in listed):
+        raise ColumnValueError.of("text or a list of texts", value)
+    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(listed, 1)) or None
+
+
+PASSAGES = Annotated[Any, Rule("text or a list of texts", passages, TextOrder.OTHER)]
+"""The annotation of a column that fills a field."""
+
+
+def rubric_annotation(like: Rubric) -> Any:
+    """Gives the annotation of a column of rubrics, whose scale and such are those of another rubric."""
+
+    def convert(value: object) -> Rubric | None:
+        try:
+            return row_rubric(value, like)
+        except JudgeSetupError as wrong:
+            raise ColumnValueError.of("a list of criteria", value, str(wrong)) from None
+
+    return Annotated[Any, Rule("a list of criteria", convert, TextOrder.OTHER)]
+
+
+def row_rubric(value: object, like: Rubric) -> Rubric | None:
+    """Gives the rubric in a column: a list, or one as JSON, of texts or objects; ``None`` where there is nothing.
+
+    An object has ``text`` (or ``criterion``, ``description``), perhaps ``weight`` (or ``points``), negative for what
+    should not be, ``kind`` (``"positive"``, ``"negative"`` or ``"must"``), ``must``, and ``name``.
+
+    Raises:
+        JudgeSetupError: It is no such list; names the criterion and what is wrong with it.
+    """
+    listed = _listed(value)
+    if isinstance(listed, str) and listed.strip().startswith("["):
+        try:
+            listed = json.loads(listed)
+        except ValueError as wrong:
+            raise JudgeSetupError(f"no JSON: {wrong}") from None
+    if listed is None or (isinstance(listed, str) and _text(listed) is None):
+        return None
+    if not isinstance(listed, list | tuple):
+        raise JudgeSetupError(f"it is no list, but {type(listed).__name__}")
+    criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
+    texts = [" ".join(criterion.description.casefold().split()) for criterion in criteria]
+    for number, text in enumerate(texts):
+        if text in texts[:number]:
+            raise JudgeSetupError(f"criteria {texts.index(text) + 1} and {number + 1} are the same")
+    return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap)
+
+
+def _listed(value: Any) -> Any:
+    """Gives an array as a list; other values as they are."""
+    return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
+
+
+def _criterion(given: object, number: int) -> Criterion:
+    where = f"criterion {number}"
+    if isinstance(given, str):
+        given = {"text": given}
+    if not isinstance(given, Mapping):
+        raise JudgeSetupError(f"{where} is neither text nor an object, but {given!r}")
+    known = {name: value for name, value in given.items() if value is not None}  # data sets fill up what a row lacks
+    for name in known:
+        if name not in (*_TEXTS, *_WEIGHTS, *_OTHERS):
+            raise JudgeSetupError(f"{where} has {name!r}; {near_names(name, (*_TEXTS, *_WEIGHTS, *_OTHERS))}")
+    text = _either(known, _TEXTS, "")
+    if not isinstance(text, str) or not text.strip():
+        raise JudgeSetupError(f"{where} has no text")
+    weight, kind, must = _either(known, _WEIGHTS, 1.0), known.get("kind", "positive"), known.get("must", False)
+    if isinstance(weight, bool) or not isinstance(weight, int | float):
+        raise JudgeSetupError(f"{where}: its weight {weight!r} is no number")
+    if kind not in _KINDS or not isinstance(must, bool):
+        raise JudgeSetupError(f"{where}: kind={kind!r}, must={must!r}: kind is one of {', '.join(_KINDS)}; must a bool")
+    sign = -1 if kind == "negative" and weight > 0 else 1
+    return Criterion(known.get("name", f"c{number}"), text, sign * weight, must=must or kind == "must")
+
+
+def _either(given: Mapping[str, Any], names: Sequence[str], default: Any) -> Any:
+    return next((given[name] for name in names if name in given), default)

@@ -1,0 +1,136 @@
+"""``judge.calibrate(rows)``: agreement with one's own labels, the best threshold, and what it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, PairwiseJudge, Price
+from builtin_rewards.judge.own_labels import Calibrated
+from rewardkit import DataError, Rollout
+from rewardkit.cli.program import app
+from rewardkit.testing import Asked, FakeJudge
+
+
+def grades(asked: Asked) -> str:
+    """Gives the grade that the completion asks for, and no verdict where it asks for none."""
+    grade = asked.text.split("worth ")[1][0]
+    return json.dumps({"good": {"reason": "So.", "score": int(grade) if grade.isdigit() else None}})
+
+
+def judge(**settings: Any) -> LLMJudge:
+    return LLMJudge("m", ["good"], client=FakeJudge(grades), **{"prices": {"m": Price(1.0, 2.0)}, **settings})
+
+
+def rows(*graded: tuple[int | str, object]) -> list[dict[str, Any]]:
+    return [
+        {"prompt": f"p{place}", "completion": f"worth {grade}", "label": label}
+        for place, (grade, label) in enumerate(graded)
+    ]
+
+
+MIXED = rows(*[(4, True)] * 10, *[(3, True)] * 6, *[(3, False)] * 4, *[(2, False)] * 10, *[(4, False)] * 2)
+"""At 0.5, which is grade 3, 16 right and 6 wrong are accepted, 10 wrong refused: 26 of 32 agree."""
+
+
+def test_agreement_is_that_of_the_labels() -> None:
+    """By hand: p_o = 26/32 and p_e = (22 * 16 + 10 * 16) / 32² = 1/2, so kappa is 5/8."""
+    found = judge().calibrate(MIXED)
+    assert (32, 32, 0) == (found.rows, found.scored, found.failed)
+    assert (26 / 32, pytest.approx(0.625)) == (found.agreement.rate, found.kappa.rate)
+    assert found.kappa.low < 0.625 < found.kappa.high
+    assert 96 == found.more_labels
+
+
+def test_the_best_threshold_is_found() -> None:
+    """A judge that grades good ones 5 and bad ones 4 is perfect, if not at 0.5; each row judged by the others'."""
+    found = judge().calibrate(rows(*[(5, 1), (4, 0)] * 20))
+    assert (0.0, 0.875, 1.0, 1.0) == (found.kappa.rate, found.best_threshold, found.best_kappa.rate, found.auc)
+
+
+def test_a_threshold_fitted_to_noise_is_told_as_such() -> None:
+    """Where grades say nothing the best threshold is worth nothing on rows that it was not chosen by."""
+    found = judge().calibrate(rows(*[(grade, place % 2) for place, grade in enumerate([1, 2, 3, 4, 5] * 8)]))
+    assert found.best_kappa.rate is not None
+    assert found.best_kappa.rate <= 0.05
+
+
+def test_what_a_thousand_rows_take_is_told() -> None:
+    """Requests, tokens and cost by what these rows took; without a price no cost."""
+    made = judge(samples=3)
+    per_1000 = made.calibrate(MIXED).per_1000
+    tokens = per_1000["prompt_tokens"] + 2 * per_1000["completion_tokens"]
+    assert (3000.0, pytest.approx(tokens / 1e6)) == (per_1000["requests"], per_1000["cost_usd"])
+    assert "cost_usd" not in judge(prices={}).calibrate(MIXED).per_1000
+
+
+def test_rows_that_fail_are_counted_and_not_scored() -> None:
+    """Neither as agreement nor as disagreement; the first few say why."""
+    found = judge().calibrate([*MIXED, *rows(("x", True), ("y", False))])
+    assert (34, 32, 2, pytest.approx(0.625)) == (found.rows, found.scored, found.failed, found.kappa.rate)
+    assert "has not the form" in found.errors[0]
+    assert "32 of 34 rows scored, 2 failed" in str(found)
+    with pytest.raises(DataError, match="none of 2 rows was scored; the first"):
+        judge().calibrate(rows(("x", True), ("y", False)))
+
+
+def test_rows_are_rollouts_rows_or_a_file(tmp_path: Path) -> None:
+    """All the same, inside of an event loop too."""
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in MIXED))
+    rollouts = [Rollout(row["prompt"], row["completion"], {"human": row["label"]}) for row in MIXED]
+
+    async def inside() -> Calibrated:
+        return judge().calibrate(MIXED)
+
+    found = [judge().calibrate(file), judge().calibrate(rollouts, label="human"), asyncio.run(inside())]
+    assert [judge().calibrate(MIXED)] * 3 == found
+
+
+def test_a_jury_and_a_chain_are_calibrated_too() -> None:
+    """They are judges of single completions."""
+    jury = Jury([judge(name="one"), judge(name="two")])
+    found = [made.calibrate(MIXED).kappa.rate for made in (jury, judge().fallback(jury))]
+    assert [pytest.approx(0.625)] * 2 == found
+
+
+@pytest.mark.parametrize(
+    ("labelled", "words"),
+    [
+        ([{"prompt": "p", "completion": "worth 3"}], "row 0: no label in column 'label'"),
+        (rows((3, True), (3, 4)), "row 1: label in column 'label': expected bool"),
+        (rows((3, True), (3, None)), "row 1: label in column 'label': expected bool"),
+        (rows((3, True), (4, True)), "all of one kind"),
+        ([], "0 labels"),
+    ],
+)
+def test_bad_labels_are_named_before_anything_is_asked(labelled: list[dict[str, Any]], words: str) -> None:
+    made = judge()
+    with pytest.raises(DataError, match=words):
+        made.calibrate(labelled)
+    assert [] == made.model.client.asked  # type: ignore[union-attr]
+
+
+def test_a_judge_of_groups_has_no_labels() -> None:
+    with pytest.raises(JudgeSetupError, match="compares completions"):
+        PairwiseJudge("m", client=FakeJudge("")).calibrate(MIXED)
+
+
+def test_check_says_what_a_thousand_completions_take(tmp_path: Path) -> None:
+    """Before training, by what the references of the first rows took."""
+    (tmp_path / "judges.py").write_text(
+        "from builtin_rewards.judge import LLMJudge, Price\n"
+        "from rewardkit.testing import FakeJudge\n"
+        "says, prices = FakeJudge.verdict(correct=5), {'m': Price(1.0, 2.0)}\n"
+        "judge = LLMJudge('m', reference='answer', client=says, prices=prices)\n"
+    )
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "2+2=", "answer": "4"}\n{"prompt": "3+3=", "answer": "6"}\n')
+    ran = CliRunner().invoke(app, ["check", f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"])
+    assert 0 == ran.exit_code
+    assert "judge 1,000 completions take 1,000 requests" in ran.stdout
+    assert "cost_usd" in ran.stdout

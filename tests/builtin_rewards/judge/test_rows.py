@@ -1,0 +1,235 @@
+"""What a judge reads of a row: lists of passages, and rubrics of the row's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, PairwiseJudge
+from builtin_rewards.judge.rows import row_rubric
+from builtin_rewards.judge.rubric import Rubric
+from rewardkit import Cause, CoercionError, Outcome, Rollout, Runtime, Status
+from rewardkit.cli.program import app
+from rewardkit.testing import Asked, FakeJudge
+
+LIKE = Rubric(["any"], (0, 1))
+
+
+def meets(*met: str) -> FakeJudge:
+    """Gives a model that says of each criterion it is asked about whether its text holds one of these words."""
+
+    def reply(asked: Asked) -> str:
+        criteria = asked.text.split("Criteria:\n")[1].split("\n\nGrades are")[0]
+        named = dict(line.removeprefix("- ").split(": ", 1) for line in criteria.splitlines())
+        grades = {name: int(any(word in text for word in met)) for name, text in named.items()}
+        return json.dumps({name: {"reason": "So.", "score": grade} for name, grade in grades.items()})
+
+    return FakeJudge(reply)
+
+
+def judge(client: Any = None, **settings: Any) -> LLMJudge:
+    return LLMJudge("m", client=client or meets("dose"), **{"criteria_column": "rubric", **settings})
+
+
+def outcomes(made: Any, *examples: dict[str, Any]) -> Sequence[Outcome]:
+    with Runtime([made], lane="inline", max_infrastructure_rate=1.0) as runtime:
+        return list(runtime.score([Rollout("How much?", "Two a day.", one) for one in examples])[made.name])
+
+
+ROWS = [
+    (["Names a dose.", "Names a doctor."], 0.5),
+    ('["Names a dose.", "Names a doctor."]', 0.5),
+    ([{"criterion": "Names a dose.", "points": 5, "tags": ["level:example"]}, {"criterion": "?", "points": 3}], 5 / 8),
+    ([{"text": "Says so.", "weight": 4}, {"text": "A wrong dose.", "weight": -2}], 0.0),
+    ([{"text": "A dose.", "weight": 4}, {"text": "A bad dose.", "weight": 2, "kind": "negative"}], 0.5),
+    ([{"text": "A dose.", "weight": 4}, {"text": "Warns.", "kind": "must"}], 0.0),
+    ([{"text": "A dose.", "weight": 4}, {"text": "Warns.", "must": True, "weight": None, "name": "warns"}], 0.0),
+    (json.dumps([{"text": "A dose.", "weight": 4}, "Warns."]), 4 / 5),
+    (np.array(["Names a dose.", "Names a doctor."]), 0.5),
+]
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_each_row_is_graded_by_its_own_rubric(each: bool) -> None:
+    """Texts or objects, as a list or as JSON, asked in one question or in one each."""
+    made = judge(each=each)
+    scored = outcomes(made, *({"rubric": rubric} for rubric, _ in ROWS))
+    assert [pytest.approx(score) for _, score in ROWS] == [outcome.score for outcome in scored]
+    assert [2.0] * len(ROWS) == [outcome.metrics["criteria"] for outcome in scored]
+    assert [1.0 + each] * len(ROWS) == [outcome.metrics["requests"] for outcome in scored]
+    assert "c1 1 of 1: So.; c2 0 of 1: So." == scored[0].reason
+    assert str(scored[5].reason).startswith("at most 0, for c2 must be: ")
+
+
+def test_one_question_each_is_rendered_each() -> None:
+    """``render`` gives the messages of all of them; of several samples those of the first."""
+    made = judge(each=True, samples=3)
+    rendered = [
+        m["content"] for m in made.render(prompt="?", completion="!", rubric=["A.", "B."]) if m["role"] == "user"
+    ]
+    assert [True, False, False, True] == [text in one for one in rendered for text in ("- c1: A.", "- c2: B.")]
+
+
+def test_a_fake_verdict_answers_the_questions_that_are_asked() -> None:
+    """Of its grades those that a question asks for, in a worker process too."""
+    made = judge(FakeJudge.verdict(c1=1, c2=0, c3=1), each=True)
+    with Runtime([made], workers=1) as runtime:
+        (outcome,) = runtime.score([Rollout("?", "!", {"rubric": ["A.", "B."]})])["judge"]
+    assert (0.5, 2.0) == (outcome.score, outcome.metrics["requests"])
+
+
+def test_samples_of_one_question_each_are_joined() -> None:
+    """A sample that lacks one of its answers is lost, and the others' are means."""
+    replies = [{"c1": 1}, {"c2": 0}, {"c1": 1}, {"c2": 1}, {"c1": 1}, {"other": 1}]
+    said = [json.dumps({name: {"reason": "So.", "score": grade} for name, grade in one.items()}) for one in replies]
+    scored = judge(FakeJudge(said), each=True, samples=3)(prompt="?", completion="!", rubric=["A.", "B."])
+    assert (0.75, 2.0) == (scored.value, scored.metrics["samples"])
+
+
+def test_criteria_may_not_apply() -> None:
+    """They are left out; where none is left the completion is skipped, with what was asked told."""
+    replies = ['{"c1": {"reason": "?", "score": null}, "c2": {"reason": "So.", "score": 1}}']
+    replies += ['{"c1": {"reason": "?", "score": null}}']
+    made = judge(FakeJudge(replies), not_applicable=True)
+    first, second = outcomes(made, {"rubric": ["If A, B.", "C."]}, {"rubric": ["If A, B."]})
+    assert (1.0, 1.0) == (first.score, first.metrics["not_applicable"])
+    assert (Status.SKIPPED, "c1 does not apply: ?") == (second.status, second.reason)
+    assert 1.0 == second.metrics["requests"]
+
+
+@pytest.mark.parametrize("nothing", [None, "", "None"])
+def test_a_row_without_a_rubric_is_skipped(nothing: object) -> None:
+    assert "the row has nothing in column 'rubric'" == outcomes(judge(), {"rubric": nothing})[0].reason
+
+
+BAD = [
+    ("Names a dose.", "it is no list, but str"),
+    ({"text": "A."}, "it is no list, but dict"),
+    (5, "it is no list, but int"),
+    ("[1, 2", "no JSON"),
+    ([], "at least one"),
+    ([5], "criterion 1 is neither text nor an object, but 5"),
+    (["A.", " "], "criterion 2 has no text"),
+    ([{"weight": 1}], "criterion 1 has no text"),
+    (["A.", {"kind": "must"}], "criterion 2 has no text"),
+    ([{"text": "A.", "weight": "five"}], "criterion 1: its weight 'five' is no number"),
+    ([{"text": "A.", "points": True}], "criterion 1: its weight True is no number"),
+    ([{"text": "A.", "weight": float("nan")}], "weight=nan"),
+    ([{"text": "A.", "weight": 0}], "weight=0"),
+    ([{"text": "A.", "weight": -1}], "none has a positive weight"),
+    ([{"text": "A.", "kind": "essential"}], "kind='essential'"),
+    ([{"text": "A.", "must": "yes"}], "must='yes'"),
+    ([{"text": "A.", "wieght": 2}], "did you mean 'weight'"),
+    (["A.", "B.", " a. "], "criteria 1 and 3 are the same"),
+    ([{"text": "A.", "name": "x"}, {"text": "B.", "name": "x"}], "named twice"),
+    ([{"text": "A.", "name": "no name"}], "criterion name 'no name'"),
+]
+
+
+@pytest.mark.parametrize(("rubric", "words"), BAD)
+def test_bad_rubrics_are_named_before_anything_is_asked(rubric: Any, words: str) -> None:
+    """In a run as a failed coercion, with the criterion and what is wrong with it."""
+    made = judge()
+    outcome = outcomes(made, {"rubric": rubric})[0]
+    assert (Status.FAILED, Cause.COERCION, None) == (outcome.status, outcome.cause, outcome.score)
+    assert words in str(outcome.error)
+    assert [] == made.model.client.asked  # type: ignore[union-attr]
+    with pytest.raises(JudgeSetupError):
+        row_rubric(rubric, LIKE)
+
+
+@pytest.mark.parametrize("kind", ["judge", "jury", "1 - judge"])
+def test_check_reads_every_rubric(kind: str, tmp_path: Path) -> None:
+    """Each row's that is none is a failing row, also of a judge inside a jury."""
+    (tmp_path / "judges.py").write_text(
+        "from builtin_rewards.judge import Jury, LLMJudge\n"
+        "from rewardkit.testing import FakeJudge\n"
+        "made = [LLMJudge('m', criteria_column='rubric', client=FakeJudge(''), name=n) for n in ('one', 'two')]\n"
+        f"mine = {{'judge': made[0], 'jury': Jury(made), '1 - judge': 2 * made[0]}}[{kind!r}]\n"
+        "del made\n"
+    )
+    rows = [
+        {"prompt": "?", "rubric": rubric} for rubric, _ in BAD if rubric == rubric and "NaN" not in json.dumps(rubric)
+    ]
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in [{"prompt": "?", "rubric": ["A."]}, *rows])
+    )
+    arguments = ["check", f"{tmp_path}/judges.py:mine", "--data", f"{tmp_path}/rows.jsonl", "--json", "--workers", "1"]
+    ran = CliRunner().invoke(app, arguments)
+    (found,) = json.loads(ran.stdout)
+    misfits = [misfit for misfit in found["misfits"] if misfit["column"] == "rubric"]
+    assert (1, list(range(2, len(rows) + 2))) == (ran.exit_code, sorted({misfit["line"] for misfit in misfits}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"criteria": ["A."]}, "give one of them"),
+        ({"criteria_column": "prompt"}, "column 'prompt' for criteria"),
+        ({"criteria_column": 5}, "column 5 for criteria"),
+        ({"cap": "no"}, "cap='no'"),
+    ],
+)
+def test_senseless_settings_are_refused_when_the_judge_is_made(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(JudgeSetupError, match=words):
+        judge(**settings)
+
+
+# Lists of passages ----------------------------------------------------------------------------------------------------
+
+
+def source(value: object) -> str:
+    made = LLMJudge("m", template="faithfulness", client=FakeJudge(""))
+    text = Asked(made.render(prompt="?", completion="!", source=value)).text
+    return text.split("<source-")[1].split("\n", 1)[1].split("\n</source")[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (["First.", "Second."], "[1] First.\n\n[2] Second."),
+        (("Only.",), "[1] Only."),
+        (np.array(["First.", "Second."]), "[1] First.\n\n[2] Second."),
+        ("[1, 2]", "[1, 2]"),
+        ('["a", "b"]', '["a", "b"]'),
+        (12, "12"),
+    ],
+    ids=["list", "tuple", "array", "text with brackets", "text of a list", "number"],
+)
+def test_lists_of_passages_are_numbered_and_joined(value: object, shown: str) -> None:
+    """What is text stays as it is, whatever it looks like."""
+    assert shown == source(value)
+
+
+def test_a_pairwise_judge_takes_lists_too() -> None:
+    """Also as references."""
+    from builtin_rewards.judge import Template
+
+    own = Template("own", "1", "", "{reference}\n{first}\n{second}")
+    pair = PairwiseJudge("m", reference="answers", template=own, client=FakeJudge(""))
+    assert "[2] b" in Asked(pair.render(prompt="?", completions=["x", "y"], answers=["a", "b"])).text
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": "b"}, [["a"]], [None]])
+def test_what_is_no_text_is_refused(value: object) -> None:
+    """Before anything is asked; an empty list is nothing."""
+    with pytest.raises(CoercionError, match="column 'source'"):
+        source(value)
+    made = LLMJudge("m", template="faithfulness", client=FakeJudge(""))
+    assert [] == made.render(prompt="?", completion="!", source=[])
+    assert "nothing in column" in str(made(prompt="?", completion="!", source=[]).reason)
+
+
+def test_jurors_have_a_rubric_each() -> None:
+    """A jury hands the column on as it is."""
+    jurors = [LLMJudge("m", criteria_column="rubric", client=meets(word), name=word) for word in ("dose", "doctor")]
+    scored = Jury(jurors, reduce="mean")(
+        prompt="?", completion="!", rubric='["A dose.", "A doctor.", "A dose or doctor."]'
+    )
+    assert pytest.approx(2 / 3) == scored.value

@@ -1,0 +1,75 @@
+"""Arithmetic with rewards: numbers beside rewards, and what is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rewardkit import Composite, Outcome, RewardDefinitionError, Status, product, reward
+
+A, B = (reward(name=name)(lambda completion: 0.0) for name in "ab")
+SCORES = {A: 0.25, B: 0.5}
+
+FORMULAS: list[tuple[Any, float, str]] = [
+    (1 - A, 0.75, "-1*a + 1"),
+    (A + 0.1, 0.35, "a + 0.1"),
+    (0.1 + A, 0.35, "a + 0.1"),
+    (A - 0.1, 0.15, "a + -0.1"),
+    (A - 1, -0.75, "a + -1"),
+    (sum([A, B]), 0.75, "a + b"),
+    (sum([A, B], 1), 1.75, "a + b + 1"),
+    (sum([0.5 * A, 0.5 * B]) / 2, 0.1875, "0.25*a + 0.25*b"),
+    (A / 2, 0.125, "0.5*a"),
+    (2 * (1 - A), 1.5, "-2*a + 2"),
+    (-(1 - A), -0.75, "a + -1"),
+    (1 - (1 - A), 0.25, "a"),
+    ((1 - A) - (1 - B), 0.25, "-1*a + b"),
+    (product(1 - A, 1 - B), 0.375, "product(-1*a + 1, -1*b + 1)"),
+    (A + 0, 0.25, "a"),
+]
+
+
+@pytest.mark.parametrize(("formula", "value", "name"), FORMULAS, ids=[name for _, _, name in FORMULAS])
+def test_numbers_stand_beside_rewards(formula: Composite, value: float, name: str) -> None:
+    """On either side, in sums, differences and brackets; ``sum`` takes a list of rewards."""
+    combined = formula.combine({leaf: Outcome(Status.SCORED, SCORES[leaf]) for leaf in formula.leaves})
+    assert (pytest.approx(value), name) == (combined.score, formula.name)
+
+
+def test_a_number_alone_is_no_score() -> None:
+    """Where every reward of a sum is skipped the sum is, whatever stands beside them; one that failed has none."""
+    assert (Status.SKIPPED, None) == (1 - A).combine({A: Outcome(Status.SKIPPED, None)})[:2]
+    assert (Status.FAILED, None) == (1 - A).combine({A: Outcome(Status.FAILED, None)})[:2]
+    assert (
+        pytest.approx(0.6)
+        == (A + B + 0.1).combine({A: Outcome(Status.SKIPPED, None), B: Outcome(Status.SCORED, 0.5)}).score
+    )
+
+
+def test_numbers_count_for_the_version() -> None:
+    """Another number is another reward."""
+    assert 3 == len({formula.version for formula in (A + 0.1, A + 0.2, 1 - A)})
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: A * B, r"write product\(a, b\)"),
+        (lambda: (1 - A) * B, r"write product\(-1\*a \+ 1, b\)"),
+        (lambda: A * "2", "'2' in a composition: expected a finite number"),
+        (lambda: A * True, "True in a composition"),
+        (lambda: A + True, "True in a composition"),
+        (lambda: A + float("nan"), "nan in a composition"),
+        (lambda: float("inf") - A, "inf in a composition"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(make: Any, words: str) -> None:
+    with pytest.raises(RewardDefinitionError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("make", [lambda: A + "1", lambda: "1" - A, lambda: A / B, lambda: A / 0, lambda: 1 / A])
+def test_other_operators_are_refused(make: Any) -> None:
+    with pytest.raises(TypeError):
+        make()
