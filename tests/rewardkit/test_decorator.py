@@ -274,7 +274,7 @@ def test_every_mistake_is_a_reward_error() -> None:
     with pytest.raises(RewardError):
         exact * float("nan")
     with pytest.raises(TypeError):
-        exact + 1  # type: ignore[operator]
+        exact + "1"  # type: ignore[operator]
 
 
 def test_a_composition_has_a_readable_name() -> None:
