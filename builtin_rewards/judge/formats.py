@@ -251,9 +251,17 @@ class Negotiator:
 
 
 def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """Gives a request's options as a server takes them."""
-    names = ((changes.get(name, name), value) for name, value in options.items())
-    return {name: value for name, value in names if name is not None}
+    """Gives a request's options as a server takes them.
+
+    Where two come to go by one name, ``max_completion_tokens`` is sent: only a user sets that.
+    """
+    sent = {changes.get(name, name): value for name, value in options.items()}
+    length = "max_completion_tokens"
+    if length in options:
+        sent[changes.get(length, length)] = options[length]
+    elif length in (options.get("extra_body") or {}):
+        sent.pop(length, None)
+    return {name: value for name, value in sent.items() if name is not None}
 
 
 def _refused(error: JudgeUnavailableError) -> str | None:
