@@ -77,6 +77,7 @@ class JudgeError(RewardError):
         retry_after_s: Seconds that the server asks to wait before it is asked again; ``None`` where it says nothing.
         should_retry: What the server itself says of another try (``x-should-retry``); ``None`` where it says nothing.
         parameter: The parameter that the server says it refuses; ``None`` where it names none.
+        of_content: Whether a 403 is about what this one request holds, and not about the key.
     """
 
     requests: int = 0
@@ -85,6 +86,7 @@ class JudgeError(RewardError):
     retry_after_s: float | None = None
     should_retry: bool | None = None
     parameter: str | None = None
+    of_content: bool = False
 
     def __init__(self, words: str, fault: Fault | None = None) -> None:
         super().__init__(words, fault)

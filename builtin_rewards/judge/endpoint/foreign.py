@@ -59,6 +59,9 @@ _FORMAT_WORDS = re.compile(
     r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output",
     re.IGNORECASE,
 )
+_CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
+"""What a 403 says of the request that it refuses, where it says nothing of the key."""
+_HELP_OF_CONTENT = "the server refuses what this request holds; a fallback may judge it"
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9
 """A count of more tokens than this is none."""
@@ -103,16 +106,24 @@ class Asked:
         error.status, error.requests = status, 1
         return error
 
+    def rejection(self, fault: Fault, what: str, status: int, body: Any) -> JudgeError:
+        """Gives our error for a request that the server says no to, with what its body says of why."""
+        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((_words(body), *_codes(body)))) is not None
+        error = self.error(fault, what, status, _HELP_OF_CONTENT if of_content else "")
+        error.of_content = of_content
+        return error
+
     def refusal(self, said: Said) -> JudgeError:
         """Gives our error for an answer whose status is no success."""
         what = f"HTTP {said.status}: {_words(said.content) or 'no words'}"
         if 300 <= said.status < 400:
             what = f"HTTP {said.status}: it points to {_without_query(said.headers.get('location', ''))}, not followed"
-        codes = {str(_get(thing, name)) for thing in (said.content, _get(said.content, "error")) for name in _CODES}
-        fault = fault_of_status(said.status, "insufficient_quota" if "insufficient_quota" in codes else "")
+        fault = fault_of_status(
+            said.status, "insufficient_quota" if "insufficient_quota" in _codes(said.content) else ""
+        )
         if said.status == 500 and names_format(what):
             fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
-        error = self.error(fault, what, said.status)
+        error = self.rejection(fault, what, said.status, said.content)
         error.retry_after_s = retry_after_s(said.headers, time.time())
         error.should_retry = {"true": True, "false": False}.get(said.headers.get("x-should-retry", ""))
         parameter = _get(said.content, "param") or _get(_get(said.content, "error"), "param")
@@ -120,7 +131,9 @@ class Asked:
         return error
 
 
-_CODES = ("code", "type")
+def _codes(body: Any) -> set[str]:
+    """Gives the names that an error's body has for what it is."""
+    return {str(_get(thing, name)) for thing in (body, _get(body, "error")) for name in ("code", "type")}
 
 
 def scrub(text: str, key: str | None) -> str:
@@ -273,7 +286,8 @@ def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
     error = _get(completion, "error")
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
-        return asked.error(fault_of_status(code), f"HTTP 200 with error {code}: {_words(error)}", code)
+        what = f"HTTP 200 with error {code}: {_words(error)}"
+        return asked.rejection(fault_of_status(code), what, code, completion)
     if error:
         what = f"HTTP 200 with error: {_words(error)}"
         return asked.error(Fault.NOT_A_COMPLETION, what, 200, _HELP_OF_ITS_OWN_ERROR)
