@@ -246,7 +246,10 @@ class JudgeModel:
             JudgeReplyError: The client library itself says that the reply was cut short or filtered.
         """
         if self._server is not None:
-            await prepare(self._server)
+            try:
+                await prepare(self._server)
+            except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
+                raise JudgeUnavailableError(wrong.words, Fault.CONNECTION) from None
         until = time.monotonic() + self.deadline_s
         return await _Asked(self, judge, question, _state(self), until).answer(read)
 

@@ -236,7 +236,11 @@ async def _body(server: Server, response: httpx2.Response) -> bytes:
 
 
 async def prepare(server: Asks) -> None:
-    """Imports the library and makes this event loop's first pool, so that no deadline is charged for it."""
+    """Imports the library and makes this event loop's first pool, so that no deadline is charged for it.
+
+    Raises:
+        JudgeSetupError: The environment's proxy cannot be used.
+    """
     if isinstance(server, Server):
         with (await _of_this_loop()).pool(server):
             pass
@@ -305,14 +309,34 @@ async def _of_this_loop() -> _Pools:
 
 
 def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
-    """Gives a transport, below the library's client: that one logs every request, and keeps cookies."""
+    """Gives a transport, below the library's client: that one logs every request, and keeps cookies.
+
+    Raises:
+        JudgeSetupError: The environment's proxy is none. It may hold a password, so no word or frame of it is shown.
+    """
+    transport = _by_proxy(server)
+    if transport is None:
+        raise JudgeSetupError(
+            f"{server.name}: the proxy that http_proxy, https_proxy or all_proxy names in the environment cannot be "
+            "used; write it as http://host:port, name the server in no_proxy, or for socks5:// install socksio"
+        )
+    return transport
+
+
+def _by_proxy(server: Server) -> httpx2.AsyncHTTPTransport | None:
+    """Gives a transport by the environment's proxy if there is one; ``None`` where that cannot be used."""
     import httpx2
 
     proxy, host = None, urlsplit(server.name).hostname or ""
     if not server.on_loopback and not urllib.request.proxy_bypass(host):
         proxies = urllib.request.getproxies()
         proxy = proxies.get(urlsplit(server.name).scheme) or proxies.get("all")
-    return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=_IDLE_S))
+    if proxy is not None and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    try:
+        return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=_IDLE_S))
+    except (ValueError, ImportError, httpx2.InvalidURL):
+        return None
 
 
 @functools.cache
