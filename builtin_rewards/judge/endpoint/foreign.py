@@ -260,12 +260,12 @@ def read(completion: Any, asked: Asked) -> Reply:
     Raises:
         JudgeUnavailableError: It is no chat completion: a page, an error sent with status 200, no choices, no message.
     """
-    choices = _get(completion, "choices")
-    if not isinstance(choices, list | tuple) or not choices:
-        raise _not_a_completion(completion, asked)
-    message = _get(choices[0], "message")
+    choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
+    message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
     if message is None:
-        raise asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200, _HELP_NO_CHOICES)
+        error = _not_a_completion(completion, asked)
+        error.worked_on, error.usage = True, usage
+        raise error
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
     written = _text(_get(message, "content"))
     text = scrub_reply(written, asked.key)
@@ -274,7 +274,7 @@ def read(completion: Any, asked: Asked) -> Reply:
         model=str(_get(completion, "model") or asked.model),
         finish_reason=None if reason is None else str(reason),
         refusal=scrub_reply(str(refusal), asked.key) if refusal else None,
-        usage=_usage(_get(completion, "usage")),
+        usage=usage,
         tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")) if text == written else None,
         reasoned=bool(_get(message, "reasoning_content") or _get(message, "reasoning")),
     )
@@ -291,6 +291,8 @@ def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
     if error:
         what = f"HTTP 200 with error: {_words(error)}"
         return asked.error(Fault.NOT_A_COMPLETION, what, 200, _HELP_OF_ITS_OWN_ERROR)
+    if _get(completion, "choices"):
+        return asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200, _HELP_NO_CHOICES)
     named = isinstance(completion, Mapping) and "choices" in completion
     return asked.error(Fault.NOT_A_COMPLETION, "HTTP 200 with no choices", 200, _HELP_NO_CHOICES if named else "")
 
