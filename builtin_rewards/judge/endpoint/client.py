@@ -119,6 +119,7 @@ class Server:
                 "wants none), or name another one with key_env"
             )
         if not re.fullmatch(r"[\x21-\x7e]*", key):
+            del key  # tracebacks may show locals
             raise JudgeSetupError(f"the key in {self.key_env} holds a space, a line break or a character outside ASCII")
         return key or NO_KEY
 

@@ -86,6 +86,12 @@ def test_a_key_that_is_no_header_is_refused(key: str, monkeypatch: pytest.Monkey
         Server("https://host/v1")
 
     assert key not in str(caught.value)
+    assert repr(key)[1:-1] not in _everything(caught.value, Server("http://127.0.0.1:1/v1", key_env="NO_KEY_THERE"))
+
+
+def test_a_judge_that_was_never_made_can_be_shown() -> None:
+    """A traceback with locals shows it, half made."""
+    assert "<LLMJudge>" == repr(LLMJudge.__new__(LLMJudge))
 
 
 HOSTS = {"127.0.0.1": True, "127.9.9.9": True, "[::1]": True, "localhost": True, "a.localhost": True, "10.0.0.1": False}
