@@ -7,10 +7,8 @@ sent the endpoint's.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-import weakref
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
@@ -25,6 +23,7 @@ from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
 from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
+from builtin_rewards.judge.loops import per_loop
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.prompt import near_names
 
@@ -314,12 +313,14 @@ class _State(NamedTuple):
     negotiator: Negotiator
 
 
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = weakref.WeakKeyDictionary()
+@per_loop
+def _of_this_loop() -> dict[Any, Any]:
+    return {}
 
 
 def _state(model: JudgeModel) -> _State:
     """Gives this event loop's state; models on one server share its limits."""
-    kept = _loops.setdefault(asyncio.get_running_loop(), {})
+    kept = _of_this_loop()
     place = model.place
     if place not in kept:
         asks = model._server if model._server is not None else model.client

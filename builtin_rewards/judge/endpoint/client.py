@@ -10,7 +10,6 @@ Connections are closed when their event loop ends as ``asyncio.run`` ends it; on
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib.util
 import ipaddress
@@ -18,9 +17,7 @@ import json
 import os
 import re
 import ssl
-import threading
 import urllib.request
-import weakref
 import zlib
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +28,7 @@ from urllib.parse import SplitResult, urlsplit
 from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, translate
 from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
+from builtin_rewards.judge.loops import per_loop
 from rewardkit import RewardError
 
 if TYPE_CHECKING:
@@ -289,20 +287,11 @@ class _Pools:
             self.pools.clear()
 
 
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = weakref.WeakKeyDictionary()
-_loops_lock = threading.Lock()
-"""For ``_loops``, which several event loops in several threads share."""
+_pools = per_loop(_Pools)
 
 
 async def _of_this_loop() -> _Pools:
-    loop = asyncio.get_running_loop()
-    with _loops_lock:
-        pools = _loops.get(loop)
-        if pools is None:
-            # Open connections refer to their loop, so an entry would outlive it, weak key or not.
-            for ended in [other for other in _loops if other.is_closed()]:
-                del _loops[ended]
-            pools = _loops[loop] = _Pools()
+    pools = _pools()
     if pools.life is None:
         pools.life = pools.until_loop_ends()
         await anext(pools.life)
