@@ -7,6 +7,7 @@ sent the endpoint's.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Hashable, Mapping
@@ -307,7 +308,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 class _State(NamedTuple):
-    """What an event loop knows of a model's server."""
+    """What is known of a model's server: this event loop's limits, and the format and parameters that it takes."""
 
     endpoint: Endpoint
     negotiator: Negotiator
@@ -326,10 +327,18 @@ def _state(model: JudgeModel) -> _State:
         asks = model._server if model._server is not None else model.client
         assert asks is not None
         kept[place] = Endpoint(asks, model.load, model.retry)
-    talk = (place[0], model.model, model.format)
+    if model._server is not None:
+        return _State(kept[place], negotiator(model._server, model.model, model.format))
+    talk = (place[0], model.model, model.format)  # a client's id is its own for as long as its endpoint is kept
     if talk not in kept:
         kept[talk] = Negotiator(None if model.format is None else Format(model.format))
     return _State(kept[place], kept[talk])
+
+
+@functools.lru_cache(maxsize=256)
+def negotiator(server: Server, model: str, format: str | None) -> Negotiator:
+    """Gives this process's one for a model: each plain call has an event loop of its own, and would learn it anew."""
+    return Negotiator(None if format is None else Format(format))
 
 
 @dataclass(slots=True)
