@@ -218,28 +218,15 @@ class JudgeModel:
             options["seed"] += question.index  # one seed would draw the same sample each time
         return Request(self.model, (*before, last), options, question.index)
 
-    async def ask(self, judge: str, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T]:
-        """Asks a question and reads the reply.
+    async def attempt(
+        self, judge: str, question: Question, read: Callable[[Reply, Format], T]
+    ) -> Answer[T | JudgeReplyError]:
+        """Asks a question and reads the reply; one that holds no verdict is an answer too, with what it took and why.
 
         Args:
             judge: Whose question it is, in the budget and in messages.
             question: The question.
             read: Reads the reply that came in a format; raises JudgeReplyError where it holds no verdict.
-
-        Raises:
-            JudgeUnavailableError: No reply could be had.
-            JudgeReplyError: The reply holds no verdict.
-        """
-        answer = await self.attempt(judge, question, read)
-        value = answer.value
-        if isinstance(value, JudgeReplyError):
-            raise value
-        return Answer(value, answer.reply, answer.requests, answer.cost_usd, answer.cached)
-
-    async def attempt(
-        self, judge: str, question: Question, read: Callable[[Reply, Format], T]
-    ) -> Answer[T | JudgeReplyError]:
-        """Asks as :meth:`ask` does; a reply that holds no verdict is an answer too, with what it took and the error.
 
         Raises:
             JudgeUnavailableError: No reply could be had.
