@@ -146,6 +146,8 @@ class Reward(Composable, Generic[P, R]):
         return Reward(self.spec.function, self.spec.kind, options, self.spec.hints)
 
     def __repr__(self) -> str:
+        if getattr(self, "spec", None) is None:  # half made, as in the traceback of an error of its settings
+            return f"<{type(self).__name__}>"
         return f"<{_marker(self.spec.kind)} {self.name} version {self.version}>"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -33,6 +33,7 @@ from builtin_rewards.judge.database import absolute
 from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.ledger import Held, Ledger, Spend
+from builtin_rewards.judge.loops import per_loop
 from builtin_rewards.judge.prices import Price
 from rewardkit.shown import one_line
 from sandbox import folders
@@ -318,11 +319,11 @@ def _say_beyond(judge: str) -> None:
     )
 
 
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakKeyDictionary[Ledger, asyncio.Lock]]
-_loops = weakref.WeakKeyDictionary()
+@per_loop
+def _lines() -> weakref.WeakKeyDictionary[Ledger, asyncio.Lock]:
+    return weakref.WeakKeyDictionary()
 
 
 def _turns(ledger: Ledger) -> asyncio.Lock:
     """The queue of those that wait for room in the ledger on this event loop."""
-    locks = _loops.setdefault(asyncio.get_running_loop(), weakref.WeakKeyDictionary())
-    return locks.setdefault(ledger, asyncio.Lock())
+    return _lines().setdefault(ledger, asyncio.Lock())

@@ -16,6 +16,7 @@ import math
 from enum import StrEnum
 from typing import Self
 
+from builtin_rewards.judge.endpoint.values import Usage
 from rewardkit import InfrastructureError, RewardDefinitionError, RewardError
 
 
@@ -77,6 +78,9 @@ class JudgeError(RewardError):
         retry_after_s: Seconds that the server asks to wait before it is asked again; ``None`` where it says nothing.
         should_retry: What the server itself says of another try (``x-should-retry``); ``None`` where it says nothing.
         parameter: The parameter that the server says it refuses; ``None`` where it names none.
+        of_content: Whether a 403 is about what this one request holds, and not about the key.
+        worked_on: Whether the server had taken the request on before it failed (an error behind HTTP 200).
+        usage: Tokens that the server says the failed request took; ``None`` where it does not say.
     """
 
     requests: int = 0
@@ -85,6 +89,9 @@ class JudgeError(RewardError):
     retry_after_s: float | None = None
     should_retry: bool | None = None
     parameter: str | None = None
+    of_content: bool = False
+    worked_on: bool = False
+    usage: Usage | None = None
 
     def __init__(self, words: str, fault: Fault | None = None) -> None:
         super().__init__(words, fault)

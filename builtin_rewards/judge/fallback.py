@@ -116,6 +116,7 @@ class JudgeReward(Reward[..., Any]):
         Raises:
             DataError: A row has no label or one that is neither, or all are the same, which is told before anything is
                 asked; or nothing was scored.
+            JudgeSetupError: It compares completions, or its server refuses it, see :meth:`set_up`.
         """
         if self.spec.kind is Kind.GROUP:
             raise JudgeSetupError(f"{self.name!r} compares completions; only a judge of single ones has labels")

@@ -166,7 +166,8 @@ Changes: TypeAlias = Mapping[str, str | None]
 
 
 class Negotiator:
-    """What is known of the formats and parameters that one model on one server takes; one per event loop.
+    """What is known of the formats and parameters that one model on one server takes; one a process, of a
+    client one an event loop.
 
     It begins with the strictest format. A server that rejects a request with words about formats (400, 404, 422, or
     500: ``llama_cpp.server`` says no to ``json_schema`` with a 500), or with no words at all (400, 404, 422), is asked
@@ -177,6 +178,9 @@ class Negotiator:
 
     A server that takes ``response_format`` and pays no heed to it shows it by replies: three that are not what it
     was to enforce, before any that is, are a step too.
+
+    Event loops of several threads may use one without a lock: each thing that is learned is one assignment, and where
+    two are learned at once the worst is that one of them is learned again.
 
     Args:
         fixed: Use this format and no other; ``None`` negotiates.
@@ -251,9 +255,17 @@ class Negotiator:
 
 
 def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """Gives a request's options as a server takes them."""
-    names = ((changes.get(name, name), value) for name, value in options.items())
-    return {name: value for name, value in names if name is not None}
+    """Gives a request's options as a server takes them.
+
+    Where two come to go by one name, ``max_completion_tokens`` is sent: only a user sets that.
+    """
+    sent = {changes.get(name, name): value for name, value in options.items()}
+    length = "max_completion_tokens"
+    if length in options:
+        sent[changes.get(length, length)] = options[length]
+    elif length in (options.get("extra_body") or {}):
+        sent.pop(length, None)
+    return {name: value for name, value in sent.items() if name is not None}
 
 
 def _refused(error: JudgeUnavailableError) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from builtin_rewards.judge.agreement import Reduction, agreement, reduce_scores
 from builtin_rewards.judge.costs import billed, with_costs
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.members import AskingMembers, Said, ask, checked_members, common_range, none_left
@@ -97,7 +97,8 @@ class Jury(JudgeReward):
         members = checked_members("a jury", jurors, 2)
         if reduce not in tuple(Reduction):
             raise JudgeSetupError(f"reduce={reduce!r}: expected one of {', '.join(Reduction)}")
-        if threshold is not None and (reduce != Reduction.MAJORITY or not _is_share(threshold)):
+        is_share = threshold is None or (is_number(threshold) and 0 <= threshold <= 1)
+        if not is_share or (threshold is not None and reduce != Reduction.MAJORITY):
             raise JudgeSetupError(f"threshold={threshold!r}: only a majority has one, a number from 0 to 1")
         most = len(members)
         quorum = most // 2 + 1 if quorum is None else quorum
@@ -123,10 +124,6 @@ def _calls(jurors: Sequence[Reward[..., Any]]) -> int | None:
 def _server(juror: Reward[..., Any]) -> Hashable:
     """Gives what a juror shares its requests in flight by: a server, and the same limits; or nothing."""
     return juror.model.place if isinstance(juror, LLMJudge) else juror.name
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _shown(said: Said) -> str:

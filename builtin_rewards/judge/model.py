@@ -7,10 +7,9 @@ sent the endpoint's.
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import json
 import time
-import weakref
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
@@ -25,6 +24,7 @@ from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
 from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
+from builtin_rewards.judge.loops import per_loop
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.prompt import near_names
 
@@ -218,8 +218,10 @@ class JudgeModel:
             options["seed"] += question.index  # one seed would draw the same sample each time
         return Request(self.model, (*before, last), options, question.index)
 
-    async def ask(self, judge: str, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T]:
-        """Asks a question and reads the reply.
+    async def attempt(
+        self, judge: str, question: Question, read: Callable[[Reply, Format], T]
+    ) -> Answer[T | JudgeReplyError]:
+        """Asks a question and reads the reply; one that holds no verdict is an answer too, with what it took and why.
 
         Args:
             judge: Whose question it is, in the budget and in messages.
@@ -228,25 +230,13 @@ class JudgeModel:
 
         Raises:
             JudgeUnavailableError: No reply could be had.
-            JudgeReplyError: The reply holds no verdict.
-        """
-        answer = await self.attempt(judge, question, read)
-        value = answer.value
-        if isinstance(value, JudgeReplyError):
-            raise value
-        return Answer(value, answer.reply, answer.requests, answer.cost_usd, answer.cached)
-
-    async def attempt(
-        self, judge: str, question: Question, read: Callable[[Reply, Format], T]
-    ) -> Answer[T | JudgeReplyError]:
-        """Asks as :meth:`ask` does; a reply that holds no verdict is an answer too, with what it took and the error.
-
-        Raises:
-            JudgeUnavailableError: No reply could be had.
             JudgeReplyError: The client library itself says that the reply was cut short or filtered.
         """
         if self._server is not None:
-            await prepare(self._server)
+            try:
+                await prepare(self._server)
+            except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
+                raise JudgeUnavailableError(wrong.words, Fault.CONNECTION) from None
         until = time.monotonic() + self.deadline_s
         return await _Asked(self, judge, question, _state(self), until).answer(read)
 
@@ -305,27 +295,37 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 class _State(NamedTuple):
-    """What an event loop knows of a model's server."""
+    """What is known of a model's server: this event loop's limits, and the format and parameters that it takes."""
 
     endpoint: Endpoint
     negotiator: Negotiator
 
 
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = weakref.WeakKeyDictionary()
+@per_loop
+def _of_this_loop() -> dict[Any, Any]:
+    return {}
 
 
 def _state(model: JudgeModel) -> _State:
     """Gives this event loop's state; models on one server share its limits."""
-    kept = _loops.setdefault(asyncio.get_running_loop(), {})
+    kept = _of_this_loop()
     place = model.place
     if place not in kept:
         asks = model._server if model._server is not None else model.client
         assert asks is not None
         kept[place] = Endpoint(asks, model.load, model.retry)
-    talk = (place[0], model.model, model.format)
+    if model._server is not None:
+        return _State(kept[place], negotiator(model._server, model.model, model.format))
+    talk = (place[0], model.model, model.format)  # a client's id is its own for as long as its endpoint is kept
     if talk not in kept:
         kept[talk] = Negotiator(None if model.format is None else Format(model.format))
     return _State(kept[place], kept[talk])
+
+
+@functools.lru_cache(maxsize=256)
+def negotiator(server: Server, model: str, format: str | None) -> Negotiator:
+    """Gives this process's one for a model: each plain call has an event loop of its own, and would learn it anew."""
+    return Negotiator(None if format is None else Format(format))
 
 
 @dataclass(slots=True)

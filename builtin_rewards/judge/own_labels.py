@@ -85,11 +85,13 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str = "label", thre
     Raises:
         DataError: A row has no label or one that is neither, all labels are the same, or nothing was scored; the first
             two before anything is asked.
+        JudgeSetupError: The server refuses the key, has no such model, or ``base_url`` lacks its ``/v1``.
     """
     rollouts = _rollouts(rows)
     labels = [_label(place, rollout, label) for place, rollout in enumerate(rollouts)]
     if len(set(labels)) < 2:
         raise DataError(f"{len(labels)} labels, and all of one kind: agreement takes good and bad completions")
+    judge.set_up()
     with ThreadPoolExecutor(1) as own_thread:  # the caller may be in an event loop, as a notebook is
         said = own_thread.submit(asyncio.run, _ask(judge, rollouts)).result()
     values = [None if one.score is None else one.score.value for one in said]

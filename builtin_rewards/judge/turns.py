@@ -7,11 +7,14 @@ fault, so deadlines begin with a turn. Who waits in which line, and for how long
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import Hashable
 
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, asyncio.Semaphore]]
-_loops = weakref.WeakKeyDictionary()
+from builtin_rewards.judge.loops import per_loop
+
+
+@per_loop
+def _lines() -> dict[Hashable, asyncio.Semaphore]:
+    return {}
 
 
 def turns(of: Hashable, most: int) -> asyncio.Semaphore:
@@ -20,7 +23,7 @@ def turns(of: Hashable, most: int) -> asyncio.Semaphore:
     async with turns(judge, 160):
         ...
     """
-    kept = _loops.setdefault(asyncio.get_running_loop(), {})
+    kept = _lines()
     if of not in kept:
         kept[of] = asyncio.Semaphore(most)
     return kept[of]

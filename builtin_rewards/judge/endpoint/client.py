@@ -10,7 +10,6 @@ Connections are closed when their event loop ends as ``asyncio.run`` ends it; on
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import importlib.util
 import ipaddress
@@ -18,9 +17,7 @@ import json
 import os
 import re
 import ssl
-import threading
 import urllib.request
-import weakref
 import zlib
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +28,7 @@ from urllib.parse import SplitResult, urlsplit
 from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, translate
 from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
+from builtin_rewards.judge.loops import per_loop
 from rewardkit import RewardError
 
 if TYPE_CHECKING:
@@ -119,6 +117,7 @@ class Server:
                 "wants none), or name another one with key_env"
             )
         if not re.fullmatch(r"[\x21-\x7e]*", key):
+            del key  # tracebacks may show locals
             raise JudgeSetupError(f"the key in {self.key_env} holds a space, a line break or a character outside ASCII")
         return key or NO_KEY
 
@@ -236,7 +235,11 @@ async def _body(server: Server, response: httpx2.Response) -> bytes:
 
 
 async def prepare(server: Asks) -> None:
-    """Imports the library and makes this event loop's first pool, so that no deadline is charged for it."""
+    """Imports the library and makes this event loop's first pool, so that no deadline is charged for it.
+
+    Raises:
+        JudgeSetupError: The environment's proxy cannot be used.
+    """
     if isinstance(server, Server):
         with (await _of_this_loop()).pool(server):
             pass
@@ -284,20 +287,11 @@ class _Pools:
             self.pools.clear()
 
 
-_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = weakref.WeakKeyDictionary()
-_loops_lock = threading.Lock()
-"""For ``_loops``, which several event loops in several threads share."""
+_pools = per_loop(_Pools)
 
 
 async def _of_this_loop() -> _Pools:
-    loop = asyncio.get_running_loop()
-    with _loops_lock:
-        pools = _loops.get(loop)
-        if pools is None:
-            # Open connections refer to their loop, so an entry would outlive it, weak key or not.
-            for ended in [other for other in _loops if other.is_closed()]:
-                del _loops[ended]
-            pools = _loops[loop] = _Pools()
+    pools = _pools()
     if pools.life is None:
         pools.life = pools.until_loop_ends()
         await anext(pools.life)
@@ -305,14 +299,34 @@ async def _of_this_loop() -> _Pools:
 
 
 def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
-    """Gives a transport, below the library's client: that one logs every request, and keeps cookies."""
+    """Gives a transport, below the library's client: that one logs every request, and keeps cookies.
+
+    Raises:
+        JudgeSetupError: The environment's proxy is none. It may hold a password, so no word or frame of it is shown.
+    """
+    transport = _by_proxy(server)
+    if transport is None:
+        raise JudgeSetupError(
+            f"{server.name}: the proxy that http_proxy, https_proxy or all_proxy names in the environment cannot be "
+            "used; write it as http://host:port, name the server in no_proxy, or for socks5:// install socksio"
+        )
+    return transport
+
+
+def _by_proxy(server: Server) -> httpx2.AsyncHTTPTransport | None:
+    """Gives a transport by the environment's proxy if there is one; ``None`` where that cannot be used."""
     import httpx2
 
     proxy, host = None, urlsplit(server.name).hostname or ""
     if not server.on_loopback and not urllib.request.proxy_bypass(host):
         proxies = urllib.request.getproxies()
         proxy = proxies.get(urlsplit(server.name).scheme) or proxies.get("all")
-    return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=_IDLE_S))
+    if proxy is not None and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    try:
+        return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=_IDLE_S))
+    except (ValueError, ImportError, httpx2.InvalidURL):
+        return None
 
 
 @functools.cache

@@ -126,7 +126,7 @@ class Endpoint:
                     reply = await self._paid(errand)
                 except JudgeError as error:
                     errand.last = error
-                    turn.tokens = 0.0 if _is_free(error) else turn.tokens
+                    turn.tokens = 0.0 if _is_free(error) else _taken(error.usage, turn.tokens)
                     if (sign := Sign.of(error)) is not None:
                         tell(sign, error.words)
                     if sign is Sign.THROTTLED:
@@ -137,8 +137,7 @@ class Endpoint:
                     if limit.expired() and errand.sent > before:  # its request is out, and it was silent to the end
                         tell(Sign.AT_FAULT, "")
                     raise
-                if reply.usage is not None:
-                    turn.tokens = float(sum(reply.usage[:2]))
+                turn.tokens = _taken(reply.usage, turn.tokens)
                 self._gate.accepted()
                 tell(Sign.ANSWERED, "")
                 return reply
@@ -151,8 +150,8 @@ class Endpoint:
             try:
                 reply = await create(self._asks, errand.request)
             except JudgeError as error:
-                if ticket is not None and _is_free(error):
-                    ticket.release()
+                if ticket is not None:
+                    ticket.release() if _is_free(error) else ticket.settle(error.usage)
                 raise
             if ticket is not None:
                 ticket.settle(reply.usage)
@@ -178,4 +177,8 @@ def _is_free(error: JudgeError) -> bool:
     Whatever else went wrong may have happened after the work was done, and may be billed.
     """
     said_no = error.status is not None and error.status >= 400 and error.status not in _OUT_OF_PATIENCE
-    return said_no or not error.reached
+    return (said_no and not error.worked_on) or not error.reached
+
+
+def _taken(usage: Usage | None, estimate: float) -> float:
+    return estimate if usage is None else float(sum(usage[:2]))

@@ -59,6 +59,9 @@ _FORMAT_WORDS = re.compile(
     r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output",
     re.IGNORECASE,
 )
+_CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
+"""What a 403 says of the request that it refuses, where it says nothing of the key."""
+_HELP_OF_CONTENT = "the server refuses what this request holds; a fallback may judge it"
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9
 """A count of more tokens than this is none."""
@@ -103,16 +106,24 @@ class Asked:
         error.status, error.requests = status, 1
         return error
 
+    def rejection(self, fault: Fault, what: str, status: int, body: Any) -> JudgeError:
+        """Gives our error for a request that the server says no to, with what its body says of why."""
+        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((_words(body), *_codes(body)))) is not None
+        error = self.error(fault, what, status, _HELP_OF_CONTENT if of_content else "")
+        error.of_content = of_content
+        return error
+
     def refusal(self, said: Said) -> JudgeError:
         """Gives our error for an answer whose status is no success."""
         what = f"HTTP {said.status}: {_words(said.content) or 'no words'}"
         if 300 <= said.status < 400:
             what = f"HTTP {said.status}: it points to {_without_query(said.headers.get('location', ''))}, not followed"
-        codes = {str(_get(thing, name)) for thing in (said.content, _get(said.content, "error")) for name in _CODES}
-        fault = fault_of_status(said.status, "insufficient_quota" if "insufficient_quota" in codes else "")
+        fault = fault_of_status(
+            said.status, "insufficient_quota" if "insufficient_quota" in _codes(said.content) else ""
+        )
         if said.status == 500 and names_format(what):
             fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
-        error = self.error(fault, what, said.status)
+        error = self.rejection(fault, what, said.status, said.content)
         error.retry_after_s = retry_after_s(said.headers, time.time())
         error.should_retry = {"true": True, "false": False}.get(said.headers.get("x-should-retry", ""))
         parameter = _get(said.content, "param") or _get(_get(said.content, "error"), "param")
@@ -120,7 +131,9 @@ class Asked:
         return error
 
 
-_CODES = ("code", "type")
+def _codes(body: Any) -> set[str]:
+    """Gives the names that an error's body has for what it is."""
+    return {str(_get(thing, name)) for thing in (body, _get(body, "error")) for name in ("code", "type")}
 
 
 def scrub(text: str, key: str | None) -> str:
@@ -247,12 +260,12 @@ def read(completion: Any, asked: Asked) -> Reply:
     Raises:
         JudgeUnavailableError: It is no chat completion: a page, an error sent with status 200, no choices, no message.
     """
-    choices = _get(completion, "choices")
-    if not isinstance(choices, list | tuple) or not choices:
-        raise _not_a_completion(completion, asked)
-    message = _get(choices[0], "message")
+    choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
+    message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
     if message is None:
-        raise asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200, _HELP_NO_CHOICES)
+        error = _not_a_completion(completion, asked)
+        error.worked_on, error.usage = True, usage
+        raise error
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
     written = _text(_get(message, "content"))
     text = scrub_reply(written, asked.key)
@@ -261,7 +274,7 @@ def read(completion: Any, asked: Asked) -> Reply:
         model=str(_get(completion, "model") or asked.model),
         finish_reason=None if reason is None else str(reason),
         refusal=scrub_reply(str(refusal), asked.key) if refusal else None,
-        usage=_usage(_get(completion, "usage")),
+        usage=usage,
         tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")) if text == written else None,
         reasoned=bool(_get(message, "reasoning_content") or _get(message, "reasoning")),
     )
@@ -273,10 +286,13 @@ def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
     error = _get(completion, "error")
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
-        return asked.error(fault_of_status(code), f"HTTP 200 with error {code}: {_words(error)}", code)
+        what = f"HTTP 200 with error {code}: {_words(error)}"
+        return asked.rejection(fault_of_status(code), what, code, completion)
     if error:
         what = f"HTTP 200 with error: {_words(error)}"
         return asked.error(Fault.NOT_A_COMPLETION, what, 200, _HELP_OF_ITS_OWN_ERROR)
+    if _get(completion, "choices"):
+        return asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200, _HELP_NO_CHOICES)
     named = isinstance(completion, Mapping) and "choices" in completion
     return asked.error(Fault.NOT_A_COMPLETION, "HTTP 200 with no choices", 200, _HELP_NO_CHOICES if named else "")
 

@@ -92,7 +92,7 @@ class Sign(StrEnum):
     THROTTLED = "throttled"
     """It wants fewer requests: 429."""
     REFUSED = "refused"
-    """It takes nothing from this account or key: 401, 402, 403, an empty account."""
+    """It takes nothing from this account or key: 401, 402, 403 but for one of a request's content, an empty account."""
     AT_FAULT = "at_fault"
     """It is down, broken or silent."""
 
@@ -103,7 +103,7 @@ class Sign(StrEnum):
             return None
         if error.fault is Fault.RATE_LIMIT:
             return cls.THROTTLED
-        if error.fault is Fault.QUOTA or error.status in (401, 403):
+        if error.fault is Fault.QUOTA or (error.status in (401, 403) and not error.of_content):
             return cls.REFUSED
         return cls.AT_FAULT if error.fault in TRIED_AGAIN else cls.ANSWERED
 

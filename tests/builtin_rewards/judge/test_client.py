@@ -18,10 +18,12 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.judge import LLMJudge
 from builtin_rewards.judge.endpoint.client import MOST_BYTES, NO_KEY, OPENAI_URL, Server, create, prepare
 from builtin_rewards.judge.endpoint.values import Reply, Request, Usage
+from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
-from rewardkit import DataError
+from rewardkit import Cause, DataError, Rollout, Runtime
 from rewardkit.testing import FakeJudge
 
 Serve = Callable[..., Any]
@@ -84,6 +86,12 @@ def test_a_key_that_is_no_header_is_refused(key: str, monkeypatch: pytest.Monkey
         Server("https://host/v1")
 
     assert key not in str(caught.value)
+    assert repr(key)[1:-1] not in _everything(caught.value, Server("http://127.0.0.1:1/v1", key_env="NO_KEY_THERE"))
+
+
+def test_a_judge_that_was_never_made_can_be_shown() -> None:
+    """A traceback with locals shows it, half made."""
+    assert "<LLMJudge>" == repr(LLMJudge.__new__(LLMJudge))
 
 
 HOSTS = {"127.0.0.1": True, "127.9.9.9": True, "[::1]": True, "localhost": True, "a.localhost": True, "10.0.0.1": False}
@@ -409,6 +417,53 @@ def test_a_proxy_of_the_environment_is_used_for_others_than_loopback(
     monkeypatch.delenv("NO_PROXY", raising=False)
     assert "by proxy" == asyncio.run(create(Server("http://judge.invalid/v1"), _request())).text
     assert "directly" == asyncio.run(create(Server(server.url), _request())).text
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that names no proxy and bypasses none."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.usefixtures("no_proxies", "canary")
+@pytest.mark.parametrize("user", ["", "user:hunter2@"])
+def test_a_proxy_without_its_scheme_is_used(
+    serve: Serve, faults: ModuleType, monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    """Other programs take it as http."""
+    proxy = serve([faults.ok("by proxy")])
+    monkeypatch.setenv("http_proxy", user + proxy.url.removesuffix("/v1").removeprefix("http://"))
+    assert "by proxy" == asyncio.run(create(Server("http://judge.invalid/v1"), _request())).text
+
+
+PROXIES = ["socks9://user:hunter2@proxy:1", "http://user:hunter2@proxy:port", "http://user:hunter2@[::1"]
+
+
+@pytest.mark.usefixtures("no_proxies", "canary")
+@pytest.mark.parametrize("proxy", PROXIES)
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """When a judge is set up by its variables' names; a call fails for the machine's sake."""
+    monkeypatch.setenv("all_proxy", proxy)
+    server = Server("http://judge.invalid/v1")
+    with pytest.raises(JudgeSetupError, match="http_proxy, https_proxy or all_proxy") as caught:
+        verify(server, "m")
+    assert "hunter2" not in _everything(caught.value, server)
+    judge = LLMJudge("m", template="helpfulness", base_url=server.base_url, verify=False)
+    with Runtime([judge], lane="inline", max_infrastructure_rate=1.0) as runtime:
+        (outcome,) = runtime.score([Rollout("p", "It is 4.")])["judge"]
+    assert Cause.INFRASTRUCTURE is outcome.cause
+    assert "hunter2" not in repr(outcome)
+
+
+@pytest.mark.usefixtures("no_proxies", "canary")
+def test_a_socks_proxy_without_its_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names what to install."""
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
+    with pytest.raises(JudgeSetupError, match="install socksio"):
+        asyncio.run(prepare(Server("http://judge.invalid/v1")))
 
 
 def test_openais_own_client_can_be_asked(serve: Serve, faults: ModuleType, canary: str) -> None:

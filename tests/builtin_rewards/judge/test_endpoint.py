@@ -30,6 +30,7 @@ def request(words: str = "Good?") -> Request:
     return Request("m", ({"role": "user", "content": words},), {"max_tokens": 10})
 
 
+USED = {"prompt_tokens": 7, "completion_tokens": 2}
 SENT = {
     "429": (lambda f: f.too_many(), Spend()),
     "500": (lambda f: f.status(500), Spend()),
@@ -40,6 +41,12 @@ SENT = {
     "reset": (lambda f: f.reset(), MOST),
     "stall": (lambda f: f.stall(), MOST),
     "page": (lambda f: f.html(), MOST),
+    "error behind 200": (lambda f: f.completion({"error": {"message": "died", "code": 502}}), MOST),
+    "429 behind 200": (lambda f: f.completion({"error": {"message": "slow", "code": 429}}), MOST),
+    "error behind 200 with usage": (
+        lambda f: f.completion({"error": {"message": "died", "code": 502}, "usage": USED}),
+        Spend(prompt_tokens=7, completion_tokens=2, requests=1, unknown_price_requests=1),
+    ),
 }
 """By what the server does: what the budget counts for it. What the server said no to is free; a gateway that waited no
 longer for the server behind it (504, 524) says nothing of the work."""

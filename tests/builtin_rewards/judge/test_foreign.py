@@ -355,6 +355,16 @@ def test_an_error_sent_with_status_200_has_its_own_status() -> None:
     assert Fault.RATE_LIMIT is caught.value.fault
 
 
+def test_a_403_of_content_that_is_sent_with_status_200_is_no_refused_key() -> None:
+    """A router's own 403 is read as a server's; one about the key is of the key."""
+    told = []
+    for words in ("your input was flagged", "this key may not use the model"):
+        with pytest.raises(JudgeUnavailableError) as caught:
+            read({"error": {"message": words, "code": 403}}, ASKED)
+        told.append((caught.value.status, caught.value.of_content, "the key may not use" in str(caught.value)))
+    assert [(403, True, False), (403, False, True)] == told
+
+
 @pytest.mark.parametrize("answer", [f"<p>{KEY}</p>", {"error": {"message": KEY}}], ids=["page", "error"])
 def test_a_key_echoed_with_status_200_is_scrubbed(answer: Any) -> None:
     """What is no completion is told without the key that it repeats."""

@@ -467,6 +467,23 @@ def test_options_are_sent_as_the_server_takes_them() -> None:
     )
 
 
+LENGTHS = {"max_completion_tokens": 4096, "max_tokens": 1024}
+
+
+@pytest.mark.parametrize("changes", [{"max_tokens": "max_completion_tokens"}, {"max_completion_tokens": "max_tokens"}])
+@pytest.mark.parametrize("options", [LENGTHS, dict(reversed(LENGTHS.items()))], ids=["said first", "said last"])
+def test_a_length_that_the_user_set_outlives_a_renaming(options: dict[str, int], changes: Changes) -> None:
+    """Where the judge's own max_tokens comes to go by its name, or it by that one's."""
+    (name,) = changes.values()
+    assert {name: 4096} == changed(options, changes)
+
+
+def test_a_length_in_the_extra_body_outlives_a_renaming() -> None:
+    """What the judge sends under a name replaces what the extra body has under it."""
+    options = {"extra_body": {"max_completion_tokens": 4096}, "max_tokens": 1024}
+    assert {"extra_body": {"max_completion_tokens": 4096}} == changed(options, {"max_tokens": "max_completion_tokens"})
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -298,8 +298,8 @@ def test_thousands_of_judgements_with_a_fifth_of_faults(faults: ModuleType, serv
 # Servers as they are -------------------------------------------------------------------------------------------------
 
 
-def test_a_model_that_reasons_judges_under_the_defaults(faults: ModuleType, serve: Serve) -> None:
-    """It takes neither max_tokens nor a temperature: the first learn that, and the others are sent what it takes."""
+def reasoning(faults: ModuleType) -> Callable[..., Any]:
+    """Gives a model that takes neither max_tokens nor a temperature."""
 
     def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         for name, words in (
@@ -315,10 +315,28 @@ def test_a_model_that_reasons_judges_under_the_defaults(faults: ModuleType, serv
         assert "json_schema" == body["response_format"]["type"]
         return faults.ok(says(question_of(body).grade))
 
-    server = serve(script)
+    return script
+
+
+def test_a_model_that_reasons_judges_under_the_defaults(faults: ModuleType, serve: Serve) -> None:
+    """The first questions learn what it takes, and the others are sent that."""
+    server = serve(reasoning(faults))
     outcomes = run(judge(server.url, budget=Budget(requests=10**6)), [completion(number) for number in range(100)])
     assert [expected_score(number) for number in range(100)] == [outcome.score for outcome in outcomes]
     assert 100 + 2 * 128 >= len(server.seen)
+
+
+def test_plain_calls_remember_what_a_server_takes(faults: ModuleType, serve: Serve) -> None:
+    """Each has an event loop of its own; the first alone is refused, of equal judges in several threads too."""
+    server = serve(reasoning(faults))
+    assert expected_score(1) == judge(server.url)(prompt="?", completion=completion(1)).value
+    assert 3 == len(server.seen)
+    with ThreadPoolExecutor(4) as threads:
+        calls = [
+            threads.submit(judge(server.url), prompt="?", completion=completion(number)) for number in range(2, 10)
+        ]
+        assert [expected_score(number) for number in range(2, 10)] == [call.result().value for call in calls]
+    assert 3 + 8 == len(server.seen)
 
 
 def test_a_reply_that_is_all_reasoning_says_what_to_set(faults: ModuleType, serve: Serve) -> None:

@@ -141,6 +141,16 @@ def test_settings_ask_nothing_and_a_runtime_does(serve: Serve, faults: ModuleTyp
         Runtime([made], lane="inline")
 
 
+def test_calibrating_sets_a_judge_up(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """What is wrong is told before anything is asked, and not as rows that failed."""
+    server = serve([faults.ok()], models=listing(faults, "other"))
+    made = LLMJudge("gpt-x", template="helpfulness", base_url=server.url)
+    rows = [{"prompt": "p", "completion": text, "label": text == "good"} for text in ("good", "bad")]
+    with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
+        made.calibrate(rows)
+    assert [] == server.seen
+
+
 def test_a_server_that_is_busy_is_asked_again(serve: Serve, faults: ModuleType, canary: str) -> None:
     """A 429 proves nothing yet; its wait is kept to."""
     models = in_turn(faults.too_many("0.01"), faults.too_many("0.01"), listing(faults, "other")({}))
