@@ -56,6 +56,7 @@ class _Plan(NamedTuple):
     rubric: Rubric
     parts: tuple[Rubric, ...]
     questions: list[Question]
+    left_out: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,9 +78,8 @@ class Grading(Prompted):
         plan = self._plan(columns)
         if isinstance(plan, Score):
             return plan
-        left_out = self.left_out(turns_of(columns.get("prompt", ""), "prompt"))
         scored = self._score(await self._ask(plan), plan)
-        return replace(scored, metrics={**scored.metrics, **left_out})
+        return replace(scored, metrics={**scored.metrics, **plan.left_out})
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         plan = self._plan(columns)
@@ -104,7 +104,8 @@ class Grading(Prompted):
             filled = view.template.fill(texts, max_chars=self.max_chars, images=view.images)
             schema = part.json_schema(self.reason_chars)
             asked.append(Question(filled, schema, self.prompt_version, likelihoods=self.likelihoods))
-        return _Plan(rubric, parts, [replace(one, index=at) for at in range(self.samples) for one in asked])
+        questions = [replace(one, index=at) for at in range(self.samples) for one in asked]
+        return _Plan(rubric, parts, questions, self.left_out(prompt) | self.shortened(view, values))
 
     async def _ask(self, plan: _Plan) -> list[Answer[Read | JudgeReplyError] | JudgeError]:
         reads = itertools.cycle([functools.partial(self._read, part) for part in plan.parts])

@@ -95,7 +95,8 @@ class Comparing(Prompted):
         worth = await asyncio.to_thread(self._worth, len(seen), matches)
         left_out = self.left_out(prompt)
         for own, place in enumerate(seen):
-            said[place] = self._said(own, matches, worth, left_out)
+            short = self.shortened(self.view(prompt, {"first": answers[place]}), group.values)
+            said[place] = self._said(own, matches, worth, left_out | short)
         return said
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:

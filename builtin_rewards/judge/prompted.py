@@ -28,7 +28,7 @@ from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
-from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value
+from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
 from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.templates import builtin_template, of_conversations
@@ -204,6 +204,12 @@ class Prompted:
                 f"judge {self.name!r}: template {self.template.name!r} leaves out {words}; {{conversation}} shows all"
             )
         return {f"left_out/{kind}": count for kind, count in found.items()}
+
+    def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
+        """Gives how many characters of what the template shows are left out for want of room, as a metric."""
+        given = [value for name, value in {**view.values, **values}.items() if name in view.template.uses]
+        chars = sum(chars_left_out(value, self.max_chars) for value in given)
+        return {"left_out/shortened": float(chars)} if chars else {}
 
     def view(self, prompt: Turns, answers: Mapping[str, Turns]) -> View:
         """Gives what is shown of a prompt and of the answers, which are fields of the template.

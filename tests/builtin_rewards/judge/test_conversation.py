@@ -454,6 +454,46 @@ def test_a_turn_that_is_too_long_by_itself_is_shortened(long: int) -> None:
     assert text.rfind("[ user]") > 0
 
 
+def test_the_question_and_all_that_is_graded_are_always_shown() -> None:
+    """However long the system prompt, the question and the answers are; what they leave is spent, and it is counted."""
+    question = [system("s" * 100), user(f"ASKED {'q' * 16_500}")]
+    answers = [one for n in range(5) for one in (assistant(f"SAID{n} {'a' * 9000}"), user("More."))]
+    cases = [
+        (question, [assistant(f"SAID {'a' * 16_500}")], ["ASKED", "SAID"]),
+        ([system(f"SYSTEM {'s' * 9000}"), user("Go.")], answers[:-1], ["SYSTEM", *(f"SAID{n}" for n in range(5))]),
+        ([*answers[:4], *question], "SAID", ["ASKED", "SAID", "s" * 100]),
+        ([system("s"), result(f"RESULT {'r' * 40_000}"), user("ASKED")], "SAID", ["RESULT", "ASKED", "SAID"]),
+    ]
+    for prompt, completion, words in cases:
+        made = judge()
+        text = shown(made, Rollout(prompt, completion)).split("<conversation-")[1].split("</conversation")[0]
+        assert all(word in text for word in words)
+        assert 31_000 < len(text) < 33_500
+        scored = outcomes(made, Rollout(prompt, completion))[0]
+        assert scored.metrics["left_out/shortened"] > 1000
+
+
+def test_what_is_left_out_of_a_text_or_a_groups_answers_is_counted() -> None:
+    """Of a plain answer too, and of each completion of a group its own."""
+    assert 10.0 == outcomes(judge(max_chars=100), Rollout("?", "a" * 110))[0].metrics["left_out/shortened"]
+    assert "left_out/shortened" not in outcomes(judge(max_chars=100), Rollout("?", "a" * 100))[0].metrics
+    pair = PairwiseJudge("m", client=FakeJudge.verdict("A"), max_chars=100)
+    found = outcomes(pair, Rollout("?", "a" * 120), Rollout("?", "b" * 100))
+    assert [20.0, 0.0] == [outcome.metrics.get("left_out/shortened", 0.0) for outcome in found]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_thousands_of_calls_keep_to_the_bound(at_once: bool) -> None:
+    """Their heads count too, in one turn or in many."""
+    made = [{"id": f"c{n}", "function": {"name": "n" * 80, "arguments": "{}"}} for n in range(5000)]
+    turns = [made] if at_once else [[one] for one in made]
+    text = transcript(turns_of([assistant(None, tool_calls=one) for one in turns], "completion"))
+    assert 10_000 < len(text) < 50_000
+    assert "left out ...]" in text
+    assert "(c0)" in text
+    assert "(c4999)" in text
+
+
 @pytest.mark.parametrize("turns", [[], [system("")], [user("x" * 50)]])
 def test_any_few_turns_are_rendered(turns: list[dict[str, Any]]) -> None:
     assert len(transcript(turns_of(turns, "prompt"), 10)) < 70
