@@ -256,6 +256,11 @@ class LLMJudge(PromptedReward):
             check_column(criteria_column, "criteria", "criteria_column")
             if criteria is not None:
                 raise JudgeSetupError("criteria and criteria_column: give one of them; the column has all of a row's")
+            if "criteria" in chosen.instructs:
+                raise JudgeSetupError(
+                    f"criteria_column={criteria_column!r}: template {chosen.name!r} has {{criteria}} in the system "
+                    f"message, which is for instructions only; put it into the user message"
+                )
             scale = _ROWS_SCALE if scale is None else scale
             rubric = Rubric(["criteria"], scale, not_applicable=not_applicable, cap=cap)
         filling = replace(filled_by(chosen, reference, columns), rubric=criteria_column, like=rubric)

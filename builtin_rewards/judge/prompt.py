@@ -103,7 +103,12 @@ class Template:
     @property
     def uses(self) -> frozenset[str]:
         """The fields that the text names."""
-        return frozenset(_names(self.system)) | frozenset(_names(self.user))
+        return self.instructs | frozenset(_names(self.user))
+
+    @property
+    def instructs(self) -> frozenset[str]:
+        """The fields that the system message names."""
+        return frozenset(_names(self.system))
 
     @property
     def is_pairwise(self) -> bool:

@@ -281,6 +281,21 @@ def test_an_unknown_role_is_named_before_anything_is_asked(role: str) -> None:
     assert [] == made.model.client.asked  # type: ignore[union-attr]
 
 
+def test_an_unknown_role_costs_its_own_completion_alone() -> None:
+    """The others of the group compete."""
+    pair = PairwiseJudge("m", client=FakeJudge.verdict("A"), order="first", score="win_rate")
+    odd = [{"role": "moderator", "content": "Stop."}]
+    found = outcomes(pair, *(Rollout("Hello?", one) for one in ("Hi!", odd, "Ho!")))
+    assert [1.0, None, 0.0] == [outcome.score for outcome in found]
+    assert Cause.COERCION == found[1].cause
+    assert "moderator" in str(found[1].error)
+
+
+def test_a_comparison_of_one_is_refused() -> None:
+    with pytest.raises(JudgeSetupError, match="compares two completions"):
+        PairwiseJudge("m", client=FakeJudge("")).render(Rollout("Why?", "So."))
+
+
 # What a template leaves out -------------------------------------------------------------------------------------------
 
 OWN = Template("own", "1", "", "{prompt}\n{completion}\n{criteria}\n{scale}")
