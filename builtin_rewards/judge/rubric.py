@@ -53,8 +53,9 @@ class Criterion:
             raise JudgeSetupError(f"criterion {self.name!r} has no description; say in a sentence what is graded")
         if not _is_number(self.weight) or not _is_finite(self.weight) or (self.weight == 0 and not self.must):
             raise JudgeSetupError(
-                f"criterion {self.name!r}: weight={shorten(self.weight)} is no finite number but 0; weights are shares, "
-                f"such as 1 and 2, negative for what should not be, and a criterion that should not count is left out"
+                f"criterion {self.name!r}: weight={shorten(self.weight)} is no finite number but 0; weights are "
+                f"shares, such as 1 and 2, negative for what should not be, and a criterion that should not count is "
+                f"left out"
             )
 
 
