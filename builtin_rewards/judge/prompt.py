@@ -209,8 +209,9 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
     """Gives turns as text; of too many characters some turns are shortened and some left out, and what, is told.
 
-    What the system says, the last turn of the user, and what is to be graded are always shown, each shortened to its
-    share. The others have what those leave, at least a quarter of the characters: the last ones whole, as many as fit.
+    What the system says, the user's last turn, that of the prompt too, and what is to be graded are always shown, each
+    shortened to its share. The others have what those leave, at least a quarter of the characters: the last ones whole,
+    as many as fit.
 
     Args:
         turns: The turns.
@@ -240,10 +241,8 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
     sizes = [_size(turn) for turn in turns]
     if sum(sizes) <= max_chars:
         return sizes
-    last = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=len(turns) - 1)
-    kept = [place for place, turn in enumerate(turns) if place == last or turn.graded or turn.role in _INSTRUCTIONS]
-    kept = _ends(kept, max(_LEAST_TURNS, max_chars // _LEAST_CHARS))
-    others = [place for place in reversed(range(len(turns))) if place not in set(kept)]
+    kept = _ends(_first_served(turns), max(_LEAST_TURNS, max_chars // _LEAST_CHARS))
+    others = sorted(set(range(len(turns))).difference(kept), reverse=True)
     room = max_chars - min(max_chars // 4, sum(sizes[place] for place in others))
     shares = dict(zip(kept, _levelled([sizes[place] for place in kept], room), strict=True))
     rest = max_chars - sum(shares.values())
@@ -255,6 +254,15 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
     if too_long is not None and rest >= _LEAST_CHARS:
         shares[too_long] = rest
     return [shares.get(place, 0) for place in range(len(turns))]
+
+
+def _first_served(turns: Sequence[Turn]) -> list[int]:
+    """Gives the places of what is always shown; of nothing such the last."""
+    users = [place for place, turn in enumerate(turns) if turn.role == "user"]
+    graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
+    questions = {*users[-1:], *[place for place in users if place < graded][-1:]}
+    served = [n for n, turn in enumerate(turns) if n in questions or turn.graded or turn.role in _INSTRUCTIONS]
+    return served or [len(turns) - 1]
 
 
 def _ends(given: list[T], most: int) -> list[T]:

@@ -475,6 +475,7 @@ def test_the_question_and_all_that_is_graded_are_always_shown() -> None:
     answers = [one for n in range(5) for one in (assistant(f"SAID{n} {'a' * 9000}"), user("More."))]
     cases = [
         (question, [assistant(f"SAID {'a' * 16_500}")], ["ASKED", "SAID"]),
+        ([user(f"ASKED {'q' * 9000}")], [assistant("SAID"), user(f"THEN {'u' * 33_000}"), *answers], ["ASKED", "THEN"]),
         ([system(f"SYSTEM {'s' * 9000}"), user("Go.")], answers[:-1], ["SYSTEM", *(f"SAID{n}" for n in range(5))]),
         ([*answers[:4], *question], "SAID", ["ASKED", "SAID", "s" * 100]),
         ([system("s"), result(f"RESULT {'r' * 40_000}"), user("ASKED")], "SAID", ["RESULT", "ASKED", "SAID"]),
