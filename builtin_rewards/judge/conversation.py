@@ -234,7 +234,7 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         inner = next((one for one in found if isinstance(one, Mapping)), outer)
         arguments = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), call)
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-        name = inner.get("name") or "?"
+        name = inner.get("name") or "unnamed"
         yield f"{_safe(name)}{_id(outer.get('id'))}", "\n".join([raw, text] if (raw := _raw(name)) else [text])
 
 

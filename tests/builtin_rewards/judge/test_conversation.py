@@ -357,6 +357,7 @@ def test_turns_are_rendered_as_stated() -> None:
         ({"name": "sql", "parameters": {"q": 1}}, '[42 assistant calls sql]\n{"q": 1}'),
         ({"function": {"name": "sql", "parameters": {"q": 1}}}, '[42 assistant calls sql]\n{"q": 1}'),
         ({"name": "sql", "query": "SELECT 1"}, '[42 assistant calls sql]\n{"name": "sql", "query": "SELECT 1"}'),
+        ({"function": []}, '[42 assistant calls unnamed]\n{"function": []}'),
         ({"function": {"name": "sql", "arguments": ""}}, "[42 assistant calls sql]\n"),
     ],
 )
