@@ -56,6 +56,7 @@ class _Plan(NamedTuple):
     rubric: Rubric
     parts: tuple[Rubric, ...]
     questions: list[Question]
+    left_out: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,9 +78,8 @@ class Grading(Prompted):
         plan = self._plan(columns)
         if isinstance(plan, Score):
             return plan
-        left_out = self.left_out(turns_of(columns.get("prompt", ""), "prompt"))
         scored = self._score(await self._ask(plan), plan)
-        return replace(scored, metrics={**scored.metrics, **left_out})
+        return replace(scored, metrics={**scored.metrics, **plan.left_out})
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         plan = self._plan(columns)
@@ -104,7 +104,8 @@ class Grading(Prompted):
             filled = view.template.fill(texts, max_chars=self.max_chars, images=view.images)
             schema = part.json_schema(self.reason_chars)
             asked.append(Question(filled, schema, self.prompt_version, likelihoods=self.likelihoods))
-        return _Plan(rubric, parts, [replace(one, index=at) for at in range(self.samples) for one in asked])
+        questions = [replace(one, index=at) for at in range(self.samples) for one in asked]
+        return _Plan(rubric, parts, questions, self.left_out(prompt) | self.shortened(view, values))
 
     async def _ask(self, plan: _Plan) -> list[Answer[Read | JudgeReplyError] | JudgeError]:
         reads = itertools.cycle([functools.partial(self._read, part) for part in plan.parts])
@@ -255,6 +256,11 @@ class LLMJudge(PromptedReward):
             check_column(criteria_column, "criteria", "criteria_column")
             if criteria is not None:
                 raise JudgeSetupError("criteria and criteria_column: give one of them; the column has all of a row's")
+            if "criteria" in chosen.instructs:
+                raise JudgeSetupError(
+                    f"criteria_column={criteria_column!r}: template {chosen.name!r} has {{criteria}} in the system "
+                    f"message, which is for instructions only; put it into the user message"
+                )
             scale = _ROWS_SCALE if scale is None else scale
             rubric = Rubric(["criteria"], scale, not_applicable=not_applicable, cap=cap)
         filling = replace(filled_by(chosen, reference, columns), rubric=criteria_column, like=rubric)

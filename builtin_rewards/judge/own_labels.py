@@ -6,13 +6,16 @@ Owns the asking of labelled rows and the choice of a threshold. The measures are
 from __future__ import annotations
 
 import asyncio
+import bisect
+import contextlib
 import itertools
+import operator
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from builtin_rewards.judge.agreement import accepts
 from builtin_rewards.judge.calibration import Table, auc, kappa
@@ -24,8 +27,11 @@ from rewardkit.coerce import ColumnValueError, build_coercer
 from rewardkit.testing import rollouts_from_rows
 
 _COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
+_TRIED = 100
+"""Thresholds that are tried at most."""
 _truth = build_coercer(bool)
 
+T = TypeVar("T")
 Rows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
 
 
@@ -92,8 +98,7 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str = "label", thre
     if len(set(labels)) < 2:
         raise DataError(f"{len(labels)} labels, and all of one kind: agreement takes good and bad completions")
     judge.set_up()
-    with ThreadPoolExecutor(1) as own_thread:  # the caller may be in an event loop, as a notebook is
-        said = own_thread.submit(asyncio.run, _ask(judge, rollouts)).result()
+    said = _in_own_thread(_ask(judge, rollouts))
     values = [None if one.score is None else one.score.value for one in said]
     known = [(value, good) for value, good in zip(values, labels, strict=True) if value is not None]
     errors = tuple(one.words for one in said if one.score is None)
@@ -102,9 +107,9 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str = "label", thre
         raise DataError(f"none of {len(rollouts)} rows was scored{first}")
     scores, true = [score for score, _ in known], [good for _, good in known]
     table = Table.of([accepts(score, threshold) for score in scores], true)
-    best = _best_threshold(known)
-    without = {pair: _best_threshold(_without(known, pair)) for pair in set(known)}
-    cross = Table.of([accepts(score, without[score, good]) for score, good in known], true)
+    tables = _tables(known)
+    others = _bests_of_others(known, tables)
+    cross = Table.of([accepts(score, at) for score, at in zip(scores, others, strict=True)], true)
     return Calibrated(
         len(rollouts),
         len(known),
@@ -113,7 +118,7 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str = "label", thre
         threshold,
         wilson(table.agreeing, len(known)),
         kappa(table),
-        best,
+        _best_threshold(tables),
         kappa(cross),
         auc(scores, true),
         3 * len(known),  # an interval is as wide as one over the root of the number
@@ -137,6 +142,29 @@ def _label(place: int, rollout: Rollout, column: str) -> bool:
         raise DataError(f"row {place}: label in column {column!r}: {wrong}") from None
 
 
+def _in_own_thread(asking: Coroutine[Any, Any, T]) -> T:
+    """Gives what a coroutine does, for the caller may be in an event loop, as a notebook is.
+
+    Where the caller is interrupted, the coroutine is cancelled, so that no further questions are asked.
+    """
+    begun: Future[Callable[[], object]] = Future()
+
+    async def cancellable() -> T:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        begun.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await asking
+
+    with ThreadPoolExecutor(1) as own_thread:
+        running = own_thread.submit(asyncio.run, cancellable())
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            with contextlib.suppress(RuntimeError):  # the loop ended in the meantime
+                begun.result()()
+            raise
+
+
 async def _ask(judge: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Said]:
     line = turns(judge, judge.spec.concurrency)
 
@@ -148,19 +176,39 @@ async def _ask(judge: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Sai
     return await asyncio.gather(*map(one, rollouts))
 
 
-def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
-    """Gives the threshold with the best kappa: half way between two scores; of several the middle one."""
+def _tables(known: Sequence[tuple[float, bool]]) -> dict[float, Table]:
+    """Gives what each threshold that is tried accepts: half way between two scores, at most so many of them."""
     scores = sorted({score for score, _ in known})
     halves = [statistics.fmean(pair) for pair in itertools.pairwise(scores)] or scores
+    tried = halves if len(halves) <= _TRIED else [halves[at * len(halves) // _TRIED] for at in range(_TRIED)]
     true = [good for _, good in known]
-    worth = {at: kappa(Table.of([score >= at for score, _ in known], true), draws=0).rate or 0.0 for at in halves}
+    return {at: Table.of([score >= at for score, _ in known], true) for at in tried}
+
+
+def _best_threshold(tables: Mapping[float, Table]) -> float:
+    """Gives the threshold with the best kappa; of several the middle one."""
+    worth = {at: kappa(table, draws=0).rate or 0.0 for at, table in tables.items()}
     best = [at for at, value in worth.items() if value == max(worth.values())]
     return best[len(best) // 2]
 
 
-def _without(known: Sequence[tuple[float, bool]], pair: tuple[float, bool]) -> Sequence[tuple[float, bool]]:
-    place = known.index(pair)
-    return [*known[:place], *known[place + 1 :]] or known
+def _bests_of_others(known: Sequence[tuple[float, bool]], tables: Mapping[float, Table]) -> list[float]:
+    """Gives for each row the threshold that is best for the others.
+
+    Rows with one label that the same thresholds accept have the same, so it is found once for them.
+    """
+    tried, found = list(tables), dict[tuple[int, bool], float]()
+    places = [(bisect.bisect_right(tried, score), good) for score, good in known]
+    for accepting, good in set(places):
+        at_each = enumerate(tables.items())
+        found[accepting, good] = _best_threshold(
+            {at: _without(table, n < accepting, good) for n, (at, table) in at_each}
+        )
+    return [found[place] for place in places]
+
+
+def _without(table: Table, accepted: bool, good: bool) -> Table:
+    return Table(*map(operator.sub, table, Table.of([accepted], [good])))
 
 
 def _per_1000(said: Sequence[Said]) -> dict[str, float]:

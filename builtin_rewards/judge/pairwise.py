@@ -29,7 +29,7 @@ from builtin_rewards.judge.rubric import preference_schema
 from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores, win_rates
 from builtin_rewards.judge.tournament import Match, Plan, play, round_robin, swiss
 from builtin_rewards.judge.verdict import Preference, read_preference
-from rewardkit import Kind, RewardError, Score
+from rewardkit import CoercionError, Kind, RewardError, Score
 
 _ORDERS = ("both", "first")
 _TOURNAMENTS: dict[str, Plan] = {"round_robin": round_robin, "swiss": swiss}
@@ -81,9 +81,12 @@ class Comparing(Prompted):
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
         prompt = turns_of(columns.get("prompt", ""), "prompt")
-        answers = [turns_of(one, "completion") for one in columns["completions"]]
+        read = [_read(one) for one in columns["completions"]]
+        answers = [() if isinstance(one, CoercionError) else one for one in read]
         missing = self.columns.missing(columns)
-        said: list[Score | RewardError] = [Score(None, missing or self.unseen(prompt, one)) for one in answers]
+        said: list[Score | RewardError] = [
+            one if isinstance(one, CoercionError) else Score(None, missing or self.unseen(prompt, one)) for one in read
+        ]
         seen = [place for place, score in enumerate(said) if isinstance(score, Score) and score.reason is None]
         if len(seen) == 1:
             said[seen[0]] = Score(None, "a single completion has nothing to be compared with")
@@ -95,10 +98,16 @@ class Comparing(Prompted):
         worth = await asyncio.to_thread(self._worth, len(seen), matches)
         left_out = self.left_out(prompt)
         for own, place in enumerate(seen):
-            said[place] = self._said(own, matches, worth, left_out)
+            short = self.shortened(self.view(prompt, {"first": answers[place]}), group.values)
+            said[place] = self._said(own, matches, worth, left_out | short)
         return said
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
+        if len(columns["completions"]) < 2:
+            raise JudgeSetupError(
+                "a PairwiseJudge compares two completions, and this is one; give two rollouts of a prompt, or "
+                "completions=[first, second]"
+            )
         prompt = turns_of(columns.get("prompt", ""), "prompt")
         first, second = (turns_of(one, "completion") for one in columns["completions"][:2])
         group = _Group(self, prompt, [first, second], self.columns.values(columns))
@@ -183,6 +192,14 @@ class _Group:
         reference = self.values.get("reference")
         empty = [self.comparing.says_nothing(answer, reference) is not None for answer in (one, other)]
         return None if not any(empty) else (1 + empty[1] - empty[0]) / 2
+
+
+def _read(completion: object) -> Turns | CoercionError:
+    """Gives a completion's turns, or why it has none: one that cannot be read leaves the others to compete."""
+    try:
+        return turns_of(completion, "completion")  # type: ignore[arg-type]  # it looks
+    except CoercionError as wrong:
+        return wrong
 
 
 def _compared(

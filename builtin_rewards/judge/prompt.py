@@ -10,8 +10,8 @@ Covered:
 - Characters that JSON, HTTP or a log choke on: lone surrogates and control characters are written as escapes, and so
   are Unicode's tag characters, which hide readable text.
 - A message that passes for another: between the turns of a conversation stand lines with the fence's code.
-- Length: of a long text the two ends are kept, of a long conversation the first and the last turns, and the judge is
-  told what is missing.
+- Length: of a long text the two ends are kept, of a long conversation the system prompt, the last question, and what is
+  to be graded before all else, and the judge is told what is missing.
 
 Not covered: a judge that obeys what stands inside a fence. The prompt says that it is material; whether a model keeps
 to that is measured by ``rewardkit audit-judge``, not promised.
@@ -25,7 +25,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from builtin_rewards.judge.conversation import Image, Turn, Turns
 from builtin_rewards.judge.errors import JudgeSetupError
@@ -34,6 +34,7 @@ from builtin_rewards.judge.rubric import Criterion
 MAX_CHARS = 32_000
 """Characters of one fenced text that a judge is shown, unless told otherwise: some 8,000 tokens of English."""
 
+T = TypeVar("T")
 Value: TypeAlias = str | Turns
 """What a field is filled with: a text, or turns."""
 
@@ -44,6 +45,11 @@ _DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR)
 """Fields whose text comes from the model or the dataset: they are fenced."""
 _OURS = ("criteria", "scale")
 """Fields whose text comes from the judge's settings: they are not."""
+_INSTRUCTIONS = ("system", "developer")
+_HEAD_CHARS = 24
+"""Characters of a head's brackets, code and line ends."""
+_LEAST_CHARS, _LEAST_TURNS, _LEAST_PARTS = 200, 64, 8
+"""Of more turns or parts than have so many characters each, the middle is left out; never of so few."""
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CODE_DIGITS = 12
@@ -97,7 +103,12 @@ class Template:
     @property
     def uses(self) -> frozenset[str]:
         """The fields that the text names."""
-        return frozenset(_names(self.system)) | frozenset(_names(self.user))
+        return self.instructs | frozenset(_names(self.user))
+
+    @property
+    def instructs(self) -> frozenset[str]:
+        """The fields that the system message names."""
+        return frozenset(_names(self.system))
 
     @property
     def is_pairwise(self) -> bool:
@@ -196,37 +207,92 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
 
 
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
-    """Gives turns as text; of too many characters the turns in the middle are left out whole, and their number told.
+    """Gives turns as text; of too many characters some turns are shortened and some left out, and what, is told.
 
-    The first turns have half of the characters, the last ones what is left. One turn at either end is always kept; the
-    parts of one that is too long by itself are shortened.
+    What the system says, the user's last turn, that of the prompt too, and what is to be graded are always shown, each
+    shortened to its share. The others have what those leave, at least a quarter of the characters: the last ones whole,
+    as many as fit.
 
     Args:
         turns: The turns.
-        max_chars: Characters of the turns' texts.
+        max_chars: Characters of the turns' heads and texts.
         code: Stands before each head.
     """
-    sizes = [sum(len(text) for _, text in turn.parts) for turn in turns]
-    half, fits = max_chars // 2, sum(sizes) <= max_chars
-    first = len(sizes) if fits else _fitting(sizes, half)
-    last = _fitting(sizes[first:][::-1], max_chars - min(half, sum(sizes[:first])))
-    lines = [line for turn in turns[:first] for line in _lines(turn, max_chars if fits else half, code)]
-    if left_out := len(sizes) - first - last:
-        lines.append(f"[{code} ... {left_out} turns left out ...]")
-    lines += [line for turn in turns[len(sizes) - last :] for line in _lines(turn, half, code)]
+    lines: list[str] = []
+    for is_shown, group in itertools.groupby(
+        zip(turns, _shares(turns, max_chars), strict=True), lambda one: one[1] > 0
+    ):
+        if is_shown:
+            lines += [line for turn, chars in group for line in _lines(turn, chars, code)]
+        else:
+            lines.append(f"[{code} ... {sum(1 for _ in group)} turns left out ...]")
     return "\n".join(lines)
 
 
-def _fitting(sizes: Sequence[int], chars: int) -> int:
-    """Gives how many turns fit, from the first on; one does always, where there is one."""
-    return max(min(1, len(sizes)), sum(total <= chars for total in itertools.accumulate(sizes)))
+def chars_left_out(value: Value, max_chars: int) -> int:
+    """Gives how many characters of a text or of turns are not shown."""
+    if isinstance(value, str):
+        return max(0, len(value) - max_chars)
+    return sum(map(_size, value)) - sum(_shares(value, max_chars))
 
 
-def _lines(turn: Turn, max_chars: int, code: str) -> Iterator[str]:
-    fits = sum(len(text) for _, text in turn.parts) <= max_chars
-    for head, text in turn.parts:
+def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
+    """Gives how many characters of each turn are shown, its heads included; of one that is left out none."""
+    sizes = [_size(turn) for turn in turns]
+    if sum(sizes) <= max_chars:
+        return sizes
+    kept = _ends(_first_served(turns), max(_LEAST_TURNS, max_chars // _LEAST_CHARS))
+    others = sorted(set(range(len(turns))).difference(kept), reverse=True)
+    room = max_chars - min(max_chars // 4, sum(sizes[place] for place in others))
+    shares = dict(zip(kept, _levelled([sizes[place] for place in kept], room), strict=True))
+    rest = max_chars - sum(shares.values())
+    for place in others:
+        if sizes[place] <= rest:
+            shares[place] = sizes[place]
+            rest -= sizes[place]
+    too_long = next((place for place in others if place not in shares), None)
+    if too_long is not None and rest >= _LEAST_CHARS:
+        shares[too_long] = rest
+    return [shares.get(place, 0) for place in range(len(turns))]
+
+
+def _first_served(turns: Sequence[Turn]) -> list[int]:
+    """Gives the places of what is always shown; of nothing such the last."""
+    users = [place for place, turn in enumerate(turns) if turn.role == "user"]
+    graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
+    questions = {*users[-1:], *[place for place in users if place < graded][-1:]}
+    served = [n for n, turn in enumerate(turns) if n in questions or turn.graded or turn.role in _INSTRUCTIONS]
+    return served or [len(turns) - 1]
+
+
+def _ends(given: list[T], most: int) -> list[T]:
+    """Gives the first and the last where there are more than so many."""
+    return given if len(given) <= most else given[: most // 2] + given[len(given) - (most - most // 2) :]
+
+
+def _levelled(sizes: Sequence[int], room: int) -> list[int]:
+    """Gives each its size, or as much of it as leaves the same to all that want more; at least 1."""
+    most = max(sizes, default=0)
+    for place, size in enumerate(sorted(sizes)):
+        if size > (most := max(1, room // (len(sizes) - place))):
+            break
+        room -= size
+    return [min(size, most) for size in sizes]
+
+
+def _size(turn: Turn) -> int:
+    return sum(_HEAD_CHARS + len(head) + len(text) for head, text in turn.parts)
+
+
+def _lines(turn: Turn, chars: int, code: str) -> Iterator[str]:
+    parts = _ends([*turn.parts], len(turn.parts) if _size(turn) <= chars else max(_LEAST_PARTS, chars // _LEAST_CHARS))
+    room = chars - sum(_HEAD_CHARS + len(head) for head, _ in parts)
+    shares = _levelled([len(text) for _, text in parts], room)
+    for place, ((head, text), share) in enumerate(zip(parts, shares, strict=True)):
+        if place == len(parts) // 2 and len(parts) < len(turn.parts):
+            yield f"[{code} ... {len(turn.parts) - len(parts)} parts left out ...]"
         yield f"[{code} {head}]"
-        yield text if fits else shortened(text, max(2, max_chars // len(turn.parts)))
+        yield shortened(text, max(2, share))
 
 
 def _with_images(text: str, images: Sequence[Image]) -> list[Mapping[str, Any]]:

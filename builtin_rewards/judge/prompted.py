@@ -28,7 +28,7 @@ from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
-from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value
+from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
 from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.templates import builtin_template, of_conversations
@@ -167,13 +167,20 @@ class Prompted:
         raise NotImplementedError
 
     def says_nothing(self, answer: Turns, reference: str | None) -> str | None:
-        """Gives why an answer is not asked about, ``None`` where it is. Tool calls and images say something."""
+        """Gives why an answer is not asked about, ``None`` where it is: one of its turns says something.
+
+        Tool calls and images say something.
+        """
         if not self.prefilter or not all(turn.is_text for turn in answer):
             return None
-        return content_free(last_said(answer, "assistant"), reference, max_chars=max(self.max_chars, MAX_CHARS))
+        most = max(self.max_chars, MAX_CHARS)
+        whys = [content_free(turn.said, reference, max_chars=most) for turn in answer if turn.graded]
+        return whys[-1] if whys and all(whys) else None
 
     def unseen(self, prompt: Turns, *answers: Turns) -> str | None:
         """Gives why the judge cannot see what it would grade; ``None`` where it can."""
+        if not all(any(turn.graded for turn in answer) for answer in answers):
+            return "the completion has no turn of the assistant"
         shown = [*self._shown(prompt), *itertools.chain(*answers)]
         kinds = Counter(kind for turn in shown for kind in turn.unseen)
         if not self.images:
@@ -197,6 +204,12 @@ class Prompted:
                 f"judge {self.name!r}: template {self.template.name!r} leaves out {words}; {{conversation}} shows all"
             )
         return {f"left_out/{kind}": count for kind, count in found.items()}
+
+    def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
+        """Gives how many characters of what the template shows are left out for want of room, as a metric."""
+        given = [value for name, value in {**view.values, **values}.items() if name in view.template.uses]
+        chars = sum(chars_left_out(value, self.max_chars) for value in given)
+        return {"left_out/shortened": float(chars)} if chars else {}
 
     def view(self, prompt: Turns, answers: Mapping[str, Turns]) -> View:
         """Gives what is shown of a prompt and of the answers, which are fields of the template.
@@ -274,7 +287,7 @@ def _question(prompt: Turns) -> Turn | None:
 def _is_long(prompt: Turns, answer: Turns) -> bool:
     """Whether there is more than a question and its answer."""
     alone = [turn.role for turn in prompt] in ([], ["user"]) and [turn.role for turn in answer] in ([], ["assistant"])
-    return not alone or any(turn.uses_tools for turn in (*prompt, *answer))
+    return not alone or not all(turn.is_plain for turn in (*prompt, *answer))
 
 
 def _kind(turn: Turn) -> str:

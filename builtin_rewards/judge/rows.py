@@ -13,17 +13,19 @@ from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from rewardkit.coerce import build_coercer
-from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder
+from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder, shorten
 
 _TEXTS = ("text", "criterion", "description")
 _WEIGHTS = ("weight", "points")
 _OTHERS = ("name", "kind", "must", "id", "title", "tags")
 _KINDS = ("positive", "negative", "must")
+_MOST_CHARS = 4000
+"""Characters that one criterion may have, white space folded."""
 _text = build_coercer(str | None)
 
 
 def passages(value: object) -> str | None:
-    """Gives a column's text; of a list of texts all of them, numbered.
+    """Gives a column's text; of a list of several texts all that say something, numbered.
 
     Raises:
         ColumnValueError: It is neither.
@@ -33,7 +35,10 @@ def passages(value: object) -> str | None:
         return _text(listed)  # type: ignore[return-value]  # as annotated
     if not all(isinstance(one, str) for one in listed):
         raise ColumnValueError.of("text or a list of texts", value)
-    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(listed, 1)) or None
+    texts = [_text(one) for one in listed]
+    if len(texts) == 1:
+        return texts[0]  # type: ignore[return-value]  # as annotated
+    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1) if text is not None) or None
 
 
 PASSAGES = Annotated[Any, Rule("text or a list of texts", passages, TextOrder.OTHER)]
@@ -65,14 +70,14 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     if isinstance(listed, str) and listed.strip().startswith("["):
         try:
             listed = json.loads(listed)
-        except ValueError as wrong:
+        except (ValueError, RecursionError) as wrong:
             raise JudgeSetupError(f"no JSON: {wrong}") from None
     if listed is None or (isinstance(listed, str) and _text(listed) is None):
         return None
     if not isinstance(listed, list | tuple):
         raise JudgeSetupError(f"it is no list, but {type(listed).__name__}")
     criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
-    texts = [" ".join(criterion.description.casefold().split()) for criterion in criteria]
+    texts = [criterion.description.casefold() for criterion in criteria]
     for number, text in enumerate(texts):
         if text in texts[:number]:
             raise JudgeSetupError(f"criteria {texts.index(text) + 1} and {number + 1} are the same")
@@ -89,7 +94,7 @@ def _criterion(given: object, number: int) -> Criterion:
     if isinstance(given, str):
         given = {"text": given}
     if not isinstance(given, Mapping):
-        raise JudgeSetupError(f"{where} is neither text nor an object, but {given!r}")
+        raise JudgeSetupError(f"{where} is neither text nor an object, but {shorten(given)}")
     known = {name: value for name, value in given.items() if value is not None}  # data sets fill up what a row lacks
     for name in known:
         if name not in (*_TEXTS, *_WEIGHTS, *_OTHERS):
@@ -97,11 +102,16 @@ def _criterion(given: object, number: int) -> Criterion:
     text = _either(known, _TEXTS, "")
     if not isinstance(text, str) or not text.strip():
         raise JudgeSetupError(f"{where} has no text")
+    text = " ".join(text.split())
+    if len(text) > _MOST_CHARS:
+        raise JudgeSetupError(f"{where} has {len(text):,} characters; at most {_MOST_CHARS:,} are shown to a judge")
     weight, kind, must = _either(known, _WEIGHTS, 1.0), known.get("kind", "positive"), known.get("must", False)
     if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise JudgeSetupError(f"{where}: its weight {weight!r} is no number")
+        raise JudgeSetupError(f"{where}: its weight {shorten(weight)} is no number")
     if kind not in _KINDS or not isinstance(must, bool):
-        raise JudgeSetupError(f"{where}: kind={kind!r}, must={must!r}: kind is one of {', '.join(_KINDS)}; must a bool")
+        raise JudgeSetupError(
+            f"{where}: kind={shorten(kind)}, must={shorten(must)}: kind is one of {', '.join(_KINDS)}; must a bool"
+        )
     sign = -1 if kind == "negative" and weight > 0 else 1
     return Criterion(known.get("name", f"c{number}"), text, sign * weight, must=must or kind == "must")
 

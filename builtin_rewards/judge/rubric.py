@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError
+from rewardkit.coercion.rule import shorten
 
 PREFERENCES = ("A", "B", "tie")
 """What a pairwise judge may say: the first answer is better, the second, neither."""
@@ -50,10 +51,11 @@ class Criterion:
             )
         if not isinstance(self.description, str) or not self.description.strip():
             raise JudgeSetupError(f"criterion {self.name!r} has no description; say in a sentence what is graded")
-        if not _is_number(self.weight) or not math.isfinite(self.weight) or (self.weight == 0 and not self.must):
+        if not _is_number(self.weight) or not _is_finite(self.weight) or (self.weight == 0 and not self.must):
             raise JudgeSetupError(
-                f"criterion {self.name!r}: weight={self.weight!r} is no finite number but 0; weights are shares, such "
-                f"as 1 and 2, negative for what should not be, and a criterion that should not count is left out"
+                f"criterion {self.name!r}: weight={shorten(self.weight)} is no finite number but 0; weights are "
+                f"shares, such as 1 and 2, negative for what should not be, and a criterion that should not count is "
+                f"left out"
             )
 
 
@@ -123,6 +125,8 @@ class Rubric:
     def normalised(self, grades: Mapping[str, float | None]) -> float | None:
         """Gives the score in [0, 1] that the grades come to; ``None`` where no criterion of positive weight applies.
 
+        Where a must-have fails all the same, it is 0.
+
         With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) over the sum
         of the positive weights, held in [0, 1]: with positive weights alone their weighted mean, and on the scale of 0
         and 1 HealthBench's arithmetic (arXiv 2505.08775), the points of the criteria that are met over all
@@ -146,9 +150,10 @@ class Rubric:
         weights = {one.name: one.weight / most for one in self.criteria if not self._is_left_out(one.name, grades)}
         parts = [weight * (self._in_scale(name, grades[name]) - low) / (high - low) for name, weight in weights.items()]
         possible = math.fsum(weight for weight in weights.values() if weight > 0)
+        failed = self.failed(grades)
         if not possible:
-            return None
-        most_score = self.cap if self.failed(grades) else 1.0
+            return 0.0 if failed else None
+        most_score = self.cap if failed else 1.0
         return min(most_score, max(0.0, math.fsum(parts) / possible))
 
     def _is_left_out(self, name: str, grades: Mapping[str, float | None]) -> bool:
@@ -219,6 +224,13 @@ def _reason(most_chars: int | None) -> dict[str, Any]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
 
 
 def _criterion(given: object, number: int) -> Criterion:

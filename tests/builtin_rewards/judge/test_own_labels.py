@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, PairwiseJudge, Price
-from builtin_rewards.judge.own_labels import Calibrated
+from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, Load, PairwiseJudge, Price
+from builtin_rewards.judge.calibration import Table
+from builtin_rewards.judge.own_labels import Calibrated, _best_threshold, _bests_of_others, _tables
 from rewardkit import DataError, Rollout
 from rewardkit.cli.program import app
 from rewardkit.testing import Asked, FakeJudge
@@ -51,6 +54,44 @@ def test_the_best_threshold_is_found() -> None:
     """A judge that grades good ones 5 and bad ones 4 is perfect, if not at 0.5; each row judged by the others'."""
     found = judge().calibrate(rows(*[(5, 1), (4, 0)] * 20))
     assert (0.0, 0.875, 1.0, 1.0) == (found.kappa.rate, found.best_threshold, found.best_kappa.rate, found.auc)
+
+
+def test_the_threshold_best_for_the_others_is_that_of_the_others() -> None:
+    """As if each row were taken out and the best threshold looked for anew, of those between the scores."""
+    known = [(grade / 7, (grade * 5 + place) % 3 > 0) for place in range(3) for grade in range(8)]
+    tables = _tables(known)
+
+    def anew(place: int) -> float:
+        rest = [*known[:place], *known[place + 1 :]]
+        labels = [good for _, good in rest]
+        return _best_threshold({at: Table.of([score >= at for score, _ in rest], labels) for at in tables})
+
+    assert [anew(place) for place in range(len(known))] == _bests_of_others(known, tables)
+
+
+def test_scores_that_all_differ_are_compared_at_few_thresholds() -> None:
+    """However many there are, so that the time does not grow with their cube."""
+    known = [(place / 20_000, place % 7 > 2) for place in range(20_000)]
+    tables = _tables(known)
+    assert 100 == len(tables)
+    assert 20_000 == len(_bests_of_others(known, tables))
+
+
+def test_an_interrupt_ends_the_asking() -> None:
+    """The questions that wait are not asked."""
+
+    once = iter([True])
+
+    def interrupts(asked: Asked) -> str:
+        if next(once, False):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return grades(asked)
+
+    client = FakeJudge(interrupts, latency_s=0.05)
+    made = LLMJudge("m", ["good"], client=client, load=Load(concurrency=1))
+    with pytest.raises(KeyboardInterrupt):
+        made.calibrate(MIXED)
+    assert len(client.asked) < 10
 
 
 def test_a_threshold_fitted_to_noise_is_told_as_such() -> None:

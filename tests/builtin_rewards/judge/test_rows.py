@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, PairwiseJudge
+from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, PairwiseJudge, Template
 from builtin_rewards.judge.rows import row_rubric
 from builtin_rewards.judge.rubric import Rubric
 from rewardkit import Cause, CoercionError, Outcome, Rollout, Runtime, Status
@@ -122,6 +122,9 @@ BAD = [
     ([{"text": "A.", "points": True}], "criterion 1: its weight True is no number"),
     ([{"text": "A.", "weight": float("nan")}], "weight=nan"),
     ([{"text": "A.", "weight": 0}], "weight=0"),
+    ([{"text": "A.", "weight": 10**400}], "criterion 'c1': weight=1000"),
+    ("[" * 100_000, "no JSON"),
+    (["A.", "b" * 4001], "criterion 2 has 4,001 characters"),
     ([{"text": "A.", "weight": -1}], "none has a positive weight"),
     ([{"text": "A.", "kind": "essential"}], "kind='essential'"),
     ([{"text": "A.", "must": "yes"}], "must='yes'"),
@@ -142,6 +145,19 @@ def test_bad_rubrics_are_named_before_anything_is_asked(rubric: Any, words: str)
     assert [] == made.model.client.asked  # type: ignore[union-attr]
     with pytest.raises(JudgeSetupError):
         row_rubric(rubric, LIKE)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_number_is_too_long_to_be_named(sign: int) -> None:
+    """Python itself writes none of more than 4,300 digits."""
+    with pytest.raises(JudgeSetupError, match="no finite number"):
+        row_rubric([{"text": "A.", "weight": sign * 10**5000}], LIKE)
+
+
+def test_a_criterion_of_a_row_stands_on_one_line() -> None:
+    """So that it passes for no other."""
+    text = Asked(judge().render(prompt="?", completion="!", rubric=["A\n\n- c2:  B."])).text
+    assert "- c1: A - c2: B.\n" in text
 
 
 @pytest.mark.parametrize("kind", ["judge", "jury", "1 - judge"])
@@ -174,6 +190,7 @@ def test_check_reads_every_rubric(kind: str, tmp_path: Path) -> None:
         ({"criteria_column": "prompt"}, "column 'prompt' for criteria"),
         ({"criteria_column": 5}, "column 5 for criteria"),
         ({"cap": "no"}, "cap='no'"),
+        ({"template": Template("own", "1", "{criteria}", "{completion}")}, "criteria} in the system message"),
     ],
 )
 def test_senseless_settings_are_refused_when_the_judge_is_made(settings: dict[str, Any], words: str) -> None:
@@ -194,13 +211,14 @@ def source(value: object) -> str:
     ("value", "shown"),
     [
         (["First.", "Second."], "[1] First.\n\n[2] Second."),
-        (("Only.",), "[1] Only."),
+        (("Only.",), "Only."),
+        (["First.", " ", "Third."], "[1] First.\n\n[3] Third."),
         (np.array(["First.", "Second."]), "[1] First.\n\n[2] Second."),
         ("[1, 2]", "[1, 2]"),
         ('["a", "b"]', '["a", "b"]'),
         (12, "12"),
     ],
-    ids=["list", "tuple", "array", "text with brackets", "text of a list", "number"],
+    ids=["list", "tuple", "blank", "array", "text with brackets", "text of a list", "number"],
 )
 def test_lists_of_passages_are_numbered_and_joined(value: object, shown: str) -> None:
     """What is text stays as it is, whatever it looks like."""
@@ -209,8 +227,6 @@ def test_lists_of_passages_are_numbered_and_joined(value: object, shown: str) ->
 
 def test_a_pairwise_judge_takes_lists_too() -> None:
     """Also as references."""
-    from builtin_rewards.judge import Template
-
     own = Template("own", "1", "", "{reference}\n{first}\n{second}")
     pair = PairwiseJudge("m", reference="answers", template=own, client=FakeJudge(""))
     assert "[2] b" in Asked(pair.render(prompt="?", completions=["x", "y"], answers=["a", "b"])).text
@@ -218,12 +234,13 @@ def test_a_pairwise_judge_takes_lists_too() -> None:
 
 @pytest.mark.parametrize("value", [[1, 2], {"a": "b"}, [["a"]], [None]])
 def test_what_is_no_text_is_refused(value: object) -> None:
-    """Before anything is asked; an empty list is nothing."""
+    """Before anything is asked; an empty list is nothing, and so is one of nothing."""
     with pytest.raises(CoercionError, match="column 'source'"):
         source(value)
     made = LLMJudge("m", template="faithfulness", client=FakeJudge(""))
-    assert [] == made.render(prompt="?", completion="!", source=[])
-    assert "nothing in column" in str(made(prompt="?", completion="!", source=[]).reason)
+    for nothing in ([], [""], ["None"], ["", " "]):
+        assert [] == made.render(prompt="?", completion="!", source=nothing)
+        assert "nothing in column" in str(made(prompt="?", completion="!", source=nothing).reason)
 
 
 def test_jurors_have_a_rubric_each() -> None:

@@ -111,6 +111,10 @@ ARITHMETIC = [
     ([5, 5, 0], "2", [MET, MET, NOT], 1 / 4),
     ([5, 5, 0], "02", [MET, NOT, MET], 1 / 2),
     ([5, -5], "01", [NOT, MET], 0),
+    # Also where nothing that could be had applies.
+    ([5, -5], "1", [NA, MET], 0),
+    ([5, -5], "1", [NA, NOT], None),
+    ([5, 0], "1", [NA, NOT], 0),
 ]
 """By hand: HealthBench's arithmetic, with what it does not have."""
 
@@ -165,6 +169,7 @@ def test_criteria_may_be_plain_strings() -> None:
         (lambda: Rubric([CORRECT], cap=2), "cap=2"),
         (lambda: Criterion("correct", "d", math.nan), "weight=nan"),
         (lambda: Criterion("correct", "d", math.inf), "weight=inf"),
+        (lambda: Criterion("correct", "d", 10**400), "weight=1000"),
         (lambda: Criterion("correct", "d", "2"), "weight='2'"),
         (lambda: Rubric([CORRECT], (5, 1)), "upside down"),
         (lambda: Rubric([CORRECT], (3, 3)), "has one grade"),
