@@ -84,7 +84,8 @@ def items_listed(
     The list is the last one in square brackets, else the lines with list markers, else all lines, each without a label
     before a colon. Commas, semicolons, line ends and, outside brackets, ``and`` and ``or`` part the items, and a denial
     in the first or the last item denies the list. List markers are dashes, numbers and letters that count, and
-    any two numbers; of ``- **red**: warm`` the item is what is bold. ``Sure!``, ``The colours are`` and the head of a table are no items.
+    any two numbers; of ``- **red**: warm`` the item is what is bold. ``Sure!``, ``The colours are`` and the head of a
+    table are no items.
 
     Args:
         text: The completion.
