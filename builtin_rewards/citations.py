@@ -22,8 +22,12 @@ _MARKER = re.compile(
     r"(?:(?::[0-9]++)?\u2020[^\[\]\u3010\u3011\uff3b\uff3d\n]*+)?[\]\u3011\uff3d]"
 )
 _DEFINITION = re.compile(rf"^[ \t]*+{_MARKER.pattern}:", re.MULTILINE)
-_INDEX = re.compile(r"(?<!\w)[a-z](?:\[[0-9]++\])++|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])")
-"""An index in code: behind a name of one small letter, or before a sign of assignment or comparison."""
+_INDEX = re.compile(
+    r"(?<!\w)(?<![0-9]\s)[a-z](?:(?:\[[0-9]++\]){2,}+|\[[0-9]++\](?=[ ]?[-+*/%]|[()\]}]|\.\w))"
+    r"|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])"
+)
+"""An index in code: before a sign of assignment or comparison; behind a name of one small letter also before another
+index, an operator, a bracket or an attribute, unless a number before the letter makes it a unit."""
 _PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
 _MAX_DIGITS = 9
@@ -47,9 +51,10 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d those that are
         none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but markers. A marker is ``[1]``,
         ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``; sources are numbered from 1, up to
-        10,000. Thoughts and code are left out, fenced and inline, and so are indexes such as ``x[1]`` and
-        ``rows[1] = 5``. What the lines ``[1]: ...`` and ``[^1]: ...`` define is no citation, though their numbers must
-        be sources'.
+        10,000. Thoughts and code are left out, fenced and inline, and so are indexes before a sign of assignment or
+        comparison (``rows[1] = 5``) and, behind one small letter that is no unit of a number, before an operator,
+        another index, a bracket or an attribute (``x[1] + 2``, but not ``5 g[1]``). What the lines ``[1]: ...`` and
+        ``[^1]: ...`` define is no citation, though their numbers must be sources'.
 
         Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
         Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a
