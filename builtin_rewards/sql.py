@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
@@ -220,14 +219,27 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
     columns = range(1, gold.columns + 1)
     ways = ("".join(f"\n, {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
     up, down = (run(query[:cut] + way * ordered).rows for way in ways)
-    balances = accumulate(hash(one) - hash(other) for one, other in zip(up, down, strict=True))
-    turns = [0, *accumulate(ordered and not balance for balance in balances)][: len(up)]
+    turns = _turns(up, down) if ordered else [0] * len(up)
     start = int(limit["before"] or limit["offset"] or 0)
     taken = turns[start : start + len(gold.rows)]
     rows = [row for row in _tied(turns, up) if taken[0] <= row[0][1] <= taken[-1]] if taken else []
     if not set(_tied(taken, gold.rows)) <= set(rows):
         raise _QueryError("it does not give the same rows each time, so that its ties are not known")
     return rows, taken
+
+
+def _turns(up: list[_Row], down: list[_Row]) -> list[int]:
+    """Gives the number of each row's tie; a tie ends where both ways have given the same rows."""
+    turns, turn = [], 0
+    balance: dict[_Row, int] = {}
+    for one, other in zip(up, down, strict=True):
+        turns.append(turn)
+        for row, step in ((one, 1), (other, -1)):
+            balance[row] = balance.get(row, 0) + step
+            if not balance[row]:
+                del balance[row]
+        turn += not balance
+    return turns
 
 
 def _tied(turns: list[int], rows: list[_Row]) -> list[_Row]:
