@@ -197,23 +197,15 @@ def _value(match: re.Match[str]) -> float:
 def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
     """Gives what stands behind list markers, line by line.
 
-    Numbers and letters are markers where they count from 1 or ``a``, and may begin anew; a lone ``A.`` is an initial.
+    Numbers and letters are markers where they count from 1 or ``a``, and may begin anew; ``A.`` alone is an initial.
     Before items, two numbers are markers however they count.
     """
     found = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
     numbers = [int(marker["number"]) for marker in found.values() if marker["number"]]
     letters = [ord(marker["letter"].lower()) - 96 for marker in found.values() if marker["letter"]]
-    stands = {
-        None: True,
-        "number": _counts(numbers) or (items and len(numbers) > 1),
-        "letter": _counts(letters) and set(letters) != {1},
-    }
+    count = [all(b in (1, a + 1) for a, b in itertools.pairwise([0, *counters])) for counters in (numbers, letters)]
+    stands = {None: True, "number": count[0] or (items and len(numbers) > 1), "letter": count[1] and {*letters} != {1}}
     return {place: marker.string[marker.end() :] for place, marker in found.items() if stands[marker.lastgroup]}
-
-
-def _counts(counters: list[int]) -> bool:
-    """Whether each counter is one more than the one before it, or 1."""
-    return all(this in (1, before + 1) for before, this in itertools.pairwise([0, *counters]))
 
 
 def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
