@@ -95,12 +95,12 @@ def _source_count(sources: Any) -> int:
 def _cited(text: str, count: int) -> tuple[int, set[str]]:
     """Gives how many sources are cited, and what is cited or defined that is no source, as it is written."""
     mask, dangling = 0, set()
-    defined = {(marker, 0) for marker in _DEFINITION.findall(text)}
-    for marker, cites in defined | {(marker, 1) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:
+    defined = {(marker, False) for marker in _DEFINITION.findall(text)}
+    for marker, cites in defined | {(marker, True) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:
         for part in _PARTS.split(marker):
             ends = [int(number[:_MAX_DIGITS]) for number in _RANGE.split(part.strip(" ^"))]
             if len(ends) > 2 or not 0 < ends[0] <= ends[-1] <= count:
                 dangling.add(part.strip()[:_SHOWN_CHARS])
-            else:
-                mask |= cites * ((1 << ends[-1]) - (1 << ends[0] - 1))
+            elif cites:
+                mask |= (1 << ends[-1]) - (1 << ends[0] - 1)
     return mask.bit_count(), dangling

@@ -149,9 +149,8 @@ def clause_denies(text: str, start: int) -> bool:
 
 def _without_subject(before: str) -> str:
     """The text before an answer without the subject of its verb, where what that denies is of the subject alone."""
-    if _VERB_LAST.search(before) is None or _DENIER.search(before) is None:
-        return before
-    return _OF_SUBJECT.sub(r"\g<is>", before)
+    denier = _VERB_LAST.search(before) and _DENIER.search(before)
+    return _OF_SUBJECT.sub(r"\g<is>", before) if denier else before
 
 
 def supposed_before(text: str, start: int) -> bool:

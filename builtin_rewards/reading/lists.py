@@ -84,8 +84,7 @@ def items_listed(
     The list is the last one in square brackets, else the lines with list markers, else all lines, each without a label
     before a colon. Commas, semicolons, line ends and, outside brackets, ``and`` and ``or`` part the items, and a denial
     in the first or the last item denies the list. List markers are dashes, numbers and letters that count, and
-    any two numbers; of ``- **red**: warm`` the item is what is bold. ``Sure!``, ``The colours are`` and the head of a
-    table are no items.
+    any two numbers; of ``- **red**: warm`` what is bold is the item. ``Sure!`` and a table's head are none.
 
     Args:
         text: The completion.
@@ -195,10 +194,9 @@ def _value(match: re.Match[str]) -> float:
 
 
 def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
-    """Gives what stands behind list markers, line by line.
+    """Gives what stands behind list markers, line by line: dashes, and what counts from 1 or ``a``, also anew.
 
-    Numbers and letters are markers where they count from 1 or ``a``, and may begin anew; ``A.`` alone is an initial.
-    Before items, two numbers are markers however they count.
+    Before items two numbers are markers however they count, and ``A.`` alone is an initial.
     """
     found = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
     numbers = [int(marker["number"]) for marker in found.values() if marker["number"]]

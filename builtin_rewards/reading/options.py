@@ -79,7 +79,8 @@ _KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|
 _PARTED = rf"(?<!\w)(?:{_either(*(word for word in _KINDS if word < chr(0x3000)))})(?!\w)"
 _SOLID = _either(*(word for word in _KINDS if word > chr(0x3000)))
 """The cues of languages that do not part their words."""
-_CUE, _ANY_CUE = re.compile(_PARTED), re.compile(f"{_PARTED}|{_SOLID}")
+_CUE = re.compile(_PARTED)
+_ANY_CUE = re.compile(f"{_PARTED}|{_SOLID}")
 _WORDS = _either(_CUES["noun"], _CUES["concludes"], _LEADING)
 _PREFIX = re.compile(rf"(?!(?:first|second|third),)(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
 _FILLER = (
@@ -159,8 +160,10 @@ _ALONE = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _TICKS = "\u2705\u2713\u2714\u2611"
 _TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf|[dt]?frac)\b|\\[()\[\],;! ]|[{}$]")
-_END, _FINISHED = re.compile(_ENDS), re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
-_LINE, _SENTENCE = re.compile(r"\S(?:[^\n]*\S)?"), re.compile(r"[^\s.!](?:[^\n.!]|[.!](?!\s))*")
+_END = re.compile(_ENDS)
+_FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
+_LINE = re.compile(r"\S(?:[^\n]*\S)?")
+_SENTENCE = re.compile(r"[^\s.!](?:[^\n.!]|[.!](?!\s))*")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
 _LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
 
