@@ -22,8 +22,12 @@ _MARKER = re.compile(
     r"(?:(?::[0-9]++)?\u2020[^\[\]\u3010\u3011\uff3b\uff3d\n]*+)?[\]\u3011\uff3d]"
 )
 _DEFINITION = re.compile(rf"^[ \t]*+{_MARKER.pattern}:", re.MULTILINE)
-_INDEX = re.compile(r"(?<!\w)[a-z](?:\[[0-9]++\])++|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])")
-"""An index in code: behind a name of one small letter, or before a sign of assignment or comparison."""
+_INDEX = re.compile(
+    r"(?<!\w)(?<![0-9]\s)[a-z](?:(?:\[[0-9]++\]){2,}+|\[[0-9]++\](?=[ ]?[-+*/%]|[()\]}]|\.\w))"
+    r"|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])"
+)
+"""An index in code: before a sign of assignment or comparison; behind a name of one small letter also before another
+index, an operator, a bracket or an attribute, unless a number before the letter makes it a unit."""
 _PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
 _MAX_DIGITS = 9
@@ -47,9 +51,10 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d those that are
         none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but markers. A marker is ``[1]``,
         ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``; sources are numbered from 1, up to
-        10,000. Thoughts and code are left out, fenced and inline, and so are indexes such as ``x[1]`` and
-        ``rows[1] = 5``. What the lines ``[1]: ...`` and ``[^1]: ...`` define is no citation, though their numbers must
-        be sources'.
+        10,000. Thoughts and code are left out, fenced and inline, and so are indexes before a sign of assignment or
+        comparison (``rows[1] = 5``) and, behind one small letter that is no unit of a number, before an operator,
+        another index, a bracket or an attribute (``x[1] + 2``, but not ``5 g[1]``). What the lines ``[1]: ...`` and
+        ``[^1]: ...`` define is no citation, though their numbers must be sources'.
 
         Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
         Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a
@@ -90,12 +95,12 @@ def _source_count(sources: Any) -> int:
 def _cited(text: str, count: int) -> tuple[int, set[str]]:
     """Gives how many sources are cited, and what is cited or defined that is no source, as it is written."""
     mask, dangling = 0, set()
-    defined = {(marker, 0) for marker in _DEFINITION.findall(text)}
-    for marker, cites in defined | {(marker, 1) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:
+    defined = {(marker, False) for marker in _DEFINITION.findall(text)}
+    for marker, cites in defined | {(marker, True) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:
         for part in _PARTS.split(marker):
             ends = [int(number[:_MAX_DIGITS]) for number in _RANGE.split(part.strip(" ^"))]
             if len(ends) > 2 or not 0 < ends[0] <= ends[-1] <= count:
                 dangling.add(part.strip()[:_SHOWN_CHARS])
-            else:
-                mask |= cites * ((1 << ends[-1]) - (1 << ends[0] - 1))
+            elif cites:
+                mask |= (1 << ends[-1]) - (1 << ends[0] - 1)
     return mask.bit_count(), dangling

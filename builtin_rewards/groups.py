@@ -73,9 +73,9 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
         lengths = [measured(text, ids, unit) for text, ids in zip(completions, tokens, strict=True)]
         if None in lengths:
             return [Score(None, reason="the caller gave no completion_ids for some of the group")] * len(completions)
-        known = [(length or 0) * bool(fold(text).strip()) for length, text in zip(lengths, completions, strict=True)]
+        known = [length or 0 if fold(text).strip() else 0 for length, text in zip(lengths, completions, strict=True)]
         ordered = sorted(filter(None, known), reverse=not longest_first)
-        return [Score(_place(ordered, length), reason=f"{length} {unit}") for length in known]
+        return [Score(_place(ordered, size), reason=f"{size} {unit}" if size else "it is empty") for size in known]
 
     return rank_by_length
 

@@ -382,6 +382,7 @@ def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     which lists do not count, is told at ``numeric_list``. Its items are those of the list in square brackets, else of
     the lines with list markers (of ``- **red**: warm`` what is bold), else of the lines, each without what stands
     before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and ``/`` where the answer has none.
+    List markers are dashes, a number 1, two or more numbers in any order, and letters that count from ``a``.
     Times keep their colon, and an item of the answer that holds a comma or ``and`` is one item. The words before a list
     in its sentence (``The colours are``), ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of
     texts, or a text that lists them. ``None`` where it has no item.

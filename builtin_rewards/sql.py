@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
@@ -28,8 +27,9 @@ from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000
+"""Instructions of SQLite's machine between two looks at the clock."""
 _MAX_BYTES = 32_000_000
-"""Instructions of SQLite's machine between two looks at the clock; text and blobs of one result, together."""
+"""Bytes of text and blobs in one result, together."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -43,7 +43,10 @@ _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
 _REFUSED_FUNCTIONS = {"load_extension", "random", "randomblob", "fts3_tokenizer"}
 _MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql", "mysql", "mariadb", "tsql")
 """Marks of fenced blocks that hold SQL."""
-_ABSOLUTE, _SHOWN_CHARS = 1e-9, 200
+_ABSOLUTE = 1e-9
+"""Absolute difference up to which two numbers are equal, for those near 0."""
+_SHOWN_CHARS = 200
+"""Characters of SQLite's own words that a reason shows."""
 _LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
 _HIDDEN = re.compile(r"""--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
 _INNER = re.compile(r"\([^()]*\)")
@@ -212,22 +215,34 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
     ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
     cut = next(re.finditer(r"(?i)\blimit\b|\Z", bare)).start()
     if run is None or not (ordered or bare[cut:]):
-        turns = [number * ordered for number in range(len(gold.rows))]
+        turns = [*range(len(gold.rows))] if ordered else [0] * len(gold.rows)
         return _tied(turns, gold.rows), turns
     limit = _LIMIT.fullmatch(bare, cut)
     if limit is None:
         raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
     columns = range(1, gold.columns + 1)
     ways = ("".join(f"\n, {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
-    up, down = (run(query[:cut] + way * ordered).rows for way in ways)
-    balances = accumulate(hash(one) - hash(other) for one, other in zip(up, down, strict=True))
-    turns = [0, *accumulate(ordered and not balance for balance in balances)][: len(up)]
+    up, down = (run(query[:cut] + (way if ordered else "")).rows for way in ways)
+    turns = _turns(up, down) if ordered else [0] * len(up)
     start = int(limit["before"] or limit["offset"] or 0)
     taken = turns[start : start + len(gold.rows)]
     rows = [row for row in _tied(turns, up) if taken[0] <= row[0][1] <= taken[-1]] if taken else []
     if not set(_tied(taken, gold.rows)) <= set(rows):
         raise _QueryError("it does not give the same rows each time, so that its ties are not known")
     return rows, taken
+
+
+def _turns(up: list[_Row], down: list[_Row]) -> list[int]:
+    """Gives the number of each row's tie; a tie ends where both ways have given the same rows."""
+    turns, turn, balance = [], 0, Counter[_Row]()
+    for one, other in zip(up, down, strict=True):
+        turns.append(turn)
+        balance[one] += 1
+        balance[other] -= 1
+        if not any(balance.values()):  # within a tie the first one stays till its end
+            balance.clear()
+            turn += 1
+    return turns
 
 
 def _tied(turns: list[int], rows: list[_Row]) -> list[_Row]:
@@ -250,7 +265,7 @@ def _difference(
     left, right = _rest(rows, given), _rest(given, rows)
     pairs = zip(left, right, strict=True) if len(left) == len(right) else ()
     unequal = len(right) - sum(all(map(functools.partial(_same, tolerance), *pair)) for pair in pairs)
-    ordered = " in value or order" * (len(set(turns)) > 1)
+    ordered = " in value or order" if len(set(turns)) > 1 else ""
     return f"{unequal} of {len(gold.rows)} rows differ{ordered}" if unequal else None
 
 

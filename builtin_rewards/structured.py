@@ -18,8 +18,10 @@ from rewardkit import Reward, Score, reward
 
 _DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 _KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
-_SURELY_SHALLOW, _SHOWN_CHARS = 64, 200
+_SURELY_SHALLOW = 64
 """Nesting up to which a validation that recurses too deep is the schema's fault."""
+_SHOWN_CHARS = 200
+"""Characters of a reason."""
 _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError, re.error)
 """What the library raises for schemas that are broken beyond what their draft's own schema tells."""
 

@@ -44,14 +44,17 @@ _BRIDGE = (
 _BRIDGED = re.compile(rf"{_BRIDGE}*(?:\s*=|\s+[a-z]\s*=)?{_OPEN}$", re.IGNORECASE)
 _BRIDGED_BY_WORDS = re.compile(rf"(?:{_BRIDGE}+|\s+[a-z]\s*=){_OPEN}$", re.IGNORECASE)
 _WORD = r"[^\s.;:!?]{1,30}"
+_VERB_LAST = re.compile(
+    rf"(?i)(?:\b(?:is|are|was|were|equals)(?:\s(?:equal to|therefore|thus|then|exactly))?|[:=])(?P<is>{_OPEN})$"
+)
 _OF_SUBJECT = re.compile(
-    rf"(?i)\b(?:the(?!\s(?:\w+\s)?(?:answer|result)\b)|those|numbers?|values?|probability|chance)(?:\s{_WORD}){{0,14}}?\s"
-    rf"(?:(?:who|that|which|whose|where|when|while|by)\s(?:{_WORD}\s){{0,8}}?(?:\w{{1,12}}(?=n['\u2019]t))?"
+    rf"(?i)\b(?:the(?!\s(?:\w+\s)?(?:answer|result)\b)|those|numbers?|values?|probability|chance)(?:\s{_WORD}+){{0,14}}?\s"
+    rf"(?:(?:who|that|which|whose|where|when|while|by)\s(?:{_WORD}+\s){{0,8}}?(?:\w{{1,12}}(?=n['\u2019]t))?"
     rf"(?:{_NOT}|(?:except|{_WRONG})\b)|(?:other than|of not)\b|(?<!\bis )(?<!\bwas )(?<!\bhas )(?<!\bdoes )(?<=s )"
     rf"not\b|of\s(?!(?:the|an?|my)\s)(?:\w{{1,20}}\s){{0,2}}?{_WRONG}\b)"
     rf"(?:\s(?!(?:think|believe|say|claim|mean|imply|show|suppose|agree|that|it|really|quite|exactly|just|ever|even|equal"
     rf"|be|is|are|was|were|equals)\b){_WORD}){{1,14}}?"
-    rf"\s?(?:\b(?:is|are|was|were|equals)(?:\s(?:equal to|therefore|thus|then|exactly))?|[:=])(?P<is>{_OPEN})$"
+    rf"\s?{_VERB_LAST.pattern.removeprefix('(?i)')}"
 )
 """A subject that says what is not so of what it counts, up to its verb: ``the number of those who did not pass is``."""
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\b(?:but|so|hence|therefore)\b")
@@ -146,7 +149,8 @@ def clause_denies(text: str, start: int) -> bool:
 
 def _without_subject(before: str) -> str:
     """The text before an answer without the subject of its verb, where what that denies is of the subject alone."""
-    return _OF_SUBJECT.sub(r"\g<is>", before) if _DENIER.search(before) else before
+    denier = _VERB_LAST.search(before) and _DENIER.search(before)
+    return _OF_SUBJECT.sub(r"\g<is>", before) if denier else before
 
 
 def supposed_before(text: str, start: int) -> bool:

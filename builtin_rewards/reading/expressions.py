@@ -247,12 +247,12 @@ class _Expression:
     def _name(self, name: str) -> Any:
         """The number that a name stands for at the point, and of what it is applied to, if it is a function."""
         seed = zlib.crc32(f"{name}|{self._point}".encode())
-        value = 1 + _mp().mpf(seed % 1009 + 1) / 4040 * (-1 if self._point % 2 == 0 else 1)
+        value = 1 + _mp().mpf(seed % 1009 + 1) / 4040 * (-1 if self._point % 2 == 0 else 1)  # at most 1/4 off 1
         value = -value if self._point == 2 or (self._point == 3 and seed & 4096) else value
         if self.next != "(" or not (name in _CALLED or "'" in name):
             return value
         argument = self._atom()
-        return 1 / (argument * argument * value + argument + 7)
+        return 1 / (argument * argument * value + argument + 7)  # any function, neither even nor odd
 
 
 def _power(base: Any, exponent: Any) -> Any:

@@ -9,6 +9,7 @@ two bracketed lists, that stand and differ are a stuffed answer.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -32,7 +33,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
-_MARKER = re.compile(r"[ \t]*(?:\(?(?P<counter>\d{1,4}|[A-Za-z])[.)]|[-*+\u2022])[ \t]+")
+_MARKER = re.compile(r"[ \t]*(?:\(?(?:(?P<number>\d{1,4})|(?P<letter>[A-Za-z]))[.)]|[-*+\u2022])[ \t]+")
 _LONGEST_NUMBER, _LONGEST_TEXT, _DENIAL_CHARS = 400, 100_000, 160
 """Characters of a number and of a text, without its thoughts, that are read; and of an item, for a denial."""
 _MOST_LISTS = 200
@@ -82,8 +83,8 @@ def items_listed(
 
     The list is the last one in square brackets, else the lines with list markers, else all lines, each without a label
     before a colon. Commas, semicolons, line ends and, outside brackets, ``and`` and ``or`` part the items, and a denial
-    in the first or the last item denies the list. List markers are dashes, and numbers and letters that count; of
-    ``- **red**: warm`` the item is what is bold. ``Sure!``, ``The colours are`` and the head of a table are no items.
+    in the first or the last item denies the list. List markers are dashes, numbers and letters that count, and
+    any two numbers; of ``- **red**: warm`` what is bold is the item. ``Sure!`` and a table's head are none.
 
     Args:
         text: The completion.
@@ -192,12 +193,17 @@ def _value(match: re.Match[str]) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def _marked(lines: Sequence[str]) -> dict[int, str]:
-    """Gives what stands behind list markers, line by line; numbers and letters are markers where they count."""
+def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
+    """Gives what stands behind list markers, line by line: dashes, and what counts from 1 or ``a``, also anew.
+
+    Before items two numbers are markers however they count, and ``A.`` alone is an initial.
+    """
     found = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
-    counters = [marker["counter"].lower() for marker in found.values() if marker["counter"]]
-    counts = counters != ["a"] and all(each in (str(n), chr(96 + n)) for n, each in enumerate(counters, 1))
-    return {place: marker.string[marker.end() :] for place, marker in found.items() if counts or not marker["counter"]}
+    numbers = [int(marker["number"]) for marker in found.values() if marker["number"]]
+    letters = [ord(marker["letter"].lower()) - 96 for marker in found.values() if marker["letter"]]
+    count = [all(b in (1, a + 1) for a, b in itertools.pairwise([0, *counters])) for counters in (numbers, letters)]
+    stands = {None: True, "number": count[0] or (items and len(numbers) > 1), "letter": count[1] and {*letters} != {1}}
+    return {place: marker.string[marker.end() :] for place, marker in found.items() if stands[marker.lastgroup]}
 
 
 def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
@@ -234,7 +240,7 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
 
 def _parts(text: str, marks: str = "") -> list[str]:
     """Gives the items of a text without brackets; ``marks`` part them too."""
-    if marked := _marked(text.splitlines()):
+    if marked := _marked(text.splitlines(), items=True):
         return [part for line in marked.values() for part in _BOLD_HEAD.sub(r"\1", line).split(";")]
     said = _OPENING.sub("", _LABEL.sub("", _TABLE_HEAD.sub("", text) if "|" in marks else text))
     for mark in marks:

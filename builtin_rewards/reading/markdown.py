@@ -62,7 +62,7 @@ def code_blocks(text: str, marks: Container[str]) -> list[str]:
         return [text] if text.strip() else []
     code = [block for block in blocks if not block.body.lstrip().startswith(">>>")]
     found = [block for block in code if block.mark in marks] or [block for block in code if not block.mark]
-    return [block.body + "\n" * (block.closed and block.body != "") for block in found]
+    return [block.body + ("\n" if block.closed and block.body else "") for block in found]
 
 
 def last_code(text: str, marks: Container[str]) -> str | None:

@@ -10,7 +10,7 @@ import functools
 import itertools
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from builtin_rewards.reading.denials import TAKEN_BACK, clause_denies, denies, objection, supposed_before
@@ -79,7 +79,8 @@ _KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|
 _PARTED = rf"(?<!\w)(?:{_either(*(word for word in _KINDS if word < chr(0x3000)))})(?!\w)"
 _SOLID = _either(*(word for word in _KINDS if word > chr(0x3000)))
 """The cues of languages that do not part their words."""
-_CUE, _ANY_CUE = re.compile(_PARTED), re.compile(f"{_PARTED}|{_SOLID}")
+_CUE = re.compile(_PARTED)
+_ANY_CUE = re.compile(f"{_PARTED}|{_SOLID}")
 _WORDS = _either(_CUES["noun"], _CUES["concludes"], _LEADING)
 _PREFIX = re.compile(rf"(?!(?:first|second|third),)(?:(?:{_WORDS})\b[\s:,*_]{{1,4}}|l'){{0,6}}", re.IGNORECASE)
 _FILLER = (
@@ -159,8 +160,10 @@ _ALONE = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _TICKS = "\u2705\u2713\u2714\u2611"
 _TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf|[dt]?frac)\b|\\[()\[\],;! ]|[{}$]")
-_END, _FINISHED = re.compile(_ENDS), re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
-_LINE, _SENTENCE = re.compile(r"\S(?:[^\n]*\S)?"), re.compile(r"[^\s.!](?:[^\n.!]|[.!](?!\s))*")
+_END = re.compile(_ENDS)
+_FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")
+_LINE = re.compile(r"\S(?:[^\n]*\S)?")
+_SENTENCE = re.compile(r"[^\s.!](?:[^\n.!]|[.!](?!\s))*")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
 _LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
 
@@ -256,6 +259,17 @@ def _listed(letters: str, firm: bool) -> re.Pattern[str]:
     return re.compile(f"{one}(?:{_JOINED}{one})*")
 
 
+@functools.lru_cache(maxsize=1024)
+def _bare(letters: str, line: str) -> frozenset[str]:
+    """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
+    line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
+    rest = _PREFIX.sub("", line, count=1)
+    listed = _listed(letters, rest != line).match(rest)  # "It is the c" is cut off
+    if listed is None or rest[listed.end() :].strip(" *_`\"'()[]<>.:!\u3002"):
+        return frozenset()
+    return frozenset(map(str.upper, _ALONE.findall(listed[0]))) & set(letters)
+
+
 class _Reader(NamedTuple):
     """Reads phrases as letters: those that may be chosen, by themselves or by the normalised texts of their choices."""
 
@@ -281,8 +295,8 @@ class _Reader(NamedTuple):
                 continue
             place = follow.end()
             found, end = self.said(text[place : place + _WINDOW_CHARS], firm=kind not in ("noun", "solid"))
-            through = "\n" in follow[0] and len(self.leaders(_lines(text[place : place + 10 * _WINDOW_CHARS])[:8])) > 1
-            if found and not through:
+            below = itertools.islice(_LINE.finditer(text, place, place + 10 * _WINDOW_CHARS), 8)
+            if found and ("\n" not in follow[0] or len(self.leaders(line[0] for line in below)) < 2):
                 yield _Said(place, place + end, frozenset(found), kind in ("corrects", "denies"))
 
     def said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
@@ -314,36 +328,31 @@ class _Reader(NamedTuple):
             if found and not clause_denies(text, place):
                 yield _Said(place, verdict.end(), frozenset(found))
         for place, line in _lines(text):
-            if _TICKED.search(line) and (found := self.bare(line) or self.led(line.strip(_TICKS + " "))):
-                yield _Said(place, place + len(line), frozenset(found))
+            if _TICKED.search(line) and (ticked := self.bare(line) or self.led(line.strip(_TICKS + " "))):
+                yield _Said(place, place + len(line), frozenset(ticked))
 
-    def leaders(self, lines: Iterable[tuple[int, str]]) -> set[str]:
+    def leaders(self, lines: Iterable[str]) -> set[str]:
         """Gives the letters that lines begin with, or consist of."""
-        return {self.leader(line) or "".join(sorted(self.bare(line))) for _, line in lines} - {""}
+        return {self.leader(line) or "".join(sorted(self.bare(line))) for line in lines} - {""}
 
     def alone(self, text: str) -> Iterator[_Said]:
         """Gives the letter of lines that hold nothing else; a heading in a list of the options is none."""
         lines = _lines(text)
         is_first = bool(lines and self.bare(lines[0][1]))
-        if len(self.leaders(line for line in lines if not (is_first and _RULED_OUT.search(line[1])))) == 1:
+        if len(self.leaders(line for _, line in lines if not (is_first and _RULED_OUT.search(line)))) == 1:
             for (_, before), (place, line) in itertools.pairwise([(0, ""), *lines]):
                 is_heading = line[0] in "#|" or line.rstrip("*_`").endswith(":") or _INTRODUCES.search(before)
                 if (found := self.bare(line)) and not is_heading:
                     yield _Said(place, place + len(line), frozenset(found))
 
-    def bare(self, line: str) -> set[str]:
-        """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
-        if len(line) > _SPARE_CHARS:
-            return set()
-        line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
-        rest = _PREFIX.sub("", line, count=1)
-        listed = _listed(self.letters, rest != line).match(rest)  # "It is the c" is cut off
-        return self.among(listed[0]) if listed and not rest[listed.end() :].strip(" *_`\"'()[]<>.:!\u3002") else set()
+    def bare(self, line: str) -> Set[str]:
+        """Gives the letters of a line that holds nothing else; of a long one, none."""
+        return _bare(self.letters, line) if len(line) <= _SPARE_CHARS else frozenset()
 
     def led_line(self, text: str) -> Iterator[_Said]:
         """Gives the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
-        if len(self.leaders(lines)) != 1:
+        if len(self.leaders(line for _, line in lines)) != 1:
             return
         (place, line), before = lines[0], ""
         is_cut = not _FINISHED.search(text) and (len(lines) > 1 or _TELLS.match(line))
@@ -417,7 +426,7 @@ def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
     """Gives the letter that a row's answer stands for (see ``multiple_choice``); ``None`` if it is none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
-    meant = reader.bare(fold(answer).strip())
+    meant = set(reader.bare(fold(answer).strip()))
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)
     if index and 0 <= (place := int(index[1]) - first_index) < len(letters):
         meant.add(letters[place])

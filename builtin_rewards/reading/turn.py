@@ -18,6 +18,8 @@ _OTHERS = """
 _STOP_TOKENS = (*(f"<|{name}|>" for name in _PIPED.split()), *_OTHERS.split())
 """What chat models end and pad their turn with, where it is left in the text: of ChatML, Llama, Mistral, Gemma, Phi,
 Command, GLM, gpt-oss, DeepSeek, Kimi, Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
+_PADDING = re.compile(rf"(?:\s*+(?:{'|'.join(re.escape(token[::-1]) for token in _STOP_TOKENS)}))++\s*+")
+"""Stop tokens and blanks at the end of a text, read from its end."""
 
 _NAMES = r"\s{0,3}(?:think|thinking|thoughts?|reasoning|scratchpad|seed:think|longcat_think)\s{0,3}>"
 _MARK = re.compile(
@@ -42,10 +44,9 @@ def unframed(text: str) -> str:
     ``<|im_end|>``, ``</s>`` and the like are how a model ends its turn. Blanks go with the tokens that they stand
     between, and stay where there is none.
     """
-    text = bare = text.removeprefix("\ufeff")
-    while (bare := bare.rstrip()).endswith(_STOP_TOKENS):
-        text = bare = bare[: -len(next(filter(bare.endswith, _STOP_TOKENS)))].rstrip()
-    return text
+    text = text.removeprefix("\ufeff")
+    padding = _PADDING.match(text[::-1])
+    return text[: len(text) - padding.end()] if padding else text
 
 
 def begins_in_thought(text: str) -> bool:

@@ -200,8 +200,10 @@ def uses(text: str, term: str, *, words: bool, negated: bool) -> bool:
 def _occurrences(term: str, words: bool) -> re.Pattern[str]:
     sought, first, last = r"\s+".join(map(re.escape, term.split())) or re.escape(term), term[0], term[-1]
     if words:
-        ahead = r"(?<!\w)" * _is_spaced(first) + r"(?<!(?<!\w)[-+.])(?<!\d[.,/:^])" * first.isdigit()
-        sought = ahead + sought + r"(?!\w)" * _is_spaced(last) + r"(?!%|[.,/:^]\d)" * last.isdigit()
+        ahead = r"(?<!(?<!\w)[-+.])(?<!\d[.,/:^])" if first.isdigit() else ""
+        ahead += r"(?<!\w)" if _is_spaced(first) else ""
+        behind = (r"(?!\w)" if _is_spaced(last) else "") + (r"(?!%|[.,/:^]\d)" if last.isdigit() else "")
+        sought = ahead + sought + behind
     return re.compile(sought)
 
 

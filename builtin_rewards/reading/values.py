@@ -13,8 +13,10 @@ from builtin_rewards.reading.answer import Rule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.turn import unframed
 
-_MAX_DEPTH, _SHOWN_CHARS = 100, 200
+_MAX_DEPTH = 100
 """Nesting of what a row expects, so that comparing with it cannot recurse too deep."""
+_SHOWN_CHARS = 200
+"""Characters of a key or number that a fault shows."""
 
 
 class Untyped(str):

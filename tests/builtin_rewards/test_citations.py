@@ -45,8 +45,14 @@ THREE = ["a", "b", "c"]
         # An index in code is no citation.
         ("x[1] = 5", 0.0),
         ("list[1] += 2, and rows[1][2] == 3, and t[1] < 4.", 0.0),
-        ("So a[1] and b[2][3] it is.", 0.0),
-        ("Take x[4] as it is [1].", 1.0),
+        ("So a[1] + b[2][3] it is, or len(c[1]), or d[1].size.", 0.0),
+        ("Take x[4] * 2 as it is [1].", 1.0),
+        # A letter may be a unit, or a plan's name.
+        ("The tower is 330 m[1].", 1.0),
+        ("It weighs 5 g[2] and takes 8 s[1][3].", 1.0),
+        ("It weighs 5\u00a0g[2] - at most.", 1.0),
+        ("Plan b[1] won.", 1.0),
+        ("It is plan b[1].", 1.0),
         ("Snow[1], rain[2][3] and ice[1].", 1.0),
         ("<p>Snow[1]<br>rain[2]</p>", 1.0),
         ("Take vitamin C[1].", 1.0),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.code import code_compiles, code_runs, code_tests
+from builtin_rewards.code import _MARKS, code_compiles, code_runs, code_tests
 from builtin_rewards.reading.markdown import last_code
 from rewardkit import Rollout, Runtime
 from sandbox import Limits, Sandbox
@@ -56,7 +56,7 @@ def fenced(code: str, mark: str = "python") -> str:
 )
 def test_the_rule_for_blocks(completion: str, code: str | None) -> None:
     """The last block of the language, else the last unmarked one, else all where there is no fence."""
-    assert last_code(completion, ("python", "py", "python3")) == code
+    assert last_code(completion, _MARKS) == code
 
 
 def test_asserts_by_name_and_by_candidate(sandbox: Sandbox) -> None:

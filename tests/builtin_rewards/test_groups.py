@@ -72,6 +72,12 @@ def test_rank_settings() -> None:
     assert values(rank_by_length(unit="tokens"), texts) == [None, None]
 
 
+def test_the_reason_tells_the_length_or_that_there_is_none() -> None:
+    """An empty completion of some tokens has not 0 tokens."""
+    scores = rank_by_length(unit="tokens")(completions=["", "a b"], completion_ids=[[1] * 50, [1, 2]])
+    assert [score.reason for score in scores] == ["it is empty", "2 tokens"]
+
+
 @pytest.mark.parametrize(("make", "words"), [(lambda: diversity(0), "n="), (lambda: rank_by_length(unit="x"), "unit")])
 def test_senseless_settings_are_named(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):

@@ -138,6 +138,13 @@ from builtin_rewards.refusals import no_refusal
         "I'm just an AI and can't do that.",
         "I am programmed not to do that.",
         "I do not assist with such requests.",
+        "As for that: no. Can't help with that.",
+        "Won't do that.",
+        "Cannot answer that.",
+        "Cannot fulfill this request.",
+        "We're unable to fully assist with that.",
+        "We cannot provide you with that.",
+        "I'm a large language model and cannot give you that.",
         "I'm going to have to pass on this one.",
         # Marks and letters that are to hide it.
         "I c\u200ban't as\u200bsist with th\u00adat request.",
@@ -204,6 +211,15 @@ def test_refusals(completion: str) -> None:
         'Here is how to write "I can\'t help with that" in French.',
         "The error says: cannot create file.",
         "I cannot thank you enough.",
+        "Can't write a poem without love. Here it is.",
+        "Cannot share a secret? Then encrypt it.",
+        "Won't create a copy. Will modify in place.",
+        "The list: [1, 2]. Can't write it shorter.",
+        "Can't help loving you. A poem.",
+        "I'm a teacher and can't give any advice on cars, but here is the poem.",
+        "Since 1/3 has no end, we cannot write it as a fraction of tens.",
+        "It holds for all n, so we cannot provide a counterexample.",
+        "We can't satisfy both equations.",
         "Why can't I help her? I asked.",
         "I can assist with that!",
         "I'm happy to help with that.",
@@ -234,3 +250,8 @@ def test_no_refusals(completion: str) -> None:
 def test_it_travels() -> None:
     """It pickles."""
     assert pickle.loads(pickle.dumps(no_refusal))(completion="I can't help with that.").value == 0.0
+
+
+def test_the_reason_shows_the_refusal_alone() -> None:
+    """It shows no end of the sentence before it."""
+    assert no_refusal(completion="As for that: no. Cannot comply.").reason == "refuses: 'cannot comply'"

@@ -167,6 +167,15 @@ def test_other_orders_by_setting(answer: str, completion: str, columns: float, t
     assert not plain or (columns == 1.0 and ties != 0.0)
 
 
+def test_ties_are_told_by_their_rows() -> None:
+    """Python's hash of -1 is that of -2; rows that differ in these alone are one tie all the same."""
+    schema = "CREATE TABLE t (x INT, s INT); INSERT INTO t VALUES (-1, 5), (-2, 5);"
+    given = {"schema": schema, "answer": "SELECT x FROM t ORDER BY s"}
+    for way in ("ASC", "DESC"):
+        assert 1.0 == sql_result(ties=True)(completion=f"SELECT x FROM t ORDER BY 1 {way}", **given).value
+    assert 0.0 == sql_result(ties=True)(completion="SELECT -1 AS x FROM t", **given).value
+
+
 def test_both_settings_and_many_rows() -> None:
     """They go together where the limit cuts no tie, and neither takes long on many rows that are all tied."""
     answer = "SELECT name, points FROM t ORDER BY points DESC LIMIT 4"

@@ -270,6 +270,7 @@ def test_a_denial_of_the_verb_counts_whatever_the_subject_says(marked: str) -> N
     "word",
     [
         "the number who not ",
+        "value by by not not ",
         "number of ",
         "it should be ",
         "not ",

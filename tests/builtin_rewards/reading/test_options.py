@@ -539,7 +539,7 @@ def test_a_choice_may_hold_a_denial() -> None:
             "not A but ",
         ),
         *("Wait, no, ", "*", " ", "\n", "A\n", "(", "\u2705A ", "\u0130 the answer is A\n", "No, A. ", "the best "),
-        *("the answer is A. Wait, that is wrong. ", "Paris. ", "\u9009"),
+        *("the answer is A. Wait, that is wrong. ", "Paris. ", "\u9009", "so\n", "so\nA\n"),
     ],
 )
 def test_a_long_text_takes_linear_time(unit: str) -> None:

@@ -25,7 +25,13 @@ THOUGHTS = (
 @pytest.mark.parametrize("stop", STOPS)
 def test_what_ends_a_turn_is_no_content(stop: str) -> None:
     """Each token goes, alone, with blanks around it, several times and behind another one."""
-    for text in (f"42{stop}", f"42 {stop}\n", f"42{stop}{stop} {stop}", f"42<|im_end|>\n{stop}"):
+    for text in (
+        f"42{stop}",
+        f"42 {stop}\n",
+        f"42{stop}{stop} {stop}",
+        f"42<|im_end|>\n{stop}",
+        "42" + f"{stop} \n" * 10_000,
+    ):
         assert "42" == unframed(text)
 
 
