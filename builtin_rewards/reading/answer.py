@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.reading.announcements import MAX_MARKS, announced
+from builtin_rewards.reading.announcements import MAX_MARKS, announced, wordless
 from builtin_rewards.reading.denials import (
     calls_wrong,
     clause_denies,
@@ -34,7 +34,8 @@ class Rule(StrEnum):
     TAG = "answer_tag"
     """The last ``<answer>...</answer>``; without an end, up to the end of the text."""
     PHRASE = "phrase"
-    """The last of "the answer is ...", "final answer: ...", a line ``#### n``, a line ``A: n`` or ``Answer: n``."""
+    """The last of "the answer is ...", "final answer: ...", a line ``#### n``, ``A: n`` or ``Answer: n``, a line
+    below ``Answer`` or ``Answer:``."""
     WHOLE = "whole"
     """The completion itself: one short line that is a formula, or that has no number."""
     LAST_NUMBER = "last_number"
@@ -199,12 +200,6 @@ def _stated(text: str) -> Extraction | None:
 # The completion itself, and its last number
 
 _FIRST_ITEM = re.compile(r"(?:#{1,6}|>|1[.)])\s+(?=[^\s#>]+\s*$)")
-_NO_SENTENCE = re.compile(
-    r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"
-    r"|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo|d[a-z])\b"
-)
-"""The words in a formula that do not make it a sentence."""
-_WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")
 
 
 def _whole(text: str) -> Extraction | None:
@@ -216,7 +211,7 @@ def _whole(text: str) -> Extraction | None:
     numbers = any(map(str.isdigit, stripped))
     ending = None if numbers else _formula_at(stripped, -1)
     head = stripped[: ending[0]] if ending else stripped if numbers and not read_label(clean(stripped)) else ""
-    if _WORD.search(_NO_SENTENCE.sub(" ", head)):
+    if not wordless(head):
         return None
     denied = (numbers or re.search("[\\\\$=+^*/<>\u2260\u00ac]", stripped)) and denies(stripped)
     return _extraction([stripped], Rule.WHOLE, "the answer is denied" if denied else "")

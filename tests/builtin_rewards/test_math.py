@@ -242,6 +242,17 @@ HONEST = [
     ("20", "In 5 minutes 20 parts are made"),
     ("42", "It rises from zero to 42"),
     ("42", "<b>42</b> apples are left"),
+    # below a heading or a colon stands prose, or an answer
+    ("42", "## Answer\n\nTo find the total, add 40 and 2.\n\nThe total is 42."),
+    ("42", "**Answer**\n\nAdd 40 and 2 to get 42."),
+    ("42", "Answer\n\nFirst we add 40 and 2.\n\nThe total is 42."),
+    ("42", "Answer:\nFirst, we add 40 and 2. The answer is 42."),
+    ("42", "Answer:\n1. Add 40 and 2.\n2. The total is 42."),
+    ("42", "Answer:\n42 apples. It took 3 steps."),
+    ("42", "## Answer\n\n$x = 42$\n\nIt took 3 steps."),
+    ("42", "## Answer\n\n\\[\n42\n\\]\nIt took 3 steps."),
+    ("Evelyn", "**Final Answer**\n\nEvelyn"),
+    ("yes", "Answer:\nYes, because 2>1."),
 ]
 
 
@@ -561,6 +572,10 @@ HOSTILE = [
     ("3", "It lasts 2 years, 3 months"),
     # a closing mark that holds no number
     ("3", "We go through all 3.\n#### A"),
+    # a number in prose below a heading is not announced
+    ("1", "Answer\n\n1. Add 40 and 2.\n2. The total is 42."),
+    ("40", "Answer\n\nAdd 40 and 2 to get 42."),
+    ("42", "Answer\n\n42\n\nAnswer\n\n41"),
 ]
 
 
