@@ -105,7 +105,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
       3/4, ``72/96`` repeats "Simplify 72/96".
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
-      answers 5 meters. A unit where the gold has none is ignored.
+      answers 5 meters. A unit where the gold has none is ignored. ``2 hours and 30 minutes`` is 2.5 hours.
     - Words are compared as words, without case and punctuation, never as products of letters.
     - Formulas are equal by the rules of :func:`builtin_rewards.reading.formulas.same_formula`. One with anything that
       is not understood (an integral) or beyond the bounds (``9**9**9``, never evaluated) equals its own text only.

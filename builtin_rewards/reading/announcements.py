@@ -94,8 +94,8 @@ def announced(text: str) -> list[Announced]:
 
     A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the beginning of a line, "the final result is",
     "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line. A line
-    "Answer", and a phrase that ends its line, announce the next line, if that is a number, a label, a formula or at most
-    three words, with nothing else but a reason or another sentence behind it.
+    "Answer", and a phrase that ends its line, announce the next line, if that is a number, a label, a formula or
+    at most three words, with nothing else but a reason or another sentence behind it.
     """
     phrases = [mark.span() for mark in _SHORT_MARK.finditer(text)] if "####" in text or "A:" in text else []
     found: list[tuple[int, Announced]] = []

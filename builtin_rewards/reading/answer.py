@@ -218,14 +218,12 @@ def _whole(text: str) -> Extraction | None:
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
-_THEN = r"(?=(?:,? and|,)? \d+ ?"
-_TWO_UNITS = (
-    rf"\d+ ?(?:h(?:ou)?r?s?{_THEN}min)|min(?:ute)?s?{_THEN}s(?:ec|\b))|f(?:ee|oo)?t{_THEN}in)"
-    rf"|(?:pound|lb)s?{_THEN}o(?:z|un))|dollars?{_THEN}cent)|weeks?{_THEN}day)|years?{_THEN}month))\D+\d+"
+_FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,)? $")
+_SECOND_UNIT = re.compile(
+    r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]|,? (?:in|to|for|of|per|long|tall|high|old|and|total|altogether)\b)"
 )
-"""A quantity in two units up to its last number: ``3 hours and 30`` of ``3 hours and 30 minutes``."""
+"""A quantity in two units goes on with one, and ends there: ``30 minutes`` behind ``3 hours and``."""
 _TOKEN = re.compile(
-    rf"{_TWO_UNITS}|"
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
@@ -275,6 +273,9 @@ def _last_number(text: str) -> Extraction:
         return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
     start, end = label or token.span()
     ahead, behind = "", _BEHIND.match(text, end, high)
+    first, second = _FIRST_UNIT.search(text, max(0, start - 20), start), _SECOND_UNIT.match(text, end, high)
+    if first and second and read_quantity(clean(text[first.start() : second.end()])):
+        return _standing(text, first.start(), second.end())
     if (joined := _JOINED.search(text[max(0, start - 20) : start])) is not None:
         run = _RUN.search(text[max(0, start - 120) : start])
         ahead = joined["words"] or joined["sign"] or (run[0].lstrip() if run else "")

@@ -276,11 +276,19 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
     if rest[:1] == "/" and quantity.unit is not None:
         rest = f" per {rest[1:]}"
     named, rest = read_unit(rest, attached=attached)
+    more = _MORE.match(rest) if named and not named.words and not percent else None
+    if named and more and (other := read_quantity(rest[more.end() :])) is not None and other.unit is not None:
+        value = other.value * other.unit.scale / named.scale
+        if other.unit.dimensions == named.dimensions and 0 <= value < 1:
+            value = quantity.value + (value if quantity.value >= 0 else -value)
+            return replace(quantity, value=value, unit=named, places=None)
     if (named is None and rest[:1].isalpha()) or not harmless(rest):
         return None
     return replace(quantity, unit=quantity.unit or named, percent=percent)
 
 
+_MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
+"""What stands between the two parts of a quantity in two units: ``3 hours and 30 minutes``."""
 _HARM = re.compile(
     r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
     rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])|^ (?:and|to) (?:one|two|three|four|five)\b)"

@@ -253,6 +253,14 @@ HONEST = [
     ("42", "## Answer\n\n\\[\n42\n\\]\nIt took 3 steps."),
     ("Evelyn", "**Final Answer**\n\nEvelyn"),
     ("yes", "Answer:\nYes, because 2>1."),
+    # a quantity in two units is one
+    ("2 hours 30 minutes", "2 hours and 30 minutes"),
+    ("2.5 hours", "It takes 2 hours and 30 minutes."),
+    ("150 minutes", "The answer is 2 hours 30 minutes."),
+    ("74 inches", "He is 6 ft. 2 in."),
+    ("-2.5 hours", "It is -2 hours 30 minutes"),
+    ("15", "After 2 hours, 15 minutes remain."),
+    ("3", "In 2 weeks 3 days are off."),
 ]
 
 
@@ -576,6 +584,12 @@ HOSTILE = [
     ("1", "Answer\n\n1. Add 40 and 2.\n2. The total is 42."),
     ("40", "Answer\n\nAdd 40 and 2 to get 42."),
     ("42", "Answer\n\n42\n\nAnswer\n\n41"),
+    ("2", "6 ft. 2 in."),
+    ("30", "2 hours and 30 minutes"),
+    ("2", "The answer is 2 hours and 30 minutes."),
+    ("30", "It takes 3 hours and 30 minutes to cook."),
+    ("30", "It takes 2.5 hours 30 minutes."),
+    ("4.5 hours", "3 hours 90 minutes"),
 ]
 
 
