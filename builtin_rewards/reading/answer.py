@@ -245,6 +245,11 @@ _JOINED = re.compile(
     rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]][({{]?$"
 )
 """What makes a number behind it part of an expression: an operation, a function, a sign, words between two numbers."""
+_CHANGES_TO = re.compile(
+    r"(?:\b(?:ris|ros|rais|increas|gr[eo]w|drop|f[ae]ll|decreas|climb|reduc|improv|jump|shr[ia]nk)\w*"
+    r"|\b(?:goes|went|changes|changed|moves|moved))\s[^.;\n]{0,40}?\bfrom \S{1,20} to (?:the )?$"
+)
+"""What a change leads to is a number of its own: ``It rises from 30 to 40``."""
 _RUN = re.compile(
     r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
     rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"
@@ -276,7 +281,8 @@ def _last_number(text: str) -> Extraction:
     first, second = _FIRST_UNIT.search(text, max(0, start - 20), start), _SECOND_UNIT.match(text, end, high)
     if first and second and read_quantity(clean(text[first.start() : second.end()])):
         return _standing(text, first.start(), second.end())
-    if (joined := _JOINED.search(text[max(0, start - 20) : start])) is not None:
+    joined = _JOINED.search(text[max(0, start - 20) : start])
+    if joined is not None and _CHANGES_TO.search(text[max(0, start - 100) : start]) is None:
         run = _RUN.search(text[max(0, start - 120) : start])
         ahead = joined["words"] or joined["sign"] or (run[0].lstrip() if run else "")
     return _standing(text, start, end, ahead, behind[0].rstrip() if behind else "")

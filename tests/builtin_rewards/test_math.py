@@ -261,6 +261,10 @@ HONEST = [
     ("-2.5 hours", "It is -2 hours 30 minutes"),
     ("15", "After 2 hours, 15 minutes remain."),
     ("3", "In 2 weeks 3 days are off."),
+    # what a change leads to
+    ("40", "The speed increases from 30 to 40."),
+    ("40", "The price went from $30 to $40."),
+    ("40", "So the temperature fell steadily from 60 to 40 degrees."),
 ]
 
 
@@ -590,6 +594,10 @@ HOSTILE = [
     ("30", "It takes 3 hours and 30 minutes to cook."),
     ("30", "It takes 2.5 hours 30 minutes."),
     ("4.5 hours", "3 hours 90 minutes"),
+    ("30", "The speed increases from 30 to 40."),
+    ("7", "The values range from 3 to 7."),
+    ("7", "It rises by 3 to 7."),
+    ("7", "It grows. So it is from 3 to 7."),
 ]
 
 
