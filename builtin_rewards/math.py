@@ -16,6 +16,7 @@ from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading import numbers
 from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
+from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
 from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity, same_quantity
@@ -49,7 +50,7 @@ _WORDS = re.compile(
     r"(?!.*(?:^|\s)[-+*/](?:\s|$))(?!(?:[A-Za-z]{1,2}[-'])+[A-Za-z]{1,2}$)"
     r"(?:[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?"
     r"|(?=.{,40}$)(?:(?=.*[A-Za-z]).*:.*|(?=.* )(?=.*\d)"
-    r"(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
+    rf"(?!.*\b(?:and|or|root|choose|plus|minus|times|squared|cubed|over|{FUNCTION})\b)"
     r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
     re.ASCII,
 )
@@ -229,8 +230,7 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{numbers.NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _HEDGED = re.compile(
-    r"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but"
-    r"|log|ln|exp|(?:arc)?(?:sin|cos|tan)h?|cot|csc|sqrt|mod)\b"
+    rf"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but|{FUNCTION})\b"
     rf"|(?:{numbers.CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
 )

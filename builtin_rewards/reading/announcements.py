@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from builtin_rewards.reading.denials import begins_denied, denied_after, objection
+from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import read_label
 from builtin_rewards.reading.numbers import clean, read_quantity
 from builtin_rewards.reading.typography import lowered
@@ -83,7 +84,7 @@ _LINE = re.compile(r"(?!1[.)]\s)[^\n]*?(?=[.!?]?[\s*_`]*(?:\n|$)|[.!?]\s|,?\s(?:
 _FEW_WORDS = re.compile(r"(?:[\s'\u2019().-]{0,3}[^\W\d_]+){1,3}[\s().]{0,3}")
 _NO_SENTENCE = re.compile(
     r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"
-    r"|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo|d[a-z])\b"
+    rf"|\b(?:{FUNCTION}|pi|or|and|inf|infty|frac|oo|d[a-z])\b"
 )
 """The words in a formula that do not make it a sentence."""
 _WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")

@@ -16,6 +16,7 @@ from builtin_rewards.reading.denials import (
     objection,
     withdrawn_after,
 )
+from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import label_at, read_label
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
@@ -230,11 +231,11 @@ _TOKEN = re.compile(
 _BEHIND = re.compile(
     r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)|[\u00b9\u00b2\u00b3\u2070-\u2079]+"
     r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]{1,2}\b|[\\(]))|\u221a"
-    r"|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
+    rf"|\\(?:cdot|times|div|pm|[dt]?frac|pi|int|sum|{FUNCTION})\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
 """What goes on behind a number: a sign, a formula, or words such as its unit."""
-_FUNCTION = r"\b(?:(?:arc)?(?:sin|cos|tan)|log|ln|mod|sqrt|base)\b"
+_FUNCTION = rf"\b(?:{FUNCTION}|base)(?![A-Za-z])"
 _JOINED = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z</])[A-Za-z\u03c0])[ \t]*"
     r"(?:[-+*/^_\u2212\u2013\u00d7\u00f7\u00b7\u2261\u2264\u2265]|[<>]=?)"
@@ -242,7 +243,7 @@ _JOINED = re.compile(
     r"|(?:\b(?:is|are|was|be|gets?|equals?)|=)[ \t]*(?P<sign>[-\u2212\u2013][ \t])$"
     r"|(?P<words>(?:\d[\d.,/]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|[a-z](?= to the)))"
     r"[ \t](?:to(?: the)?|in|of|out of|per|through|from|by|remainder)[ \t])$"
-    rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]][({{]?$"
+    rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]]$|[\w)}}\]][({{]$"
 )
 """What makes a number behind it part of an expression: an operation, a function, a sign, words between two numbers."""
 _CHANGES_TO = re.compile(

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from builtin_rewards.reading.expressions import FUNCTION, FUNCTION_NAMES
 from builtin_rewards.reading.typography import FRACTIONS
 
 MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
@@ -147,11 +148,11 @@ we were when where which while who wide will with would not
 _NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
 # With these behind it, a number is part of a formula, or in doubt.
 _NO_UNIT_TEXT = """
-pi sqrt sin cos tan cot sec csc log ln exp infty cdot cup cap pm i e mod choose plus minus factorial half zero
+pi infty cdot cup cap pm i e choose plus minus factorial half zero
 doubled tripled halved squared cubed or not isn't wasn't nor either maybe perhaps but except incorrect wrong false
 never rejected discarded dismissed ruled
 """
-_NO_UNIT = frozenset(_NO_UNIT_TEXT.split())
+_NO_UNIT = frozenset((*_NO_UNIT_TEXT.split(), *FUNCTION_NAMES))
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,/])|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)"
 NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
@@ -170,7 +171,7 @@ _QUANTITY = re.compile(
 CHANGES_NUMBER = (
     r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller) than"
     r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to|almost|nearly)"
-    r"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus|log|ln|sin|cos|tan)"
+    rf"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus|{FUNCTION})"
     r"|\b(?:plus|(?:divided|multiplied|divisible) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
     r"|(?<![<\w/])\w{1,3}\s?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
@@ -361,7 +362,7 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
 
 _OPERATION = re.compile(
     r"[+*/^!|√]|-\s*[({]?\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
-    r"|(?<![A-Za-z])(?:sqrt|root|log|ln|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed)(?![A-Za-z])"
+    rf"|(?<![A-Za-z])(?:{FUNCTION}|root|choose|plus|minus|times|squared|cubed)(?![A-Za-z])"
     r"|[)}\]\d]\s*\(|\)\s*\d|\d\s*[xX]\s*\d"
 )
 

@@ -598,6 +598,24 @@ HOSTILE = [
     ("7", "The values range from 3 to 7."),
     ("7", "It rises by 3 to 7."),
     ("7", "It grows. So it is from 3 to 7."),
+    # every function's name, with an index or without
+    ("4", "So it is exp 4."),
+    ("4", "So it is sec 4."),
+    ("4", "So it is csc 4."),
+    ("4", "So it is cot 4"),
+    ("4", "So it is sinh 4."),
+    ("4", "So it is cosh 4"),
+    ("4", "So it is tanh 4"),
+    ("4", "So it is lg 4"),
+    ("4", "So it is log_2 4"),
+    ("4", "So we get log_2(4)"),
+    ("4", "The answer is sec 4."),
+    ("4", "The answer is arcsin 4"),
+    ("4", "\\boxed{\\text{sec } 4}"),
+    ("4", "So it is \\sinh 4"),
+    ("4", "4 tanh"),
+    ("4", "So it is log_{10} 4"),
+    ("4", "So we get 2(4)."),
 ]
 
 
