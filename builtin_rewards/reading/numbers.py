@@ -169,12 +169,13 @@ _QUANTITY = re.compile(
     re.ASCII,
 )
 CHANGES_NUMBER = (
-    r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller) than"
+    r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller)"
+    r"(?: than(?: or equal to)?| or equal to)"
     r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to|almost|nearly)"
     rf"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus|{FUNCTION})"
     r"|\b(?:plus|(?:divided|multiplied|divisible) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
-    r"|(?<![<\w/])\w{1,3}\s?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
+    r"|(?<![<\w/])\w{1,21}[ \t]?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
 """A pattern of the words before a number that make it another one or a bound."""
 
@@ -292,7 +293,7 @@ _MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
 """What stands between the two parts of a quantity in two units: ``3 hours and 30 minutes``."""
 _HARM = re.compile(
     r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
-    rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])|^ (?:and|to) (?:one|two|three|four|five)\b)"
+    rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])|^ (?:and|to) (?:one|two|three|four|five|an? (?:{'|'.join(_PARTS)}))\b)"
 )
 
 

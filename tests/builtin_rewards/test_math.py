@@ -265,6 +265,8 @@ HONEST = [
     ("40", "The speed increases from 30 to 40."),
     ("40", "The price went from $30 to $40."),
     ("40", "So the temperature fell steadily from 60 to 40 degrees."),
+    ("42", "<strong>42</strong> apples are left"),
+    ("42", "As the book says:\n> 42 apples are left"),
 ]
 
 
@@ -616,6 +618,16 @@ HOSTILE = [
     ("4", "4 tanh"),
     ("4", "So it is log_{10} 4"),
     ("4", "So we get 2(4)."),
+    # a bound, and a part behind a number
+    ("7", "So area > 7"),
+    ("7", "So the price > 7"),
+    ("7", "x is less than or equal to 7"),
+    ("7", "So it is greater or equal to 7."),
+    ("7", "<answer>area > 7</answer>"),
+    ("7", "7 and a third"),
+    ("7", "7 and a quarter"),
+    ("7", "The answer is 7 and a third."),
+    ("7", "It takes 7 hours and a third."),
 ]
 
 
