@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.reading.announcements import MAX_MARKS, announced, wordless
+from builtin_rewards.reading.announcements import DENIED, MAX_MARKS, announced, wordless
 from builtin_rewards.reading.denials import (
     calls_wrong,
     clause_denies,
@@ -185,14 +185,21 @@ def _spoken(content: str) -> list[str]:
 _CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)
 _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)", re.IGNORECASE)
 """What an earlier phrase may be followed by that is no answer: ``a multiple of 7``."""
+_NOT_THIS = re.compile(r"\W*not (.+)", re.DOTALL)
 
 
 def _stated(text: str) -> Extraction | None:
+    """The last answer that a phrase announces; that it is not some other number says nothing against it."""
     if (closing := _CLOSING_MARK.search(text, max(0, len(text) - 200))) is not None:
         return _extraction([closing[1]], Rule.PHRASE)
     said = announced(text)
     if not said:
         return None
+    plain = next((_key(each.answer) for each in reversed(said) if not each.problem), None)
+    while plain and said[-1].problem == DENIED and (other := _NOT_THIS.match(said[-1].answer)):
+        if not read_quantity(clean(other[1])) or _key(other[1]) == plain:
+            break
+        said.pop()
     stand = [each.answer for each in said[:-1] if not each.problem]
     before = [answer for answer in stand if read_quantity(clean(answer)) or not _REMARK.search(answer)]
     return _extraction([*before, said[-1].answer], Rule.PHRASE, said[-1].problem)
@@ -349,7 +356,7 @@ def _standing(
     if _CHANGED.search(before[-40:]):
         problem = "what stands before the number changes it"
     elif clause_denies(before, len(before)):
-        problem = "the answer is denied: 'not' stands before it"
+        problem = DENIED
     head = _BULLET.sub("", before[-160:])
     run = None if ahead else _LISTED.search(head)
     listed = _LISTED_ONE.findall(run[0]) if run else []

@@ -267,6 +267,16 @@ HONEST = [
     ("40", "So the temperature fell steadily from 60 to 40 degrees."),
     ("42", "<strong>42</strong> apples are left"),
     ("42", "As the book says:\n> 42 apples are left"),
+    # what is said of an answer is no other one
+    ("5", "The answer is 5. I verified that the answer is correct."),
+    ("5", "The answer is 5. The answer is reasonable."),
+    ("5", "The answer is 5. I double-checked the answer: it is correct."),
+    ("5", "So we get 5. The answer is reasonable."),
+    ("9", "The answer is 9. Note that the answer is not 8."),
+    ("12", "The answer is 12, since the answer is not 13."),
+    ("right", "The answer is right."),
+    ("east", "The answer is east. I verified that the answer is correct."),
+    ("right", "Turn 3 times. The answer is right."),
 ]
 
 
@@ -628,6 +638,23 @@ HOSTILE = [
     ("7", "7 and a quarter"),
     ("7", "The answer is 7 and a third."),
     ("7", "It takes 7 hours and a third."),
+    # what is denied of an answer, or of another one
+    ("5", "The answer is 5. The answer is not 5."),
+    ("5", "The answer is 5. The answer is wrong."),
+    ("5", "The answer is 5. The answer is incorrect."),
+    ("5", "The answer is 5. The answer is not correct."),
+    ("5", "The answer is 5. The answer is not five."),
+    ("5", "The answer is 5. The answer is not 5. The answer is not 8."),
+    ("5", "The answer is 5. The answer is not clear."),
+    ("5", "The answer is 4. The answer is 5. The answer is not 6."),
+    ("5", "The answer is 5. The answer is not 8 or 5."),
+    ("5", "The answer is not 8."),
+    ("5", "The answer is 5. No, the answer is not correct."),
+    ("8", "The answer is 9. Note that the answer is not 8."),
+    ("50%", "The answer is 50%. The answer is not 50 percent."),
+    ("5", "The answer is 5. I doubt that the answer is correct."),
+    ("5", "The answer is 5. It is not true that the answer is right."),
+    ("5", "The answer is 5. I don't think the answer is correct."),
 ]
 
 
