@@ -122,10 +122,9 @@ def announced(text: str) -> list[Announced]:
         if tail.strip(" \t*_`.:$") and ("\n" not in text[end - 1 : place] or _answers(text, place)):
             denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
             problem = objection(text, place, place + len(tail), tail, since=start)
-            if not denied and not problem and _CONFIRMS.fullmatch(tail):
-                if found or (tail != "right" and _DIGIT.search(text, max(0, start - _TAIL_CHARS), start)):
-                    continue
-            found.append((start, Announced(tail, DENIED if denied else problem)))
+            behind = found or (tail != "right" and _DIGIT.search(text, max(0, start - _TAIL_CHARS), start))
+            if denied or problem or not behind or not _CONFIRMS.fullmatch(tail):
+                found.append((start, Announced(tail, DENIED if denied else problem)))
     return [each for _, each in sorted(found, key=lambda each: each[0])[-MAX_MARKS:]]
 
 
