@@ -80,11 +80,9 @@ _HEDGE = re.compile(
     r"(?i)\b(?:or|maybe|perhaps|possibly|alternatively|could|might|may|otherwise|unless|else|either|unsure|alternative)\b"
 )
 DENIED = "the answer is denied: 'not' stands before it"
-_DIGIT = re.compile(r"\d")
 _CONFIRMS = re.compile(
-    r"\W*(?:(?:it|that|this)(?:'s|\u2019s| is| was) )?(?:(?:indeed|also|thus|clearly|definitely|now|very|quite) )*"
-    r"(?:correct|right|reasonable|plausible|sensible|valid|verified|confirmed|consistent|exact)\W*",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:it|that|this)(?:'s|\u2019s| is| was) )?(?:(?:indeed|also|thus|clearly|definitely|now|very|quite) )*"
+    r"(?:correct|right|reasonable|plausible|sensible|valid|verified|confirmed|consistent|exact)\W*"
 )
 _LINE = re.compile(r"(?!1[.)]\s)[^\n]*?(?=[.!?]?[\s*_`]*(?:\n|$)|[.!?]\s|,?\s(?:because|since|as)\b)")
 """A line up to its explanation; the first item of a list is none."""
@@ -102,9 +100,8 @@ def announced(text: str) -> list[Announced]:
 
     A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the beginning of a line, "the final result is",
     "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line. A line
-    "Answer", and a phrase that ends its line, announce the next line, if that is a number, a label, a formula or
-    at most three words, with nothing else but a reason or another sentence behind it. Behind a number
-    or another answer, "the answer is correct" announces nothing.
+    "Answer", and a phrase that ends its line, announce the next line, if that is a number, a label, a formula or at
+    most three words. Behind a number or another answer, "the answer is correct" announces nothing.
     """
     phrases = [mark.span() for mark in _SHORT_MARK.finditer(text)] if "####" in text or "A:" in text else []
     found: list[tuple[int, Announced]] = []
@@ -122,7 +119,7 @@ def announced(text: str) -> list[Announced]:
         if tail.strip(" \t*_`.:$") and ("\n" not in text[end - 1 : place] or _answers(text, place)):
             denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
             problem = objection(text, place, place + len(tail), tail, since=start)
-            behind = found or (tail != "right" and _DIGIT.search(text, max(0, start - _TAIL_CHARS), start))
+            behind = found or (tail != "right" and re.search(r"\d", text[max(0, start - _TAIL_CHARS) : start]))
             if denied or problem or not behind or not _CONFIRMS.fullmatch(tail):
                 found.append((start, Announced(tail, DENIED if denied else problem)))
     return [each for _, each in sorted(found, key=lambda each: each[0])[-MAX_MARKS:]]

@@ -185,7 +185,6 @@ def _spoken(content: str) -> list[str]:
 _CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)
 _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)", re.IGNORECASE)
 """What an earlier phrase may be followed by that is no answer: ``a multiple of 7``."""
-_NOT_THIS = re.compile(r"\W*not (.+)", re.DOTALL)
 
 
 def _stated(text: str) -> Extraction | None:
@@ -196,8 +195,9 @@ def _stated(text: str) -> Extraction | None:
     if not said:
         return None
     plain = next((_key(each.answer) for each in reversed(said) if not each.problem), None)
-    while plain and said[-1].problem == DENIED and (other := _NOT_THIS.match(said[-1].answer)):
-        if not read_quantity(clean(other[1])) or _key(other[1]) == plain:
+    while plain and said[-1].problem == DENIED:
+        other = clean(said[-1].answer.partition("not ")[2])
+        if read_quantity(other) is None or _key(other) == plain:
             break
         said.pop()
     stand = [each.answer for each in said[:-1] if not each.problem]
@@ -227,10 +227,8 @@ def _whole(text: str) -> Extraction | None:
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
 _FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,)? $")
-_SECOND_UNIT = re.compile(
-    r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]|,? (?:in|to|for|of|per|long|tall|high|old|and|total|altogether)\b)"
-)
-"""A quantity in two units goes on with one, and ends there: ``30 minutes`` behind ``3 hours and``."""
+_SECOND_UNIT = re.compile(r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]| (?:in|to|for|of|per|long|tall|high|old|and|total)\b)")
+"""With one a quantity in two units ends: ``30 minutes`` behind ``3 hours and``."""
 _TOKEN = re.compile(
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"

@@ -279,11 +279,11 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
         rest = f" per {rest[1:]}"
     named, rest = read_unit(rest, attached=attached)
     more = _MORE.match(rest) if named and not named.words and not percent else None
-    if named and more and (other := read_quantity(rest[more.end() :])) is not None and other.unit is not None:
-        value = other.value * other.unit.scale / named.scale
-        if other.unit.dimensions == named.dimensions and 0 <= value < 1:
-            value = quantity.value + (value if quantity.value >= 0 else -value)
-            return replace(quantity, value=value, unit=named, places=None)
+    other = read_quantity(rest[more.end() :]) if more else None
+    if named and other and other.unit and other.unit.dimensions == named.dimensions:
+        part = other.value * other.unit.scale / named.scale
+        value = quantity.value + (-part if quantity.value < 0 else part)
+        return replace(quantity, value=value, unit=named, places=None) if 0 <= part < 1 else None
     if (named is None and rest[:1].isalpha()) or not harmless(rest):
         return None
     return replace(quantity, unit=quantity.unit or named, percent=percent)
