@@ -16,6 +16,7 @@ from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading import numbers
 from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
 from builtin_rewards.reading.denials import clause_denies, denied_after, denies
+from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
 from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity, same_quantity
@@ -49,7 +50,7 @@ _WORDS = re.compile(
     r"(?!.*(?:^|\s)[-+*/](?:\s|$))(?!(?:[A-Za-z]{1,2}[-'])+[A-Za-z]{1,2}$)"
     r"(?:[A-Za-z][A-Za-z' -]*[A-Za-z]|\(?[A-Za-z]\)?"
     r"|(?=.{,40}$)(?:(?=.*[A-Za-z]).*:.*|(?=.* )(?=.*\d)"
-    r"(?!.*\b(?:and|or|sqrt|root|log|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed|over)\b)"
+    rf"(?!.*\b(?:and|or|root|choose|plus|minus|times|squared|cubed|over|{FUNCTION})\b)"
     r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
     re.ASCII,
 )
@@ -105,7 +106,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
       3/4, ``72/96`` repeats "Simplify 72/96".
     - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
-      answers 5 meters. A unit where the gold has none is ignored.
+      answers 5 meters. A unit where the gold has none is ignored. ``2 hours and 30 minutes`` is 2.5 hours.
     - Words are compared as words, without case and punctuation, never as products of letters.
     - Formulas are equal by the rules of :func:`builtin_rewards.reading.formulas.same_formula`. One with anything that
       is not understood (an integral) or beyond the bounds (``9**9**9``, never evaluated) equals its own text only.
@@ -229,8 +230,7 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
 
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{numbers.NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _HEDGED = re.compile(
-    r"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but"
-    r"|log|ln|exp|(?:arc)?(?:sin|cos|tan)h?|cot|csc|sqrt|mod)\b"
+    rf"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but|{FUNCTION})\b"
     rf"|(?:{numbers.CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
 )

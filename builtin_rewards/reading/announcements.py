@@ -6,6 +6,9 @@ import re
 from typing import NamedTuple
 
 from builtin_rewards.reading.denials import begins_denied, denied_after, objection
+from builtin_rewards.reading.expressions import FUNCTION
+from builtin_rewards.reading.labels import read_label
+from builtin_rewards.reading.numbers import clean, read_quantity
 from builtin_rewards.reading.typography import lowered
 
 MAX_MARKS = 200
@@ -76,13 +79,29 @@ _CLAUSE = re.compile(
 _HEDGE = re.compile(
     r"(?i)\b(?:or|maybe|perhaps|possibly|alternatively|could|might|may|otherwise|unless|else|either|unsure|alternative)\b"
 )
+DENIED = "the answer is denied: 'not' stands before it"
+_CONFIRMS = re.compile(
+    r"(?i)\W*(?:(?:it|that|this)(?:'s|\u2019s| is| was) )?(?:(?:indeed|also|thus|clearly|definitely|now|very|quite) )*"
+    r"(?:correct|right|reasonable|plausible|sensible|valid|verified|confirmed|consistent|exact)\W*"
+)
+_LINE = re.compile(r"(?!1[.)]\s)[^\n]*?(?=[.!?]?[\s*_`]*(?:\n|$)|[.!?]\s|,?\s(?:because|since|as)\b)")
+"""A line up to its explanation; the first item of a list is none."""
+_FEW_WORDS = re.compile(r"(?:[\s'\u2019().-]{0,3}[^\W\d_]+){1,3}[\s().]{0,3}")
+_NO_SENTENCE = re.compile(
+    r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"
+    rf"|\b(?:{FUNCTION}|pi|or|and|inf|infty|frac|oo|d[a-z])\b"
+)
+"""The words in a formula that do not make it a sentence."""
+_WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")
 
 
 def announced(text: str) -> list[Announced]:
     """What stands after each phrase that announces an answer, as far as it goes.
 
     A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the beginning of a line, "the final result is",
-    "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line.
+    "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line. A line
+    "Answer", and a phrase that ends its line, announce the next line, if that is a number, a label, a formula or at
+    most three words. Behind a number or another answer, "the answer is correct" announces nothing.
     """
     phrases = [mark.span() for mark in _SHORT_MARK.finditer(text)] if "####" in text or "A:" in text else []
     found: list[tuple[int, Announced]] = []
@@ -97,12 +116,26 @@ def announced(text: str) -> list[Announced]:
     phrases = sorted(phrases)[-MAX_MARKS:]
     for (start, end), until in zip(phrases, [*(start for start, _ in phrases[1:]), len(text)], strict=False):
         tail, place = _tail(text, end, min(until, end + _TAIL_CHARS))
-        if tail.strip(" \t*_`.:$"):
+        if tail.strip(" \t*_`.:$") and ("\n" not in text[end - 1 : place] or _answers(text, place)):
             denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
             problem = objection(text, place, place + len(tail), tail, since=start)
-            problem = "the answer is denied: 'not' stands before it" if denied else problem
-            found.append((start, Announced(tail, problem)))
+            behind = found or (tail != "right" and re.search(r"\d", text[max(0, start - _TAIL_CHARS) : start]))
+            if denied or problem or not behind or not _CONFIRMS.fullmatch(tail):
+                found.append((start, Announced(tail, DENIED if denied else problem)))
     return [each for _, each in sorted(found, key=lambda each: each[0])[-MAX_MARKS:]]
+
+
+def _answers(text: str, place: int) -> bool:
+    """Whether the line that begins at a place, below a heading or a colon, is an answer and no prose."""
+    line = _LINE.match(text, place)
+    said = clean(line[0]) if line and len(line[0]) <= _TAIL_CHARS else ""
+    bare = read_quantity(said) or read_label(said) or (said and wordless(said)) or _FEW_WORDS.fullmatch(said)
+    return bool(bare) or text[place - 2 : place] in ("\\[", "$$")
+
+
+def wordless(text: str) -> bool:
+    """Whether a text has no words but those of a formula."""
+    return _WORD.search(_NO_SENTENCE.sub(" ", text)) is None
 
 
 def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:

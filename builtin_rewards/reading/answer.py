@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.reading.announcements import MAX_MARKS, announced
+from builtin_rewards.reading.announcements import DENIED, MAX_MARKS, announced, wordless
 from builtin_rewards.reading.denials import (
     calls_wrong,
     clause_denies,
@@ -16,6 +16,7 @@ from builtin_rewards.reading.denials import (
     objection,
     withdrawn_after,
 )
+from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import label_at, read_label
 from builtin_rewards.reading.marks import boxes, tags
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
@@ -34,7 +35,8 @@ class Rule(StrEnum):
     TAG = "answer_tag"
     """The last ``<answer>...</answer>``; without an end, up to the end of the text."""
     PHRASE = "phrase"
-    """The last of "the answer is ...", "final answer: ...", a line ``#### n``, a line ``A: n`` or ``Answer: n``."""
+    """The last of "the answer is ...", "final answer: ...", a line ``#### n``, ``A: n`` or ``Answer: n``, a line
+    below ``Answer`` or ``Answer:``."""
     WHOLE = "whole"
     """The completion itself: one short line that is a formula, or that has no number."""
     LAST_NUMBER = "last_number"
@@ -186,11 +188,18 @@ _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)",
 
 
 def _stated(text: str) -> Extraction | None:
+    """The last answer that a phrase announces; that it is not some other number says nothing against it."""
     if (closing := _CLOSING_MARK.search(text, max(0, len(text) - 200))) is not None:
         return _extraction([closing[1]], Rule.PHRASE)
     said = announced(text)
     if not said:
         return None
+    plain = next((_key(each.answer) for each in reversed(said) if not each.problem), None)
+    while plain and said[-1].problem == DENIED:
+        other = clean(said[-1].answer.partition("not ")[2])
+        if read_quantity(other) is None or _key(other) == plain:
+            break
+        said.pop()
     stand = [each.answer for each in said[:-1] if not each.problem]
     before = [answer for answer in stand if read_quantity(clean(answer)) or not _REMARK.search(answer)]
     return _extraction([*before, said[-1].answer], Rule.PHRASE, said[-1].problem)
@@ -199,12 +208,6 @@ def _stated(text: str) -> Extraction | None:
 # The completion itself, and its last number
 
 _FIRST_ITEM = re.compile(r"(?:#{1,6}|>|1[.)])\s+(?=[^\s#>]+\s*$)")
-_NO_SENTENCE = re.compile(
-    r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"
-    r"|\b(?:pi|sqrt|sin|cos|tan|cot|sec|csc|log|ln|exp|or|and|inf|infty|frac|oo|d[a-z])\b"
-)
-"""The words in a formula that do not make it a sentence."""
-_WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")
 
 
 def _whole(text: str) -> Extraction | None:
@@ -216,32 +219,28 @@ def _whole(text: str) -> Extraction | None:
     numbers = any(map(str.isdigit, stripped))
     ending = None if numbers else _formula_at(stripped, -1)
     head = stripped[: ending[0]] if ending else stripped if numbers and not read_label(clean(stripped)) else ""
-    if _WORD.search(_NO_SENTENCE.sub(" ", head)):
+    if not wordless(head):
         return None
     denied = (numbers or re.search("[\\\\$=+^*/<>\u2260\u00ac]", stripped)) and denies(stripped)
     return _extraction([stripped], Rule.WHOLE, "the answer is denied" if denied else "")
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
-_THEN = r"(?=(?:,? and|,)? \d+ ?"
-_TWO_UNITS = (
-    rf"\d+ ?(?:h(?:ou)?r?s?{_THEN}min)|min(?:ute)?s?{_THEN}s(?:ec|\b))|f(?:ee|oo)?t{_THEN}in)"
-    rf"|(?:pound|lb)s?{_THEN}o(?:z|un))|dollars?{_THEN}cent)|weeks?{_THEN}day)|years?{_THEN}month))\D+\d+"
-)
-"""A quantity in two units up to its last number: ``3 hours and 30`` of ``3 hours and 30 minutes``."""
+_FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,)? $")
+_SECOND_UNIT = re.compile(r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]| (?:in|to|for|of|per|long|tall|high|old|and|total)\b)")
+"""With one a quantity in two units ends: ``30 minutes`` behind ``3 hours and``."""
 _TOKEN = re.compile(
-    rf"{_TWO_UNITS}|"
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
 _BEHIND = re.compile(
     r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)|[\u00b9\u00b2\u00b3\u2070-\u2079]+"
     r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]{1,2}\b|[\\(]))|\u221a"
-    r"|\\(?:cdot|times|div|pm|[dt]?frac|sqrt|pi|sin|cos|tan|ln|log|int|sum)\b)"
+    rf"|\\(?:cdot|times|div|pm|[dt]?frac|pi|int|sum|{FUNCTION})\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
 """What goes on behind a number: a sign, a formula, or words such as its unit."""
-_FUNCTION = r"\b(?:(?:arc)?(?:sin|cos|tan)|log|ln|mod|sqrt|base)\b"
+_FUNCTION = rf"\b(?:{FUNCTION}|base)(?![A-Za-z])"
 _JOINED = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z</])[A-Za-z\u03c0])[ \t]*"
     r"(?:[-+*/^_\u2212\u2013\u00d7\u00f7\u00b7\u2261\u2264\u2265]|[<>]=?)"
@@ -249,9 +248,14 @@ _JOINED = re.compile(
     r"|(?:\b(?:is|are|was|be|gets?|equals?)|=)[ \t]*(?P<sign>[-\u2212\u2013][ \t])$"
     r"|(?P<words>(?:\d[\d.,/]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|[a-z](?= to the)))"
     r"[ \t](?:to(?: the)?|in|of|out of|per|through|from|by|remainder)[ \t])$"
-    rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]][({{]?$"
+    rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]]$|[\w)}}\]][({{]$"
 )
 """What makes a number behind it part of an expression: an operation, a function, a sign, words between two numbers."""
+_CHANGES_TO = re.compile(
+    r"(?:\b(?:ris|ros|rais|increas|gr[eo]w|drop|f[ae]ll|decreas|climb|reduc|improv|jump|shr[ia]nk)\w*"
+    r"|\b(?:goes|went|changes|changed|moves|moved))\s[^.;\n]{0,40}?\bfrom \S{1,20} to (?:the )?$"
+)
+"""What a change leads to is a number of its own: ``It rises from 30 to 40``."""
 _RUN = re.compile(
     r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
     rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"
@@ -280,7 +284,11 @@ def _last_number(text: str) -> Extraction:
         return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
     start, end = label or token.span()
     ahead, behind = "", _BEHIND.match(text, end, high)
-    if (joined := _JOINED.search(text[max(0, start - 20) : start])) is not None:
+    first, second = _FIRST_UNIT.search(text, max(0, start - 20), start), _SECOND_UNIT.match(text, end, high)
+    if first and second and read_quantity(clean(text[first.start() : second.end()])):
+        return _standing(text, first.start(), second.end())
+    joined = _JOINED.search(text[max(0, start - 20) : start])
+    if joined is not None and _CHANGES_TO.search(text[max(0, start - 100) : start]) is None:
         run = _RUN.search(text[max(0, start - 120) : start])
         ahead = joined["words"] or joined["sign"] or (run[0].lstrip() if run else "")
     return _standing(text, start, end, ahead, behind[0].rstrip() if behind else "")
@@ -346,7 +354,7 @@ def _standing(
     if _CHANGED.search(before[-40:]):
         problem = "what stands before the number changes it"
     elif clause_denies(before, len(before)):
-        problem = "the answer is denied: 'not' stands before it"
+        problem = DENIED
     head = _BULLET.sub("", before[-160:])
     run = None if ahead else _LISTED.search(head)
     listed = _LISTED_ONE.findall(run[0]) if run else []

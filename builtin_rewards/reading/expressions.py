@@ -43,6 +43,9 @@ _GREEK = (
 _MARKS = "vec|hat|bar|tilde|d?dot|overline|wide(?:hat|tilde)|overrightarrow|math(?:bb|cal|frak)|angle|triangle"
 _CALLS = ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp", "ln", "log")
 _FUNCTIONS = {f"\\{name}": name for name in _CALLS} | {f"\\arc{name}": f"a{name}" for name in _CALLS[:3]}
+FUNCTION_NAMES = (*_CALLS, *(name[1:] for name in _FUNCTIONS if name.startswith("\\arc")), "lg", "sqrt", "mod")
+FUNCTION = rf"(?:{'|'.join(sorted(FUNCTION_NAMES, key=len, reverse=True))})(?:_(?:\{{\w+\}}|\w+))?"
+"""A pattern of a function's name with its index: ``log_2``."""
 _PLAIN = "|".join(("pi|sqrt|inf(?:inity)?|degrees|or|and", _GREEK, *(name[1:] for name in _FUNCTIONS)))
 _SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
 _SAME = r"""

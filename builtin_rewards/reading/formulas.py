@@ -79,8 +79,7 @@ def _shape(tokens: _Tokens) -> _Shape:
     parts, marks = _split(tokens, ("\\approx",))
     if marks and _is_name(parts[0]):
         return _shape(parts[-1])
-    exact, rounded = (value_at(parts[place]) if marks and not names_in(parts[0]) else 0 for place in (0, -1))
-    if marks and abs(exact - rounded) <= abs(exact) * _ROUGHEST:
+    if marks and _may_be_rounded(parts[0], parts[-1]):
         return _shape(parts[0])
     parts, marks = _split(tokens, _RELATIONS)
     if marks == ("\\in",) and _is_name(parts[0]):
@@ -95,6 +94,15 @@ def _shape(tokens: _Tokens) -> _Shape:
             return _Shape(operator, tokens, tuple(map(_shape, parts)))
     bracketed = tokens and tokens[0] in _DEPTHS and _depths(tokens).index(0) == len(tokens) - 1
     return _bracketed(tokens) if bracketed else _value(tokens)
+
+
+def _may_be_rounded(exact: _Tokens, rounded: _Tokens) -> bool:
+    """Whether the second may be the first one's last side rounded; what has names in it, or a unit, may be anything."""
+    sides, _ = _split(exact, _RELATIONS)
+    if names_in(sides[-1]) or names_in(rounded):
+        return True
+    value = value_at(sides[-1])
+    return bool(abs(value - value_at(rounded)) <= abs(value) * _ROUGHEST)
 
 
 def _value(tokens: _Tokens) -> _Shape:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from builtin_rewards.reading.expressions import FUNCTION, FUNCTION_NAMES
 from builtin_rewards.reading.typography import FRACTIONS
 
 MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
@@ -147,11 +148,11 @@ we were when where which while who wide will with would not
 _NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
 # With these behind it, a number is part of a formula, or in doubt.
 _NO_UNIT_TEXT = """
-pi sqrt sin cos tan cot sec csc log ln exp infty cdot cup cap pm i e mod choose plus minus factorial half zero
+pi infty cdot cup cap pm i e choose plus minus factorial half zero
 doubled tripled halved squared cubed or not isn't wasn't nor either maybe perhaps but except incorrect wrong false
 never rejected discarded dismissed ruled
 """
-_NO_UNIT = frozenset(_NO_UNIT_TEXT.split())
+_NO_UNIT = frozenset((*_NO_UNIT_TEXT.split(), *FUNCTION_NAMES))
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,/])|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)"
 NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
@@ -168,12 +169,13 @@ _QUANTITY = re.compile(
     re.ASCII,
 )
 CHANGES_NUMBER = (
-    r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller) than"
+    r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller)"
+    r"(?: than(?: or equal to)?| or equal to)"
     r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to|almost|nearly)"
-    r"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus|log|ln|sin|cos|tan)"
+    rf"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus|{FUNCTION})"
     r"|\b(?:plus|(?:divided|multiplied|divisible) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
-    r"|(?<![<\w/])\w{1,3}\s?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
+    r"|(?<![<\w/])\w{1,21}[ \t]?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
 """A pattern of the words before a number that make it another one or a bound."""
 
@@ -276,14 +278,23 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
     if rest[:1] == "/" and quantity.unit is not None:
         rest = f" per {rest[1:]}"
     named, rest = read_unit(rest, attached=attached)
+    more = _MORE.match(rest) if named and not named.words and not percent else None
+    other = read_quantity(rest[more.end() :]) if more else None
+    if named and other and other.unit and other.unit.dimensions == named.dimensions:
+        part = other.value * other.unit.scale / named.scale
+        value = quantity.value + (-part if quantity.value < 0 else part)
+        return replace(quantity, value=value, unit=named, places=None) if 0 <= part < 1 else None
     if (named is None and rest[:1].isalpha()) or not harmless(rest):
         return None
     return replace(quantity, unit=quantity.unit or named, percent=percent)
 
 
+_MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
+"""What stands between the two parts of a quantity in two units: ``3 hours and 30 minutes``."""
 _HARM = re.compile(
     r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
-    rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])|^ (?:and|to) (?:one|two|three|four|five)\b)"
+    rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])"
+    rf"|^ (?:and|to) (?:one|two|three|four|five|an? (?:{'|'.join(_PARTS)}))\b)"
 )
 
 
@@ -353,7 +364,7 @@ def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
 
 _OPERATION = re.compile(
     r"[+*/^!|√]|-\s*[({]?\s*-|(?<=[\w)}\].])\s*-|\\(?!(?:overline|bar|dot|text|in|approx|left|right)(?![A-Za-z]))[A-Za-z]"
-    r"|(?<![A-Za-z])(?:sqrt|root|log|ln|exp|sin|cos|tan|choose|mod|plus|minus|times|squared|cubed)(?![A-Za-z])"
+    rf"|(?<![A-Za-z])(?:{FUNCTION}|root|choose|plus|minus|times|squared|cubed)(?![A-Za-z])"
     r"|[)}\]\d]\s*\(|\)\s*\d|\d\s*[xX]\s*\d"
 )
 
