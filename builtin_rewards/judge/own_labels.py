@@ -70,8 +70,9 @@ class Calibrated:
     def __str__(self) -> str:
         """The whole in a few lines."""
         took = ", ".join(f"{value:,.4g} {name}" for name, value in self.per_1000.items())
+        skipped = self.rows - self.scored - self.failed
         return (
-            f"{self.scored} of {self.rows} rows scored, {self.failed} failed\n"
+            f"{self.scored} of {self.rows} rows scored, {self.failed} failed, {skipped} skipped\n"
             f"accepted from {self.threshold:g}: agreement {_told(self.agreement)}, kappa {_told(self.kappa)}\n"
             f"best from {self.best_threshold:g}: kappa {_told(self.best_kappa)}\n"
             f"{self.more_labels} more labels would halve the interval\n"

@@ -120,6 +120,14 @@ def test_rows_that_fail_are_counted_and_not_scored() -> None:
         judge().calibrate(rows(("x", True), ("y", False)))
 
 
+def test_rows_that_are_skipped_are_no_failures() -> None:
+    """An image that the judge cannot see: the row is told apart from those that scored and those that failed."""
+    image = [{"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "http://x/y.png"}}]}]
+    found = judge().calibrate([*MIXED, {"prompt": "p", "completion": image, "label": True}, *rows(("no", True))])
+    assert (34, 32, 1) == (found.rows, found.scored, found.failed)
+    assert "32 of 34 rows scored, 1 failed, 1 skipped" in str(found)
+
+
 def test_rows_are_rollouts_rows_or_a_file(tmp_path: Path) -> None:
     """All the same, inside of an event loop too."""
     file = tmp_path / "rows.jsonl"
