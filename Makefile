@@ -40,7 +40,7 @@ test-all: $(READY) ## run the tests in full: real training, soaks, fuzzing
 	$(BIN)/python -m pytest --full
 
 test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-core PYTHON=python3.13
-	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not slow and not real_model"
+	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not slow and not real_model and not servers"
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core

@@ -10,12 +10,11 @@ from typing import Any
 
 import fault_server
 import pytest
+from model_server import ModelServer
 
-from builtin_rewards.judge.errors import JudgeError
-from builtin_rewards.judge.local import LocalJudgeServer
 from builtin_rewards.judge.model import negotiator
 
-REQUIRED = "REWARDKIT_REQUIRE_REAL_MODEL"
+REQUIRED = "REWARDKIT_REQUIRE_REAL"
 CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -46,18 +45,17 @@ def canary(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(scope="session")
-def real_judge() -> Iterator[LocalJudgeServer]:
+def real_judge() -> Iterator[ModelServer]:
     """A real small model's server, started once: ``real_judge.base_url``, ``real_judge.model``.
 
-    Where it cannot be had, offline or on a machine of another kind, tests that ask for it are skipped with the reason;
-    with ``REWARDKIT_REQUIRE_REAL_MODEL=1`` they fail instead, so that CI cannot pass without them.
+    Where it cannot be had, tests that ask for it are skipped with the reason; with ``REWARDKIT_REQUIRE_REAL=1``
+    they fail instead, so that CI cannot pass without them.
     """
-    server = LocalJudgeServer(start_s=600.0)
-    try:
-        server.start()
-    except JudgeError as reason:
-        if os.environ.get(REQUIRED) == "1":
-            raise
-        pytest.skip(f"no real model ({REQUIRED}=1 makes this a failure): {reason}")
-    yield server
-    server.stop()
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(ModelServer())
+        except RuntimeError as reason:
+            if os.environ.get(REQUIRED) == "1":
+                raise
+            pytest.skip(f"no real model ({REQUIRED}=1 makes this a failure): {reason}")
+        yield server
