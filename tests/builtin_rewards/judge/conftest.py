@@ -1,19 +1,21 @@
-"""What the judge's tests share: a server that fails on request, a real small model, and a canary for a key."""
+"""What the judge's tests share: a server that fails on request, real servers and models, and a canary for a key."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import fault_server
 import pytest
 from model_server import ModelServer
+from real_servers import RealServer
 
 from builtin_rewards.judge.model import negotiator
 
+S = TypeVar("S")
 REQUIRED = "REWARDKIT_REQUIRE_REAL"
 CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -44,18 +46,31 @@ def canary(monkeypatch: pytest.MonkeyPatch) -> str:
     return CANARY
 
 
-@pytest.fixture(scope="session")
-def real_judge() -> Iterator[ModelServer]:
-    """A real small model's server, started once: ``real_judge.base_url``, ``real_judge.model``.
+@contextmanager
+def _had(server: AbstractContextManager[S]) -> Iterator[S]:
+    """Starts a real server; where it cannot be had, the tests that ask for it are skipped with the reason.
 
-    Where it cannot be had, tests that ask for it are skipped with the reason; with ``REWARDKIT_REQUIRE_REAL=1``
-    they fail instead, so that CI cannot pass without them.
+    With ``REWARDKIT_REQUIRE_REAL=1`` they fail instead, so that CI cannot pass without them.
     """
     with ExitStack() as stack:
         try:
-            server = stack.enter_context(ModelServer())
+            started = stack.enter_context(server)
         except RuntimeError as reason:
             if os.environ.get(REQUIRED) == "1":
                 raise
-            pytest.skip(f"no real model ({REQUIRED}=1 makes this a failure): {reason}")
+            pytest.skip(f"no real server ({REQUIRED}=1 makes this a failure): {reason}")
+        yield started
+
+
+@pytest.fixture(scope="session")
+def real_judge() -> Iterator[ModelServer]:
+    """A real small model's server, started once: ``real_judge.base_url``, ``real_judge.model``."""
+    with _had(ModelServer()) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RealServer]]:
+    """Starts a server that others wrote, by its command; it ends with the session."""
+    with ExitStack() as stack:
+        yield lambda *command: stack.enter_context(_had(RealServer(tmp_path_factory.mktemp("server"), *command)))
