@@ -79,6 +79,8 @@ class _Model:
         """Gives a completion in OpenAI's shape."""
         if asked["model"] != NAME:
             raise _RefusedError(404, f"there is no model {asked['model']!r}; there is {NAME!r}", "model_not_found")
+        if not all(isinstance(message["content"], str) for message in asked["messages"]):
+            raise _RefusedError(400, "this model takes text alone", "invalid_value")
         prompt = self._tokenizer.apply_chat_template(asked["messages"], add_generation_prompt=True, return_dict=False)
         room = _CONTEXT - len(prompt)
         if room < 1:
@@ -108,7 +110,7 @@ class _Model:
 
         if form.get("type", "text") == "text":
             return None
-        schema = json.dumps(form["json_schema"]["schema"] if form["type"] == "json_schema" else {"type": "object"})
+        schema = json.dumps(form["json_schema"]["schema"])
         grammar = LLMatcher(self._grammars, LLMatcher.grammar_from_json_schema(schema, {"whitespace_flexible": False}))
         if grammar.is_error():
             raise _RefusedError(400, f"no reply can be held to the schema: {grammar.get_error()}", "unsupported_schema")

@@ -33,7 +33,7 @@ def judge_of(server: ModelServer, **settings: object) -> LLMJudge:
         [Criterion("correct", "The answer agrees with the reference answer.")],
         base_url=server.base_url,
         reference="answer",
-        reason_chars=40,
+        reason_chars=20,
         load=Load(concurrency=2),
         **{**SLOW, **settings},  # type: ignore[arg-type]  # settings of any kind
     )
@@ -77,7 +77,7 @@ def test_a_real_model_is_asked_by_a_client_of_ones_own(real_judge: ModelServer) 
 def test_a_real_models_likelihoods_weight_its_grades(real_judge: ModelServer) -> None:
     """Where enough of the likelihood is known the grade is weighted and on the scale; else it is the sampled one."""
     judge = judge_of(real_judge, likelihoods=True, temperature=1.0)
-    said = [Rollout("What is 2+2?", one, {"answer": "4"}) for one in ("4", "four", "It is 5.", "5")]
+    said = [Rollout("What is 2+2?", one, {"answer": "4"}) for one in ("4", "It is 5.")]
     with Runtime([judge], workers=1) as runtime:
         outcomes = runtime.score(said)["judge"]
     known = [(one.metrics["mass/correct"], one.metrics["grade/correct"]) for one in outcomes]
@@ -92,7 +92,7 @@ def test_a_real_model_compares(real_judge: ModelServer) -> None:
     pair = PairwiseJudge(
         real_judge.model,
         base_url=real_judge.base_url,
-        reason_chars=40,
+        reason_chars=20,
         load=Load(concurrency=2),
         deadline_s=600.0,
         max_tokens=160,
