@@ -18,7 +18,7 @@ from typing import Any
 from rewardkit.packages import cache_folder
 
 _PACKAGES = ("litellm[proxy]==1.106.2", "llmock==0.2.2")
-_INSTALL_S, _START_S = 600.0, 180.0
+_INSTALL_S, _START_S = 900.0, 600.0
 _LISTENING = re.compile(r"running on (http://127\.0\.0\.1:\d+)")
 
 
