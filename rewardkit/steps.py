@@ -64,7 +64,7 @@ class Stepwise:
     @property
     def function(self) -> Callable[..., Any]:
         """What is called for each step."""
-        function: Callable[..., Any] = self.scored.function if isinstance(self.scored, Reward) else self.scored
+        function: Callable[..., Any] = self.scored.spec.function if isinstance(self.scored, Reward) else self.scored
         return function
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class Stepwise:
     def __call__(self, /, **columns: Any) -> Score:
         said = []
         for step in self.steps(columns):
-            with _named(step):
+            with self.naming(step):
                 said.append((step, self.checked(self.function(**self.arguments(step, columns)))))
         return self.plan.combined(said)
 
@@ -116,6 +116,18 @@ class Stepwise:
             given |= {"messages": [*step.before, *step.messages]} if "messages" in given else {}
         return given | {name: taken.given(texts[name]) for name, taken in self.texts.items()}
 
+    @contextmanager
+    def naming(self, step: Step) -> Iterator[None]:
+        """Notes the step in an error that leaves the block, in place of what was noted when it was raised before."""
+        try:
+            yield
+        except BaseException as error:
+            others = [one for one in getattr(error, "__notes__", ()) if getattr(one, "of", None) is not self.scored]
+            note = _Note(f"in {head_of(step)}, one of {step.count}")
+            note.of = self.scored
+            error.__notes__ = [*others, note]
+            raise
+
     def checked(self, value: Any) -> Score:
         """Gives what a step's function returned as a score.
 
@@ -128,6 +140,12 @@ class Stepwise:
         return Score(*said) if outcome == SCORED else Score(None, *said)
 
 
+class _Note(str):
+    """A note of a step reward, told from others by ``of``: what scores its steps."""
+
+    of: Any
+
+
 class AsyncStepwise(Stepwise):
     """The same where the steps are awaited: side by side, ``concurrency`` of them at once on an event loop."""
 
@@ -138,7 +156,7 @@ class AsyncStepwise(Stepwise):
 
         async def one(step: Step) -> tuple[Step, Score]:
             async with line:
-                with _named(step):
+                with self.naming(step):
                     return step, self.checked(await self.function(**self.arguments(step, columns)))
 
         try:
@@ -160,16 +178,6 @@ def _turns(of: Stepwise, most: int) -> asyncio.Semaphore:
     return _lines.setdefault(loop, {}).setdefault(of, asyncio.Semaphore(most))
 
 
-@contextmanager
-def _named(step: Step) -> Iterator[None]:
-    """Names the step in an error that leaves the block."""
-    try:
-        yield
-    except BaseException as error:
-        error.add_note(f"in {head_of(step)}, one of {step.count}")
-        raise
-
-
 class StepReward(Reward[..., Any]):
     """What ``@step_reward`` makes: a reward whose function scores the steps of a completion.
 
@@ -178,7 +186,8 @@ class StepReward(Reward[..., Any]):
 
     def __init__(self, steps: Stepwise, version: str | None = None) -> None:
         self._steps = steps
-        hints = {**steps.hints, "prompt": object, "completion": object}
+        hints = {name: annotation for name, annotation in steps.hints.items() if name != steps.part}
+        hints |= {"prompt": object, "completion": object}
         super().__init__(steps, Kind.SINGLE, steps.options, hints, version)
         self.__wrapped__ = steps.function  # a function that names itself leads there, and not in a circle
 

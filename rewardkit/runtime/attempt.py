@@ -38,6 +38,8 @@ _MAX_REASON_CHARS = 10_000
 _MAX_ERROR_CHARS = 2_000
 _MAX_TRACE_CHARS = 8_000
 _MAX_FRAMES = 8
+_OF_STEPS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "steps.py")
+"""Where a step reward calls its author's function: a frame of ours."""
 _SHOWN_CHARS = 80
 
 
@@ -262,7 +264,8 @@ def _raised(error: BaseException, ours: int = 1) -> Finding:
         words += _notes(error)
         if isinstance(error, MemoryError):
             words += _memory_limit()
-        frames = traceback.extract_tb(error.__traceback__)[ours:][-_MAX_FRAMES:]
+        frames = traceback.extract_tb(error.__traceback__)[ours:]
+        frames = [one for one in frames if one.filename != _OF_STEPS][-_MAX_FRAMES:]
         trace = "".join(traceback.format_list(frames)) or None
     except BaseException as worse:  # an error whose own __str__ raises
         words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None
