@@ -85,7 +85,8 @@ class Stepwise:
     @functools.cached_property
     def texts(self) -> dict[str, Taken]:
         """In which form the function takes ``prompt`` and ``completion``, where it does."""
-        names = inspect.signature(self.function).parameters.keys() & {"prompt", "completion"}
+        names = {"prompt", "completion"} & inspect.signature(self.function).parameters.keys()
+        names -= set_by_partials(self.function)
         return {name: Taken.of(name, self.hints.get(name, Any), self.options.name) for name in names}
 
     @property
@@ -146,6 +147,10 @@ class _Note(str):
     of: Any
 
 
+class _Ending(Exception):
+    """Carries what would end the whole event loop if a task raised it."""
+
+
 class AsyncStepwise(Stepwise):
     """The same where the steps are awaited: side by side, ``concurrency`` of them at once on an event loop."""
 
@@ -155,15 +160,19 @@ class AsyncStepwise(Stepwise):
         line = _turns(self, self.options.concurrency or DEFAULT_ASYNC_CONCURRENCY)
 
         async def one(step: Step) -> tuple[Step, Score]:
-            async with line:
-                with self.naming(step):
-                    return step, self.checked(await self.function(**self.arguments(step, columns)))
+            try:
+                async with line:
+                    with self.naming(step):
+                        return step, self.checked(await self.function(**self.arguments(step, columns)))
+            except (SystemExit, KeyboardInterrupt) as ending:
+                raise _Ending from ending
 
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(one(step)) for step in self.steps(columns)]
         except BaseExceptionGroup as failed:  # the first that failed ends the others
-            raise failed.exceptions[0] from None
+            first = failed.exceptions[0]
+            raise (first.__cause__ or first if isinstance(first, _Ending) else first) from None
         return self.plan.combined([task.result() for task in tasks])
 
 

@@ -340,7 +340,7 @@ def test_a_step_that_fails_makes_the_call_fail_and_is_named(
         return act(part)
 
     scored = step_reward(later if awaits else plain, score_range=(0, 1), default=-1.0, name="failing")
-    outcome = _score(scored, _turns("a", "b", "c"), "worker")
+    outcome = _score(scored, _turns("a", "b", "c"), "inline" if cause is Cause.EXCEPTION else "worker")
     assert (Status.FAILED, cause) == (outcome.status, outcome.cause)
     assert (outcome.error or "").startswith(words)
     assert outcome.score == (None if cause is Cause.INFRASTRUCTURE else -1.0)
