@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import pickle
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
+from typer.testing import CliRunner
 
 from rewardkit import (
     BadReturnError,
@@ -28,6 +32,8 @@ from rewardkit import (
     reward_from_source,
     step_reward,
 )
+from rewardkit.cli.program import app
+from rewardkit.registry import resolve
 from rewardkit.step_reading import MOST_STEPS, steps_of
 from rewardkit.step_scores import MOST_SHOWN
 from rewardkit.testing import cases
@@ -462,9 +468,43 @@ test_a_table_of_cases_takes_a_step_reward = cases(
 )
 
 
-def test_a_step_reward_keeps_its_function_and_pickles() -> None:
-    """A module's own is found again under its name; one step is scored by its function."""
-    assert right_tool is pickle.loads(pickle.dumps(right_tool)) or not right_tool.__module__.startswith("tests")
+SOURCE = """\
+from rewardkit import Step, step_reward
+
+@step_reward(each="tool_call")
+def right_tool(part: Step, expected: list[str]) -> float:
+    return float(part.name in expected)
+"""
+
+
+def test_the_command_line_scores_and_checks_steps(tmp_path: Path) -> None:
+    """Each step is in the record; a column that the function cannot take is told before training."""
+    file, rows, out = (tmp_path / name for name in ("rewards.py", "rows.jsonl", "out.jsonl"))
+    file.write_text(SOURCE)
+    rows.write_text(json.dumps({"prompt": [ASKED], "completion": TOOLS, "expected": ["calc"]}) + "\n")
+    done = CliRunner().invoke(app, ["score", str(file), str(rows), "--out", str(out), "--inline"])
+    (record,) = map(json.loads, out.read_text().splitlines())
+    told = record["rewards"]["right_tool"]
+    assert (0, {"steps": 3, "step/0": 0, "step/1": 0, "step/2": 1}) == (done.exit_code, told["metrics"])
+    assert "step/2 calc: 1" == told["reason"].splitlines()[3]
+    rows.write_text(json.dumps({"prompt": [ASKED], "expected": "calc"}) + "\n")
+    done = CliRunner().invoke(app, ["check", str(file), "--data", str(rows)])
+    assert (1, True) == (done.exit_code, "column 'expected': expected list[str], got 'calc'" in done.output)
+
+
+def test_a_step_reward_keeps_its_function_and_pickles(tmp_path: Path) -> None:
+    """A file's own is found again under its name, one with other options goes by value; a function scores one step."""
+    (tmp_path / "rewards.py").write_text(SOURCE)
+    found = resolve(f"{tmp_path}/rewards.py:right_tool")
+    assert found is pickle.loads(pickle.dumps(found))
+    assert isinstance(found, Reward)
+    other = found.with_options(name="other")
+    again = cloudpickle.loads(cloudpickle.dumps(other))
+    assert ("other", other.version, 1.0) == (
+        again.name,
+        again.version,
+        again(completion=TOOLS[3:], expected="['calc']").value,
+    )
     assert 1.0 == right_tool.function(Step("{}", "tool_call", name="calc"), ["calc"]).value
     assert ("right_tool", "Is the tool an expected one.") == (right_tool.__name__, right_tool.__doc__)
     step = Step("a", before=(ASKED,))
