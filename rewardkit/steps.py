@@ -293,9 +293,9 @@ def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
 
     def mark(scored: Any) -> StepReward:
         given = {**_own_settings(scored, settings.get("name")), **settings}
-        name = given.pop("name") or name_of(scored)
+        name = name_of(scored) if given["name"] is None else given["name"]
         plan = Plan.of(f"step reward {name!r}", *(given.pop(one, usual) for one, usual in _USUAL.items()))
-        options = make_options(name, given)
+        options = make_options(name, {**given, "name": name})
         of_reward = isinstance(scored, Reward)
         hints = scored.spec.hints if of_reward else hints_of(scored, name)
         kind = AsyncStepwise if (scored.spec.is_async if of_reward else is_async(scored)) else Stepwise

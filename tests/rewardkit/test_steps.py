@@ -652,6 +652,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (_fit, {"reduce": "discounted", "discount": float("nan")}, r"discount=nan: expected a number"),
     (_fit, {"discount": 0.5}, r"discount=0.5: leave it out, or reduce='discounted' instead of 'mean'"),
     (_fit, {"timeout_s": 0}, r"option timeout_s=0"),
+    (_fit, {"name": ""}, r"option name=''"),
     (_fit, {"steps": 3}, r"unknown option 'steps'"),
     (_none, {}, r"'_none': one parameter takes the step, and is annotated Step: none is; write def _none\(part: Step"),
     (_both, {}, r"a and b are"),
