@@ -4,6 +4,7 @@ from rewardkit.compose import Composable, Composite, clip, gate, maximum, minimu
 from rewardkit.config import RewardFunctionsConfig, RewardFunctionsRuntimeConfig
 from rewardkit.decorator import Reward, group_reward, reward
 from rewardkit.errors import (
+    BadReturnError,
     CoercionError,
     ConfigError,
     DataError,
@@ -24,9 +25,11 @@ from rewardkit.runtime.runtime import Runtime
 from rewardkit.runtime.scoring import Finished
 from rewardkit.source import reward_from_source
 from rewardkit.spec import Kind
-from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status
+from rewardkit.steps import step_reward
+from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step
 
 __all__ = [
+    "BadReturnError",
     "Cause",
     "CoercionError",
     "Composable",
@@ -57,6 +60,7 @@ __all__ = [
     "Score",
     "ScoreBatch",
     "Status",
+    "Step",
     "clip",
     "gate",
     "group_reward",
@@ -66,4 +70,5 @@ __all__ = [
     "reward",
     "reward_from_source",
     "scheduled",
+    "step_reward",
 ]

@@ -59,6 +59,7 @@ from rewardkit.coercion.scalars import (
 )
 from rewardkit.coercion.unions import optional_convert, union_convert
 from rewardkit.errors import RewardDefinitionError
+from rewardkit.types import Step
 
 __all__ = ["MAX_DEPTH", "MAX_TEXT_CHARS", "Coercer", "ColumnValueError", "build_coercer"]
 
@@ -223,6 +224,8 @@ class _Builder:
     def _class(self, annotation: Any) -> Rule:
         if not isinstance(annotation, type) or annotation in _NEVER_IN_A_COLUMN:
             _refuse(annotation, "no column's value can become one")
+        if annotation is Step:
+            _refuse(annotation, "only @step_reward hands steps to its function; mark it so")
         if annotation in _SCALARS:
             return _SCALARS[annotation]
         if annotation in _SIMPLE:

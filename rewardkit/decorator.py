@@ -46,7 +46,7 @@ class Reward(Composable, Generic[P, R]):
         hints: Mapping[str, Any] | None = None,
         version: str | None = None,
     ) -> None:
-        _refuse_no_reward(function, kind, options.name)
+        refuse_no_reward(function, _marker(kind), options.name)
         self.spec = build_spec(function, kind, options, hints, version)
         functools.update_wrapper(self, function)
         self.__doc__ = getattr(without_partials(function), "__doc__", None)
@@ -187,16 +187,17 @@ def make_options(name: str, changes: Mapping[str, Any]) -> RewardOptions:
         ) from None
 
 
-def _refuse_no_reward(function: Any, kind: Kind, name: str | None) -> None:
+def refuse_no_reward(function: Any, marker: str, name: str | None) -> None:
     """Raise :class:`RewardDefinitionError` where something is no function, or one that can be no reward."""
     if not callable(function):
-        raise RewardDefinitionError(f"@{_marker(kind)} marks functions, not {function!r}")
-    why = why_no_reward(function, "a list of scores" if kind is Kind.GROUP else "a score")
+        raise RewardDefinitionError(f"@{marker} marks functions, not {function!r}")
+    why = why_no_reward(function, "a list of scores" if marker == "group_reward" else "a score")
     if why is not None:
-        raise RewardDefinitionError(f"@{_marker(kind)} {name or _name_of(function)!r}: {why}")
+        raise RewardDefinitionError(f"@{marker} {name or name_of(function)!r}: {why}")
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any]) -> str:
+    """Gives a callable's own name, or that of its class."""
     inner = without_partials(function)
     return getattr(inner, "__name__", None) or type(inner).__name__
 
@@ -284,8 +285,8 @@ def _mark(kind: Kind, function: Any, options: dict[str, Any]) -> Any:
                 f"reward {inner.name!r} is marked already; set arguments of its function instead: "
                 f"functools.partial({inner.name}.function, ...)"
             )
-        _refuse_no_reward(marked, kind, options.get("name"))
-        return Reward(marked, kind, make_options(_name_of(marked), options))
+        refuse_no_reward(marked, _marker(kind), options.get("name"))
+        return Reward(marked, kind, make_options(name_of(marked), options))
 
     return mark if function is _NOT_GIVEN else mark(function)
 

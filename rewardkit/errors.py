@@ -13,6 +13,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     │   └── MissingColumnError    a reward needs a column that the dataset lacks
     ├── CoercionError             a column's value is not what the reward's annotation says
     ├── RewardTextError           a reward given as text raised, or was ended by its jail
+    ├── BadReturnError            a step reward returned what is no score for a step
     ├── RuntimeClosedError        a runtime is used after it was closed, or in a forked child
     ├── InfrastructureError       too many calls failed for reasons that are not the completions' fault
     └── RewardFailedError         a call failed and the caller asked to stop at the first failure
@@ -83,6 +84,13 @@ class RewardTextError(RewardError):
 
     def __str__(self) -> str:
         return self.words
+
+
+class BadReturnError(RewardError):
+    """A step reward returned what is no score for a step. Inside a runtime this is an outcome, ``bad_return``.
+
+    It is raised only where such a reward is called as a plain function.
+    """
 
 
 class RuntimeClosedError(RewardError):

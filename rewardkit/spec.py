@@ -220,7 +220,7 @@ def build_spec(
         signature = inspect.signature(function)
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
-    hints = _hints(function, name) if hints is None else hints
+    hints = hints_of(function, name) if hints is None else hints
     awaited = is_async(function)
     bound = set_by_partials(function)
     parameters: list[Parameter] = []
@@ -378,8 +378,12 @@ def _fresh(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else copy.deepcopy(value)
 
 
-def _hints(function: Callable[..., Any], reward: str) -> dict[str, Any]:
-    """Resolve annotations, also those that `from __future__ import annotations` left as text."""
+def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:
+    """Gives the parameters' annotations, also those that ``from __future__ import annotations`` left as text.
+
+    Raises:
+        RewardDefinitionError: One names what is not defined where the function is.
+    """
     target = written(function)
     if not isinstance(target, types.FunctionType | types.MethodType):
         target = type(target).__call__

@@ -77,6 +77,35 @@ class Rollout:
     completion_ids: Sequence[int] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a completion, as :func:`~rewardkit.step_reward` hands it to its function.
+
+    Attributes:
+        text: What the assistant says in the turn, what stands in the span, or a tool call's arguments as written.
+        kind: ``"turn"``, ``"tool_call"`` or ``"span"``.
+        index: Its place among the completion's steps, from 0.
+        count: How many steps there are.
+        name: The tool that is called; ``None`` where the call names none, and for the other kinds.
+        arguments: A tool call's arguments; ``None`` where they are no JSON object, and for the other kinds.
+        result: The text of the tool's answer; ``None`` where there is no answer, and for the other kinds.
+        label: The label of a span; ``None`` for the other kinds.
+        before: The turns before it, those of the prompt first; for a span also what its own turn says before it.
+        messages: The step as messages: its turn; its call alone, with the tool's answer; or the span's text.
+    """
+
+    text: str
+    kind: str = "turn"
+    index: int = 0
+    count: int = 1
+    name: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    result: str | None = None
+    label: str | None = None
+    before: tuple[Message, ...] = ()
+    messages: tuple[Message, ...] = ()
+
+
 class Arrived(NamedTuple):
     """A :class:`Rollout` as it arrives in a worker, quicker to make: the same four fields."""
 

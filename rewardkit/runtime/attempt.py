@@ -22,7 +22,7 @@ from decimal import Decimal
 from numbers import Rational, Real
 from typing import Any
 
-from rewardkit.errors import CoercionError, InfrastructureError, RewardTextError
+from rewardkit.errors import BadReturnError, CoercionError, InfrastructureError, RewardTextError
 from rewardkit.forms import hint_of
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
@@ -38,6 +38,8 @@ _MAX_REASON_CHARS = 10_000
 _MAX_ERROR_CHARS = 2_000
 _MAX_TRACE_CHARS = 8_000
 _MAX_FRAMES = 8
+_OF_STEPS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "steps.py")
+"""Where a step reward calls its author's function: a frame of ours."""
 _SHOWN_CHARS = 80
 
 
@@ -142,12 +144,24 @@ def is_final(finding: Finding) -> bool:
 
 def judge(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
     """Gives the finding that a returned value makes: a score, a skip, or ``bad_return``."""
+    if spec.kind is Kind.SINGLE:
+        return judge_one(spec.options, value)
     try:
-        if spec.kind is Kind.SINGLE:
-            return _one(spec.options, value)
         return _group(spec.options, value, rollouts)
     except BaseException as odd:  # a value whose own methods raise
-        return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {_told(odd)}")
+        return _unreadable(value, odd)
+
+
+def judge_one(options: RewardOptions, value: Any) -> Finding:
+    """Gives the finding that a value makes which is returned for one rollout, or for one step of it."""
+    try:
+        return _one(options, value)
+    except BaseException as odd:
+        return _unreadable(value, odd)
+
+
+def _unreadable(value: Any, odd: BaseException) -> Finding:
+    return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {_told(odd)}")
 
 
 def _one(options: RewardOptions, value: Any) -> Finding:
@@ -242,12 +256,16 @@ def _raised(error: BaseException, ours: int = 1) -> Finding:
         return [FAILED, Cause.INFRASTRUCTURE.value, _clean(_told(error), _MAX_ERROR_CHARS), None, *final]
     if isinstance(error, RewardTextError):
         trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
-        return [FAILED, error.cause, _clean(error.words, _MAX_ERROR_CHARS), trace]
+        return [FAILED, error.cause, _clean(_told(error), _MAX_ERROR_CHARS), trace]
+    if isinstance(error, BadReturnError):
+        return _bad(_told(error))
     try:
         words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        words += _notes(error)
         if isinstance(error, MemoryError):
             words += _memory_limit()
-        frames = traceback.extract_tb(error.__traceback__)[ours:][-_MAX_FRAMES:]
+        frames = traceback.extract_tb(error.__traceback__)[ours:]
+        frames = [one for one in frames if one.filename != _OF_STEPS][-_MAX_FRAMES:]
         trace = "".join(traceback.format_list(frames)) or None
     except BaseException as worse:  # an error whose own __str__ raises
         words, trace = f"{type(error).__name__} (its message cannot be read: {type(worse).__name__})", None
@@ -255,11 +273,16 @@ def _raised(error: BaseException, ours: int = 1) -> Finding:
 
 
 def _told(error: BaseException) -> str:
-    """Gives an error's message, or words for one that cannot be had."""
+    """Gives an error's message with its notes, or words for one that cannot be had."""
     try:
-        return str(error)
+        return f"{error}{_notes(error)}"
     except BaseException as worse:
         return f"(its message cannot be read: {type(worse).__name__})"
+
+
+def _notes(error: BaseException) -> str:
+    """Gives what was noted beside an error on its way, such as the step of a completion that it is of."""
+    return "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
 
 
 def _hinting(spec: RewardSpec, finding: Finding) -> Finding:

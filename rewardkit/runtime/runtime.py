@@ -384,7 +384,7 @@ def _translated(error: BaseException) -> BaseException:
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
     """Gives what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
-    if not any(reward.spec.jailed for reward in rewards):
+    if not any(one.spec.jailed for reward in rewards for one in (reward, *reward.inner)):
         return None
     from sandbox.process import remove_stale_folders  # not at the end: at exit it can no longer be imported
 

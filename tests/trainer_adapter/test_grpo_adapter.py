@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from tiny_grpo import ROWS, G, third_party_warnings, train
 
+import rewardkit
 from rewardkit import (
     Cause,
     ConfigError,
@@ -36,6 +37,7 @@ from rewardkit import (
     Status,
     group_reward,
     reward,
+    step_reward,
 )
 from trainer_adapter import BatchTiming, RewardAdapter
 from trainer_adapter.grpo import Partial, RuntimeOptions
@@ -129,6 +131,18 @@ def test_each_reward_is_a_function_of_its_name() -> None:
     with RewardAdapter([length, exact], weights={"exact": 2}, lane="inline") as adapter:
         assert ["length", "exact"] == [function.__name__ for function in adapter.reward_funcs] == adapter.names
         assert [1.0, 2.0] == adapter.weights
+
+
+def test_a_step_reward_scores_the_turns_of_a_conversation() -> None:
+    """Its steps are no metrics that stand in the trainer's way; a completion without steps has no score."""
+
+    @step_reward(reduce="min")
+    def brief(part: rewardkit.Step, answer: str) -> float:
+        return float(len(part.text) <= len(answer))
+
+    with RewardAdapter([brief], lane="inline") as adapter:
+        completions = [says("4"), [*says("4"), *says("four")], []]
+        assert {"brief": [1.0, 0.0, None]} == step(completions).ask_all(adapter)
 
 
 def test_trl_may_change_the_list_it_is_given() -> None:

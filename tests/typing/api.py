@@ -9,11 +9,13 @@ from rewardkit import (
     Runtime,
     Score,
     ScoreBatch,
+    Step,
     clip,
     gate,
     group_reward,
     reward,
     reward_from_source,
+    step_reward,
 )
 from sandbox import Sandbox
 
@@ -38,6 +40,11 @@ def diverse(completions: list[str], answer: float) -> list[float | None]:
     return [None for _ in completions]
 
 
+@step_reward(each="tool_call", reduce="discounted", discount=0.9, score_range=(0, 1))
+def right_tool(part: Step, expected: list[str]) -> float | None:
+    return float(part.name in expected) if part.arguments is not None else None
+
+
 @reward(timeout_s=30.0)
 def runs(completion: str, sandbox: Sandbox) -> float:
     return float(sandbox.run(completion).status == "ok")
@@ -47,6 +54,8 @@ text: Reward[..., object] = reward_from_source("def f(): return 1", "f", timeout
 plain: Score | float | None = correct(completion="4", prompt="2+2=", answer="4.0")
 exact_types: float = exact.function("4", "4")
 total = 0.8 * correct + 0.2 * exact
+each_turn: Reward[..., object] = step_reward(judged, each="turn", reduce="min", name="turns")
+stepped = 0.5 * right_tool + each_turn
 gated = gate(exact, clip(total, 0, 1)).named("gated")
 longer: Reward[..., float] = exact.with_options(timeout_s=30.0)
 
