@@ -261,13 +261,11 @@ class Runtime:
         """Gives the outcomes of each named reward or composition from the leaves'."""
         combined: dict[str, Sequence[Outcome]] = {}
         for name, reward in self._rewards.items():
-            if isinstance(reward, Composite):
-                parts = reward.leaves
-                combined[name] = [
-                    reward.combine({leaf: columns[leaf][row] for leaf in parts}, step) for row in range(rows)
-                ]
-            else:
-                combined[name] = columns[reward]  # type: ignore[index]  # a leaf
+            parts = reward.leaves
+            if parts == (reward,):
+                combined[name] = columns[parts[0]]
+                continue
+            combined[name] = [reward.combine({leaf: columns[leaf][row] for leaf in parts}, step) for row in range(rows)]
         return combined
 
     def _check_infrastructure(self, columns: Mapping[Reward[..., Any], Sequence[Outcome]]) -> None:
@@ -414,9 +412,7 @@ def _target(reward: Reward[..., Any]) -> Target:
 
 def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
     """Gives the plain rewards in a set, each once."""
-    leaves: dict[Reward[..., Any], None] = {}
-    for reward in rewards:
-        leaves.update(dict.fromkeys(reward.leaves if isinstance(reward, Composite) else (reward,)))  # type: ignore[arg-type]
+    leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)
     names = [leaf.name for leaf in leaves]
     for name in names:
         if names.count(name) > 1:
