@@ -13,8 +13,8 @@ import signal
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sandbox.workers.desk import BROKEN, CHANNEL_LOST
 from sandbox.workers.job import Call, CallStatus, Terms
-from sandbox.workers.worker import BROKEN, CHANNEL_LOST
 
 MAX_LOST = 3
 """Times a call's worker may be killed from outside before the call is given up as infrastructure."""

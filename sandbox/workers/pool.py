@@ -33,6 +33,7 @@ from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S
 from sandbox.workers import blame, link
 from sandbox.workers.blame import End, Fate
 from sandbox.workers.collector import CollectorPaused
+from sandbox.workers.desk import BROKEN, CHANNEL_LOST
 from sandbox.workers.dispatch import Dispatch
 from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
 from sandbox.workers.link import WardenLink
@@ -48,7 +49,6 @@ from sandbox.workers.slot import (
 )
 from sandbox.workers.steady import INSIDE
 from sandbox.workers.wire import AGAIN, MalformedError, decoded
-from sandbox.workers.worker import BROKEN, CHANNEL_LOST
 
 MAX_FAILED_STARTS = 3
 """Workers in a row that may die before they are ready."""

@@ -13,9 +13,9 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sandbox.workers.desk import cells_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.wire import RECORDS_BYTES, Channel, RecordReader, anonymous_file, channel_pair, map_shared
-from sandbox.workers.worker import cells_of
 
 if TYPE_CHECKING:
     from sandbox.workers.blame import Fate

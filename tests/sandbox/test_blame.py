@@ -11,8 +11,8 @@ import pytest
 
 from sandbox.workers import blame
 from sandbox.workers.blame import End, Fate
+from sandbox.workers.desk import BROKEN, CHANNEL_LOST
 from sandbox.workers.job import USUAL, Call, CallStatus, Terms
-from sandbox.workers.worker import BROKEN, CHANNEL_LOST
 
 ALONE = Terms(alone=True)
 FRESH = Terms(alone=True, fresh=True)
