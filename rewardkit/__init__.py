@@ -67,3 +67,5 @@ __all__ = [
     "reward_from_source",
     "scheduled",
 ]
+
+__version__ = "0.1.0"
