@@ -72,3 +72,5 @@ __all__ = [
     "scheduled",
     "step_reward",
 ]
+
+__version__ = "0.1.0"

@@ -10,9 +10,10 @@ A composition is a tree whose leaves are rewards. The runtime scores the leaves,
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardDefinitionError
@@ -37,6 +38,28 @@ class Composable:
     @property
     def version(self) -> str:
         """12 hexadecimal digits that change when what decides the score may have changed."""
+        raise NotImplementedError
+
+    @property
+    def leaves(self) -> tuple[Reward[..., Any], ...]:
+        """The rewards in it, each once, from left to right; of a reward itself."""
+        raise NotImplementedError
+
+    def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composable:
+        """Gives the same with other leaves.
+
+        Args:
+            change: Gives the leaf in the place of one; called once for each leaf.
+        """
+        raise NotImplementedError
+
+    def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
+        """Gives the one outcome that the leaves' outcomes make; of a reward its own.
+
+        Args:
+            outcomes: An outcome for each leaf.
+            step: Where in training, for schedules.
+        """
         raise NotImplementedError
 
     def __mul__(self, weight: float) -> WeightedSum:
@@ -95,8 +118,12 @@ class Composite(Composable):
 
     @property
     def leaves(self) -> tuple[Reward[..., Any], ...]:
-        """The rewards in it, each once, from left to right."""
-        return tuple(dict.fromkeys(_leaves(self)))
+        return tuple(dict.fromkeys(leaf for part in self.parts for leaf in part.leaves))
+
+    def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composite:
+        changed = functools.cache(change)
+        mapped = {field.name: _mapped(getattr(self, field.name), changed) for field in fields(self)}  # type: ignore[arg-type]  # as above
+        return replace(self, **mapped)  # type: ignore[type-var]
 
     if not TYPE_CHECKING:  # a type checker would take every attribute to be there
 
@@ -114,12 +141,6 @@ class Composite(Composable):
         return Named(self, name)
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
-        """Gives the one outcome that the leaves' outcomes make.
-
-        Args:
-            outcomes: An outcome for each leaf.
-            step: Where in training, for schedules.
-        """
         parts = {leaf: outcomes[leaf] for leaf in self.leaves}
         failed = next((o for o in parts.values() if o.status is Status.FAILED and o.score is None), None)
         failed = failed or next((o for o in parts.values() if o.status is Status.FAILED), None)
@@ -141,12 +162,11 @@ class Composite(Composable):
         )
 
 
-def _leaves(node: Composable) -> Iterator[Reward[..., Any]]:
-    if isinstance(node, Composite):
-        for part in node.parts:
-            yield from _leaves(part)
-    else:
-        yield node  # type: ignore[misc]  # the only Composable that is not a Composite is a Reward
+def _mapped(value: Any, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
+    """Gives a field of a composition with what stands in it changed: a part, parts, or what is none."""
+    if isinstance(value, Composable):
+        return value.map_leaves(change)
+    return tuple(_mapped(one, change) for one in value) if isinstance(value, tuple) else value
 
 
 def _value(node: Composable, values: Values, step: int | None) -> float | None:

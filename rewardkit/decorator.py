@@ -17,6 +17,7 @@ from rewardkit.errors import RewardDefinitionError
 from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.spec import Kind, RewardSpec, build_spec, coerce_column
 from rewardkit.transport import find, locate
+from rewardkit.types import Outcome
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,6 +57,16 @@ class Reward(Composable, Generic[P, R]):
     def name(self) -> str:
         """What tables, logs and metrics call it."""
         return self.spec.options.name
+
+    @property
+    def leaves(self) -> tuple[Reward[P, R]]:
+        return (self,)
+
+    def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Reward[..., Any]:
+        return change(self)
+
+    def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
+        return outcomes[self]
 
     @property
     def options(self) -> RewardOptions:

@@ -17,7 +17,7 @@ from sandbox.errors import PoolClosedError, SandboxUnavailableError
 from sandbox.jail.levels import Level
 from sandbox.limits import cores
 from sandbox.process import PROFILES
-from sandbox.results import ExecutionResult, ExecutionStatus, Judgement
+from sandbox.results import AssertsRun, ExecutionResult, ExecutionStatus
 
 LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"
 """Environment variable: the level of rewards' jails, ``auto`` unless set."""
@@ -47,11 +47,11 @@ class RewardSandbox(Sandbox):
         _check([result])
         return result
 
-    def judge(self, *arguments: Any, **options: Any) -> Judgement:
-        """As :meth:`Sandbox.judge`; raises :class:`InfrastructureError` as above."""
-        judgement = super().judge(*arguments, **options)
-        _check([judgement.execution])
-        return judgement
+    def run_asserts(self, *arguments: Any, **options: Any) -> AssertsRun:
+        """As :meth:`Sandbox.run_asserts`; raises :class:`InfrastructureError` as above."""
+        run = super().run_asserts(*arguments, **options)
+        _check([run.execution])
+        return run
 
     def __exit__(self, *error: object) -> None:
         """Stay open: it is the process's, and the next call needs it."""

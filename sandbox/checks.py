@@ -10,7 +10,7 @@ process (its builtins, modules, frames, descriptors, exit code) makes a check pa
 A verdict counts only when it came to its end: a run of tests that stopped early is never a pass.
 
 Not covered: a completion that has learnt the answers by heart, or reads them off its arguments; tests that are
-passed by wrong answers; test text that runs what the completion returned (``eval``), which gives it the judge.
+passed by wrong answers; test text that runs what the completion returned (``eval``), which gives it the tester.
 Where test text judges, the completion is called through a proxy that lets plain values through: results that are
 not (generators, objects of its own classes) raise, and functions cannot be arguments, though Python's own types can.
 """
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox import plain
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
-from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement, printable
+from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, printable
 from sandbox.workers.collector import CollectorPaused
 
 if TYPE_CHECKING:
@@ -251,8 +251,8 @@ def check_asserts(
         raise CheckError("there are no checks: the tests are empty")
     if entry_point is not None and not all(part.isidentifier() for part in entry_point.split(".")):
         raise CheckError(f"entry_point={entry_point!r}: expected the name of a function, or 'Class.method'")
-    judgement = sandbox.judge(source, text, entry_point=entry_point, setup=setup, helpers=helpers, limits=limits)
-    return CheckReport(_judged(judgement), judgement.execution)
+    run = sandbox.run_asserts(source, text, entry_point=entry_point, setup=setup, helpers=helpers, limits=limits)
+    return CheckReport(_by_tester(run), run.execution)
 
 
 def _called(
@@ -288,8 +288,8 @@ def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
     return CheckStatus.TIMEOUT if execution.status is ExecutionStatus.TIMEOUT else CheckStatus.ERROR
 
 
-def _judged(judgement: Judgement) -> tuple[CheckResult, ...]:
-    """Gives a result for each check of test text from what its judge reported.
+def _by_tester(run: AssertsRun) -> tuple[CheckResult, ...]:
+    """Gives a result for each check of test text from what its tester reported.
 
     Raises:
         CheckError: The tests are at fault.
@@ -298,19 +298,19 @@ def _judged(judgement: Judgement) -> tuple[CheckResult, ...]:
     seen: dict[int, Mapping[str, Any]] = {}
     end: Mapping[str, Any] = {}
     planned = False
-    for line in judgement.lines:
+    for line in run.lines:
         if "tests_fault" in line or ("fault" in line and not planned):
             raise CheckError(f"the tests are at fault, not the completion: {_fault(line)}")
         if "plan" in line:
             plan = [(text, again) for text, again in line["plan"]]
-            planned = True  # from here on the judge reads what the completion sends: what breaks it then is no fault
+            planned = True  # from here on the tester reads what the completion sends: what breaks it then is no fault
         elif "check" not in line:
             end = line
         elif not line["passed"] or line["check"] not in seen:
             seen[line["check"]] = line
-    if judgement.judge_ended and "done" in end:
+    if run.ended and "done" in end:
         return _finished(plan, seen, end)
-    status, reason = _stopped(judgement, end)
+    status, reason = _stopped(run, end)
     results = []
     for number, (text, again) in enumerate(plan):
         found = seen.get(number)
@@ -345,9 +345,9 @@ def _outcome(text: str, found: Mapping[str, Any]) -> CheckResult:
     return CheckResult(CheckStatus.FAILED, printable(reason) or "it does not hold", text)
 
 
-def _stopped(judgement: Judgement, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
+def _stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
     """Gives the status of the check at which the tests stopped before their end, and why they did."""
-    execution = judgement.execution
+    execution = run.execution
     if execution.status in (ExecutionStatus.INFRASTRUCTURE, ExecutionStatus.TIMEOUT):
         return _unfinished(execution, ended=False), execution.error
     if "load" in end:
@@ -364,7 +364,7 @@ def _stopped(judgement: Judgement, end: Mapping[str, Any]) -> tuple[CheckStatus,
 
 
 def _fault(line: Mapping[str, Any]) -> str:
-    """Gives an exception that the judge described in words."""
+    """Gives an exception that the tester described in words."""
     for name in ("tests_fault", "stopped"):
         raised = line.get(name)
         if isinstance(raised, dict):

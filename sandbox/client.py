@@ -20,14 +20,14 @@ from typing import Any
 from sandbox import plain
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxUnavailableError
 from sandbox.evaluation import Evaluation, unrun
-from sandbox.inside import CALLS, PROGRAM
+from sandbox.inside.runner import CALLS, PROGRAM
+from sandbox.inside.zygote import PAIR
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits, cores
 from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
-from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, Judgement
+from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus
 from sandbox.workers.clock import stopped
-from sandbox.zygote import PAIR
 
 MAX_SOURCE_BYTES = 1 << 20
 """Size of a source; a larger one is not run, and its result says so."""
@@ -213,7 +213,7 @@ class Sandbox:
         request = {"source": source, "function": function, "calls": encoded, "room": limits.output_bytes}
         return self._evaluate(CALLS, request, limits, len(encoded))[0]
 
-    def judge(
+    def run_asserts(
         self,
         source: str,
         tests: str,
@@ -222,7 +222,7 @@ class Sandbox:
         setup: str = "",
         helpers: str = "",
         limits: Limits | None = None,
-    ) -> Judgement:
+    ) -> AssertsRun:
         """Run assert-style test text in a jail of its own, calling the code in another.
 
         This is what :func:`~sandbox.checks.check_asserts` is made of.
@@ -230,13 +230,13 @@ class Sandbox:
         limits = self._limits(limits)
         refused = self._refused(source)
         if refused is not None:
-            return Judgement(refused)
+            return AssertsRun(refused)
         room = limits.output_bytes
         request = {"source": source, "room": room}
         asked = {"tests": tests, "setup": setup, "helpers": helpers, "entry_point": entry_point, "room": room}
         evaluation = self._attempt(PAIR, request, limits, asked)
         execution = evaluation.results(0, self.level)[0]
-        return Judgement(execution, evaluation.verdict, evaluation.judged == 0)
+        return AssertsRun(execution, evaluation.verdict, evaluation.tested == 0)
 
     def run_many(self, sources: Iterable[str], **options: Any) -> list[ExecutionResult]:
         """Run programs, as many at once as there are workers, and give their results in order."""
@@ -405,14 +405,14 @@ class Sandbox:
     ) -> Evaluation:
         """Run an evaluation; begin it again where the zygote died under it."""
         data = marshal.dumps(request)
-        judged = b"" if tests is None else marshal.dumps(tests)
+        tested = b"" if tests is None else marshal.dumps(tests)
         first = request["inputs"][0].encode("utf-8", "surrogatepass") if kind == PROGRAM else b""
         words = ""
         for _ in range(MAX_ATTEMPTS):
             self._check_usable()
             try:
                 with self._zygote(limits.file_bytes) as zygote:
-                    return zygote.evaluate(kind, limits, data, tests=judged, stdin=first)  # type: ignore[no-any-return]
+                    return zygote.evaluate(kind, limits, data, tests=tested, stdin=first)  # type: ignore[no-any-return]
             except (OSError, EOFError, SandboxUnavailableError) as fault:
                 words = f"{type(fault).__name__}: {fault}"
         return Evaluation(kind, limits, None, f"the sandbox failed {MAX_ATTEMPTS} times: {words}")

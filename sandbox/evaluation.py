@@ -19,15 +19,15 @@ from typing import Any
 from sandbox import plain
 from sandbox.effort import MAX_STEPS, STEPS_A_CALL, Effort
 from sandbox.errors import NotPlainError
-from sandbox.inside import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
+from sandbox.inside.runner import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
+from sandbox.inside.zygote import MAX_THREADS, PAIR, REASONS
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, printable
 from sandbox.workers.collector import CollectorPaused
-from sandbox.zygote import MAX_THREADS, PAIR, REASONS
 
 MAX_VERDICT_LINES = 1 << 20
-"""Lines that are read of a judge, who writes two for each assert at most."""
+"""Lines that are read of a tester, who writes two for each assert at most."""
 _LINES_A_RUN, _LINES_BESIDE = 2, 8
 _MAX_LINE = 1 << 32
 _UNNAMED = "an exception without a name"
@@ -56,7 +56,7 @@ class Evaluation:
         self._effort = Effort()
         self._lines: Sequence[Mapping[str, Any]] = ()
         self.verdict = json_lines(verdict, MAX_VERDICT_LINES, Effort(math.inf))
-        self.judged: int = -1 if report is None else report[6]
+        self.tested: int = -1 if report is None else report[6]
 
     @property
     def ended_itself(self) -> bool:
@@ -132,7 +132,7 @@ class Evaluation:
         ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         if self._kind == PAIR and ended_by == signal.SIGKILL and not self._reason:
-            ended_by, code = None, 1 if raised else 0  # the judge was done, and the zygote ended it
+            ended_by, code = None, 1 if raised else 0  # the tester was done, and the zygote ended it
         return self._result(code, ended_by, raised, level, out, err)
 
     def _result(
@@ -150,7 +150,7 @@ class Evaluation:
         most = self._limits.output_bytes
         ends = (("stdout", out[1]), ("stderr", err[1]))
         full = any(len(self._outputs[name]) > most and (end is None or end > most) for name, end in ends)
-        status, error = self._judged(code, ended_by, raised, full)
+        status, error = self._tested(code, ended_by, raised, full)
         return ExecutionResult(
             status,
             code if ended_by is None else None,
@@ -167,7 +167,7 @@ class Evaluation:
             str(level),
         )
 
-    def _judged(self, code: int | None, ended_by: int | None, raised: Any, full: bool) -> tuple[ExecutionStatus, str]:
+    def _tested(self, code: int | None, ended_by: int | None, raised: Any, full: bool) -> tuple[ExecutionStatus, str]:
         limits = self._limits
         kinds, words = _raised(raised)
         if self._reason == "timeout" and ended_by is not None:

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 from sandbox import folders
 from sandbox.errors import SandboxUnavailableError
 from sandbox.evaluation import Evaluation
+from sandbox.inside.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, PARTS, REASONS, REPORT, STARTS
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
 from sandbox.workers.wire import anonymous_file
-from sandbox.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, PARTS, REASONS, REPORT, STARTS
 
 GRACE_S = 0.6
 """Seconds after an evaluation's time within which a zygote must have reported; it is then ended with the evaluation."""
@@ -36,7 +36,7 @@ _STANDARD_MODULES = (  # every library makes a fork and its end slower; random a
     "abc", "bisect", "collections", "contextlib", "copy", "enum", "functools", "heapq", "io", "itertools", "json",
     "math", "operator", "re", "string", "struct", "time", "types", "typing",
 )  # fmt: skip
-_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox import zygote; del sys.path[0]; zygote.main()"
+_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.inside import zygote; del sys.path[0]; zygote.main()"
 _SHARED = ("stdin", "stdout", "stderr", "results")  # what code has of the files
 _LATE = (int(signal.SIGKILL), REASONS.index("timeout"))
 _ENVIRONMENT = {

@@ -1,8 +1,8 @@
 """The gate for functions given as text: RestrictedPython, with our own rules for what everyday code needs.
 
 *Covered:* a text that goes beyond plain computation is refused before it runs, with line, column and construct:
-other imports than :data:`~sandbox.guards.MODULES`, attributes and names that lead into the interpreter, builtins
-that read, write or evaluate. What only shows at run time is refused by :mod:`sandbox.guards`.
+other imports than :data:`~sandbox.inside.guards.MODULES`, attributes and names that lead into the interpreter, builtins
+that read, write or evaluate. What only shows at run time is refused by :mod:`sandbox.inside.guards`.
 
 *Not covered:* a text that finds a way around the gate. RestrictedPython says of itself that it is no sandbox. So
 what passes runs in a jail all the same, and the jail is the boundary.
@@ -28,8 +28,8 @@ from typing import Any, NoReturn
 
 from RestrictedPython.transformer import RestrictingNodeTransformer
 
-from sandbox import guards
 from sandbox.errors import RestrictedSourceError
+from sandbox.inside import guards
 from sandbox.syntax import parse
 
 MAX_TEXT_CHARS = 100_000
@@ -81,7 +81,7 @@ class CheckedSource:
                 ``_leave`` turns what the function returns into a dictionary of plain values, which the call gives.
             arguments: Its keyword arguments, plain values.
 
-        See :func:`sandbox.guards.answer` for what the call gives where the text raises.
+        See :func:`sandbox.inside.guards.answer` for what the call gives where the text raises.
         """
         return _PROGRAM, "answer", [(module_code(guards.__name__), added, self.code, function, dict(arguments))]
 

@@ -82,18 +82,18 @@ class ExecutionResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the judge of assert-style tests reported; see :func:`~sandbox.checks.check_asserts`.
+class AssertsRun:
+    """What the tester of assert-style tests reported; see :func:`~sandbox.checks.check_asserts`.
 
     Attributes:
         execution: What came of the completion's process.
-        lines: The judge's reports, in order.
-        judge_ended: Whether the judge came to its own end.
+        lines: The tester's reports, in order.
+        ended: Whether the tester came to its own end.
     """
 
     execution: ExecutionResult
     lines: list[Mapping[str, Any]] = field(default_factory=list)
-    judge_ended: bool = False
+    ended: bool = False
 
 
 def printable(words: str) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 from rewardkit import Cause, Outcome, RewardDefinitionError, RewardError, Runtime, ScoreBatch, Status
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.models import needing_extra
-from trainer_adapter.timing import BatchTiming, busy_s, leaves_of, p95
+from trainer_adapter.timing import BatchTiming, busy_s, p95
 
 if TYPE_CHECKING:
     from trainer_adapter.callback import RewardCallback
@@ -181,7 +181,7 @@ class RewardAdapter:
     def group_rewards(self) -> list[str]:
         """Names of the rewards that score a whole group, or are composed of one that does."""
         rewards = self.runtime.rewards.items()
-        return [name for name, reward in rewards if any(leaf.spec.kind == "group" for leaf in leaves_of(reward))]
+        return [name for name, reward in rewards if any(leaf.spec.kind == "group" for leaf in reward.leaves)]
 
     @property
     def timings(self) -> list[BatchTiming]:

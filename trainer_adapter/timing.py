@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewardkit import Composable, Composite, Reward, ScoreBatch
+from rewardkit import Composable, Reward, ScoreBatch
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def busy_s(batch: ScoreBatch, rewards: Mapping[str, Composable], workers: int) -
     for name, reward in rewards.items():
         seconds = _durations(batch, name, reward)
         lanes_s.append(max(seconds, default=0.0))
-        leaves = leaves_of(reward)
+        leaves = reward.leaves
         if counted.intersection(leaves):
             continue
         counted.update(leaves)
@@ -55,13 +55,6 @@ def busy_s(batch: ScoreBatch, rewards: Mapping[str, Composable], workers: int) -
     return max(*lanes_s, shared_s / workers)
 
 
-def leaves_of(reward: Composable) -> tuple[Reward[..., Any], ...]:
-    """Gives the plain rewards in a reward or composition."""
-    if isinstance(reward, Composite):
-        return reward.leaves
-    return (reward,) if isinstance(reward, Reward) else ()
-
-
 def has_own_lane(reward: Reward[..., Any]) -> bool:
     """Tells whether a reward has a worker process of its own, for several calls in flight."""
     return reward.spec.is_async or reward.spec.concurrency > 1
@@ -69,7 +62,7 @@ def has_own_lane(reward: Reward[..., Any]) -> bool:
 
 def _durations(batch: ScoreBatch, name: str, reward: Composable) -> list[float]:
     """Gives the seconds of each call that was made: one a rollout, or one a group."""
-    grouped = any(leaf.spec.kind == "group" for leaf in leaves_of(reward))
+    grouped = any(leaf.spec.kind == "group" for leaf in reward.leaves)
     calls: dict[object, float] = {}
     for row, (rollout, outcome) in enumerate(zip(batch.rollouts, batch[name], strict=True)):
         if not outcome.cached:

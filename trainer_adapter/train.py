@@ -24,7 +24,7 @@ from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
 from trainer_adapter.run_record import FILE, RunRecord, counted, record_of, write_record
-from trainer_adapter.timing import BatchTiming, leaves_of
+from trainer_adapter.timing import BatchTiming
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -220,7 +220,7 @@ def _check_columns(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
     needed = [
         (leaf, column)
         for reward in adapter.runtime.rewards.values()
-        for leaf in leaves_of(reward)
+        for leaf in reward.leaves
         for column in leaf.spec.required_columns
     ]
     for leaf, column in needed:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
-from rewardkit.runtime.attempt import FAILED, SCORED, judge
+from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
 
 RAW = object
 """The annotation of a parameter that is handed on as it comes; each member coerces it to its own."""
@@ -168,7 +168,7 @@ def _checked(member: Reward[..., Any], value: Any) -> Score:
     Raises:
         ValueError: It is no score.
     """
-    outcome, *said = judge(member.spec, value, 1)
+    outcome, *said = finding_of(member.spec, value, 1)
     if outcome == FAILED:
         raise ValueError(said[1])
     number, *more = said if outcome == SCORED else (None, *said)

@@ -11,7 +11,7 @@ from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Probe
 from rewardkit.audit.programs import LAZY
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, Rows
-from rewardkit.audit.run import BASE, Trials, best_of, leaves_of
+from rewardkit.audit.run import BASE, Trials, best_of
 from rewardkit.audit.settings import Settings
 from rewardkit.audit.thumbs import KINDS, thumb_of
 from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, Finding, Level, Traits
@@ -34,7 +34,7 @@ class Judge:
         self._rows = rows
         self._trials = trials
         self._settings = settings
-        self._timeout_s = min(leaf.options.timeout_s for leaf in leaves_of(reward))
+        self._timeout_s = min(leaf.options.timeout_s for leaf in reward.leaves)
         self._zero = self._lowest()
         self._tests = self._reads_tests()
         self._levels: dict[int, Level] = {}
@@ -90,7 +90,7 @@ class Judge:
 
     def _lowest(self) -> float:
         """Gives what counts as no pay at all: the declared range's lower end, else 0 or the lowest score seen."""
-        ranges = [leaf.options.score_range for leaf in leaves_of(self._reward)]
+        ranges = [leaf.options.score_range for leaf in self._reward.leaves]
         if len(ranges) == 1 and ranges[0] is not None:
             return ranges[0][0]
         return min([0.0, *(o.score for o in self._all_outcomes() if o.score is not None)])
@@ -100,7 +100,7 @@ class Judge:
         forms = self._trials.honest[place]
         best = best_of(forms)
         full = best[1].score if best is not None else None
-        declared = leaves_of(self._reward)[0].options.score_range
+        declared = self._reward.leaves[0].options.score_range
         if row.is_code and self._tests and not row.references:
             if declared is None:
                 self._unaudited[place] = "it has tests, but no reference solution whose score could be the full level"
@@ -164,11 +164,11 @@ class Judge:
 
     @property
     def _is_of_groups(self) -> bool:
-        return any(leaf.spec.kind is Kind.GROUP for leaf in leaves_of(self._reward))
+        return any(leaf.spec.kind is Kind.GROUP for leaf in self._reward.leaves)
 
     def _named(self) -> tuple[set[str], bool]:
         """Gives the columns that the reward names, and whether it may read all."""
-        leaves = leaves_of(self._reward)
+        leaves = self._reward.leaves
         named = {p.name for leaf in leaves for p in leaf.spec.parameters if p.column}
         return named, any(leaf.spec.wanted_columns is None for leaf in leaves)
 
@@ -181,7 +181,7 @@ class Judge:
         named, _ = self._named()
         swaps = [self._is_full(p, o.score) for p, o in self._trials.swapped.items() if p in self._levels]
         rivals = [self._is_paid(p, o.score) for p, o in self._trials.rivals.items() if p in self._levels]
-        parameters = {p.name for leaf in leaves_of(self._reward) for p in leaf.spec.parameters}
+        parameters = {p.name for leaf in self._reward.leaves for p in leaf.spec.parameters}
         return Traits(
             declares_gold=self._rows.gold_column in named,
             depends=bool(swaps) and swaps.count(False) * 2 > len(swaps),

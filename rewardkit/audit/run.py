@@ -18,7 +18,7 @@ from rewardkit.audit.programs import endless_programs, programs
 from rewardkit.audit.rows import AuditRow, Rows
 from rewardkit.audit.settings import Settings
 from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing, other_words
-from rewardkit.compose import Composable, Composite
+from rewardkit.compose import Composable
 from rewardkit.decorator import Reward
 from rewardkit.forms import Form
 from rewardkit.runtime.runtime import Runtime
@@ -78,14 +78,6 @@ class Trials:
     untried: int = 0
 
 
-def leaves_of(reward: Composable) -> tuple[Reward[..., Any], ...]:
-    """Gives the plain rewards in a reward: itself, or a composition's parts."""
-    if isinstance(reward, Composite):
-        return reward.leaves
-    assert isinstance(reward, Reward)
-    return (reward,)
-
-
 class Bench:
     """Scores completions of rows with one reward, in workers, and counts; after its end it scores no more.
 
@@ -96,7 +88,7 @@ class Bench:
         self, reward: Composable, rows: Sequence[AuditRow], runtime: Runtime, tick: Tick, end: float = math.inf
     ) -> None:
         self._reward = reward
-        self._leaves = leaves_of(reward)
+        self._leaves = reward.leaves
         self._rows = rows
         self._runtime = runtime
         self._tick = tick
@@ -122,9 +114,7 @@ class Bench:
     def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
         if len(outcomes) < len(self._leaves):
             return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried, for the time was over")
-        if isinstance(self._reward, Composite):
-            return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
-        return outcomes[self._reward.name]
+        return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
 
 
 def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:
@@ -154,7 +144,7 @@ def run(reward: Composable, rows: Rows, settings: Settings, tick: Tick) -> Trial
     Raises:
         RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
     """
-    leaves = {leaf.name: leaf for leaf in leaves_of(reward)}
+    leaves = {leaf.name: leaf for leaf in reward.leaves}
     runtime = Runtime(
         leaves,
         workers=settings.workers,

@@ -164,9 +164,9 @@ def _audited(reward: Composable, choose: Callable[..., Rows], settings: Settings
 
     from rewardkit.audit import lint
     from rewardkit.audit.judge import Judge
-    from rewardkit.audit.run import leaves_of, run
+    from rewardkit.audit.run import run
 
-    leaves = leaves_of(reward)
+    leaves = reward.leaves
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
     rows = choose(named=named)
     left_out = lint.left_out(leaves[0]) if len(leaves) == 1 else {}

@@ -105,13 +105,12 @@ def check_command(
 
     Example: [bold]rewardkit check my_rewards.py --data rows.jsonl[/]
     """
-    from rewardkit.audit.run import leaves_of
     from rewardkit.cli.rewards import chosen, load_seconds
     from rewardkit.data import read_rows
 
     load_timeout_s = load_seconds(load_timeout)
     found = chosen(rewards)
-    leaves = list(dict.fromkeys(leaf for reward in found.rewards.values() for leaf in leaves_of(reward)))
+    leaves = list(dict.fromkeys(leaf for reward in found.rewards.values() for leaf in reward.leaves))
     lines = read_rows(data)
     checked = {leaf.name: coerced(leaf, lines) for leaf in leaves}
     _score(leaves, lines[:rows], gold, data, checked, workers, load_timeout_s)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.cli.rewards import AnyReward
-from rewardkit.compose import Composable, Composite
+from rewardkit.compose import Composable
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.scoring import Finished
 from rewardkit.types import Outcome, Rollout
@@ -55,11 +55,9 @@ class Collected:
         return ScoreBatch([self._rollouts[row] for row in rows], outcomes, self._weights)
 
     def _outcome(self, reward: Composable, row: int) -> Outcome:
-        if isinstance(reward, Composite):
-            return reward.combine({leaf: self._outcome(leaf, row) for leaf in reward.leaves})
-        outcome = self.outcomes[reward.name][row]
-        assert outcome is not None
-        return outcome
+        outcomes = {leaf: self.outcomes[leaf.name][row] for leaf in reward.leaves}
+        known = {leaf: outcome for leaf, outcome in outcomes.items() if outcome is not None}
+        return reward.combine(known)
 
     def to_rows(self, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Gives the finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardkit.compose import Composable, Composite
+from rewardkit.compose import Composable
 from rewardkit.config import RewardFunctionsConfig
 from rewardkit.decorator import Reward
 from rewardkit.errors import ConfigError
@@ -70,8 +70,8 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
         found = resolve_set(config if config is not None else split(references))
     if timeout_s is None:
         return found
-    changed: dict[AnyReward, AnyReward] = {}
-    rewards = {name: _with_timeout(reward, timeout_s, changed) for name, reward in found.rewards.items()}
+    changed = functools.cache(lambda leaf: leaf.with_options(timeout_s=timeout_s))  # what is shared stays shared
+    rewards = {name: reward.map_leaves(changed) for name, reward in found.rewards.items()}
     return dataclasses.replace(found, rewards=rewards)
 
 
@@ -94,30 +94,3 @@ def listed(references: str) -> list[Composable]:
         return list(chosen(references).rewards.values())
     with quiet():
         return [reward for reference in split(references) for reward in resolve_all(reference)]
-
-
-def leaves_of(rewards: Sequence[Composable]) -> list[AnyReward]:
-    """Gives the plain rewards among and inside these, each once."""
-    leaves: dict[AnyReward, None] = {}
-    for reward in rewards:
-        if isinstance(reward, Composite):
-            leaves.update(dict.fromkeys(reward.leaves))
-        else:
-            assert isinstance(reward, Reward)
-            leaves[reward] = None
-    return list(leaves)
-
-
-def _with_timeout(node: Any, timeout_s: float, changed: dict[AnyReward, AnyReward]) -> Any:
-    """Gives a reward, or a composition with its leaves, that has another timeout; what is shared stays shared."""
-    if isinstance(node, Reward):
-        if node not in changed:
-            changed[node] = node.with_options(timeout_s=timeout_s)
-        return changed[node]
-    if isinstance(node, tuple):
-        return tuple(_with_timeout(part, timeout_s, changed) for part in node)
-    if isinstance(node, Composite) and dataclasses.is_dataclass(node):
-        parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-        changed_parts = {name: _with_timeout(part, timeout_s, changed) for name, part in parts.items()}
-        return dataclasses.replace(node, **changed_parts)
-    return node

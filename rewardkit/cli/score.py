@@ -146,14 +146,13 @@ class _Task:
 
         from rewardkit.cli.collected import Collected
         from rewardkit.cli.output import write_rows
-        from rewardkit.cli.rewards import leaves_of
         from rewardkit.cli.screen import progress
         from rewardkit.cli.summary import summarize
         from rewardkit.compose import Composite
         from rewardkit.registry import resolve_set
         from rewardkit.runtime.runtime import Runtime
 
-        leaves = leaves_of(list(self.found.rewards.values()))
+        leaves = list(dict.fromkeys(leaf for reward in self.found.rewards.values() for leaf in reward.leaves))
         resolved = _Resolved(replace(self.found, rewards=resolve_set(leaves).rewards))
         collected = Collected(self.found.rewards, leaves, self.rollouts, self.weights)
         began = time.monotonic()

@@ -155,9 +155,8 @@ def _tested(table: Table, reference: str | None, lane: str | None, *, accepting:
 
 def _notes(table: Table, reward: Composable) -> Iterator[str]:
     """Tells of columns without annotation that hold no text: data with text in them would be scored otherwise."""
-    from rewardkit.testing.table import leaves_of
 
-    for leaf in leaves_of(reward):
+    for leaf in reward.leaves:
         for parameter in leaf.spec.parameters:
             name = parameter.name
             if not parameter.column or name in leaf.spec.hints:

@@ -59,7 +59,7 @@ def attempt(
         return _hinting(spec, _raised(error))
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
         return [SCORED, value]  # the usual case; inf - inf and nan - nan are not 0
-    return judge(spec, value, len(rollouts))
+    return finding_of(spec, value, len(rollouts))
 
 
 async def attempt_async(
@@ -78,7 +78,7 @@ async def attempt_async(
         raise
     except BaseException as error:
         return _hinting(spec, _raised(error))
-    return judge(spec, value, len(rollouts))
+    return finding_of(spec, value, len(rollouts))
 
 
 def encode(finding: Finding) -> Answer:
@@ -142,7 +142,7 @@ def is_final(finding: Finding) -> bool:
     return finding[0] == FAILED and len(finding) > 4
 
 
-def judge(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
+def finding_of(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
     """Gives the finding that a returned value makes: a score, a skip, or ``bad_return``."""
     if spec.kind is Kind.SINGLE:
         return judge_one(spec.options, value)

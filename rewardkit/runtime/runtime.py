@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import contextlib
 import importlib.util
 import math
 import os
@@ -14,14 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 from rewardkit.errors import (
-    DataError,
-    InfrastructureError,
     RewardDefinitionError,
-    RewardError,
     RewardLoadError,
     RuntimeClosedError,
 )
@@ -29,24 +23,17 @@ from rewardkit.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
-from rewardkit.runtime.inline import run_inline
-from rewardkit.runtime.plan import check_rollouts, segments_of
-from rewardkit.runtime.scoring import Finished, Listener, Scoring, lost_share
+from rewardkit.runtime.run import Means, Run
+from rewardkit.runtime.scoring import Finished, Listener
 from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
-from rewardkit.types import Outcome, Rollout
-from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
+from rewardkit.types import Rollout
+from sandbox.errors import SandboxError
 from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
-from sandbox.workers.collector import CollectorPaused
-from sandbox.workers.job import Job
 
 if TYPE_CHECKING:
     from sandbox.workers.pool import Target, WorkerPool
-
-
-PIECE_ROWS = 4096
-"""Rows of a batch that are prepared at once; the workers score them while the next are being prepared."""
 
 
 class Lane(StrEnum):
@@ -126,10 +113,8 @@ class Runtime:
         self._leaves = _leaves(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        self._max_infrastructure_rate = _share(max_infrastructure_rate)
-        self._raise_failures = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
-        self._cache = OutcomeCache(cache_entries)
-        self._alarms = Alarms()
+        most_lost = _share(max_infrastructure_rate)
+        raise_failures = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
         self._owner = os.getpid()
         self.workers = _workers(workers)
         load_timeout_s = _seconds(load_timeout_s, "load_timeout_s")
@@ -151,6 +136,16 @@ class Runtime:
             except SandboxError as refused:
                 raise RewardLoadError(str(refused)) from refused
             self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
+        self._means = Means(
+            rewards=self._rewards,
+            leaves=self._leaves,
+            weights=self.weights,
+            pool=self._pool,
+            cache=OutcomeCache(cache_entries),
+            alarms=Alarms(),
+            raise_failures=raise_failures,
+            max_infrastructure_rate=most_lost,
+        )
 
     @property
     def names(self) -> list[str]:
@@ -189,7 +184,7 @@ class Runtime:
             RewardLoadError: A worker cannot load a reward.
             RuntimeClosedError: The runtime is closed.
         """
-        run = _Run(self, rollouts, CallContext(step, epoch), None)
+        run = self._begin(rollouts, CallContext(step, epoch))
         try:
             run.future.result()
         except BaseException:
@@ -204,7 +199,7 @@ class Runtime:
         import asyncio  # who awaits has it loaded already
 
         context = CallContext(step, epoch)
-        run = await asyncio.to_thread(_Run, self, rollouts, context, None)
+        run = await asyncio.to_thread(self._begin, rollouts, context)
         try:
             await asyncio.wrap_future(run.future)
         except BaseException:
@@ -220,7 +215,7 @@ class Runtime:
         Leaving the loop early cancels what has not been run.
         """
         arrived: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
-        run = _Run(self, rollouts, CallContext(step, epoch), arrived.put)
+        run = self._begin(rollouts, CallContext(step, epoch), arrived.put)
         run.future.add_done_callback(lambda _: arrived.put(None))
         shown = {reward for reward in self._rewards.values() if isinstance(reward, Reward)}
         names = {reward.name: name for name, reward in self._rewards.items() if reward in shown}
@@ -249,137 +244,15 @@ class Runtime:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _begin(self, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None = None) -> Run:
+        self._check_open()
+        return Run(self._means, rollouts, context, listener)
+
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeClosedError("this runtime is closed; make a new one")
         if os.getpid() != self._owner:
             raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
-
-    def _combine(
-        self, columns: Mapping[Reward[..., Any], Sequence[Outcome]], rows: int, step: int | None
-    ) -> dict[str, Sequence[Outcome]]:
-        """Gives the outcomes of each named reward or composition from the leaves'."""
-        combined: dict[str, Sequence[Outcome]] = {}
-        for name, reward in self._rewards.items():
-            if isinstance(reward, Composite):
-                parts = reward.leaves
-                combined[name] = [
-                    reward.combine({leaf: columns[leaf][row] for leaf in parts}, step) for row in range(rows)
-                ]
-            else:
-                combined[name] = columns[reward]  # type: ignore[index]  # a leaf
-        return combined
-
-    def _check_infrastructure(self, columns: Mapping[Reward[..., Any], Sequence[Outcome]]) -> None:
-        for reward, outcomes in columns.items():
-            share = lost_share(outcomes)
-            if share > self._max_infrastructure_rate:
-                example = next(outcome for outcome in outcomes if outcome.cause == "infrastructure")
-                raise InfrastructureError(
-                    f"reward {reward.name!r}: {share:.0%} of {len(outcomes)} calls were lost through no fault of the "
-                    f"completions (more than max_infrastructure_rate={self._max_infrastructure_rate:g}); "
-                    f"the first: {example.error}"
-                )
-
-
-def _listed(rollouts: Iterable[Rollout]) -> list[Rollout]:
-    if isinstance(rollouts, Rollout):
-        raise DataError("expected a list of rollouts, got one Rollout; score([rollout])")
-    if not isinstance(rollouts, Iterable):
-        raise DataError(f"expected a list of rollouts, got {shorten(rollouts)}")
-    return list(rollouts)
-
-
-class _Run:
-    """One batch being scored.
-
-    Attributes:
-        future: Done when every outcome is known, or with the error that ended the batch.
-    """
-
-    def __init__(
-        self, runtime: Runtime, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None
-    ) -> None:
-        runtime._check_open()
-        self._runtime = runtime
-        self._rollouts = _listed(rollouts)
-        self._context = context
-        leaves = runtime._leaves
-        check_rollouts(leaves, self._rollouts)
-        self.future: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._job: Job | None = None
-        self._scoring = Scoring(
-            leaves,
-            self._rollouts,
-            context,
-            runtime._cache,
-            raise_failures=runtime._raise_failures,
-            listener=listener,
-        )
-        if runtime._pool is None:
-            calls = self._scoring.plan(range(len(self._rollouts)))
-            run_inline(self._scoring, calls, leaves, segments_of(leaves, self._rollouts), context)
-            self.future.set_result(None)
-        else:
-            self._submit(runtime._pool, leaves)
-
-    def _submit(self, pool: WorkerPool, leaves: Sequence[Reward[..., Any]]) -> None:
-        """Hand the calls to the pool piece by piece: the first are scored while the rest is being prepared."""
-        rows = len(self._rollouts)
-        self._job = job = Job(rows, self._context, self._scoring, self._finished)
-        written = 0
-        try:
-            for start in range(0, max(1, rows), PIECE_ROWS):
-                stop = min(start + PIECE_ROWS, rows)
-                with CollectorPaused():
-                    calls = self._scoring.plan(range(start, stop))
-                    if calls:
-                        job.file.append(segments_of(leaves, self._rollouts[written:stop], written))
-                        written = stop
-                if job.ended.is_set():
-                    return
-                pool.submit(job, calls, complete=stop == rows)
-        except PoolClosedError as closed:
-            job.end()
-            raise RuntimeClosedError(str(closed)) from closed
-        except BaseException as error:
-            pool.cancel(job, error)
-            raise
-
-    def _finished(self) -> None:
-        assert self._job is not None
-        error = self._job.error
-        with contextlib.suppress(concurrent.futures.InvalidStateError):  # who waited has cancelled it
-            if error is None:
-                self.future.set_result(None)
-            else:
-                self.future.set_exception(_translated(error))
-
-    def cancel(self) -> None:
-        """Stop what has not been run; nothing where all is done."""
-        if self._job is not None and not self._job.ended.is_set() and self._runtime._pool is not None:
-            self._runtime._pool.cancel(self._job, RuntimeClosedError("the batch was cancelled"))
-
-    def batch(self) -> ScoreBatch:
-        """Gives the scores, once the future is done."""
-        runtime = self._runtime
-        columns = self._scoring.columns()
-        runtime._alarms.look_at(columns)
-        runtime._check_infrastructure(columns)
-        combined = runtime._combine(columns, len(self._rollouts), self._context.step)
-        return ScoreBatch(self._rollouts, combined, runtime.weights)
-
-
-def _translated(error: BaseException) -> BaseException:
-    """The border: the sandbox's errors become ours."""
-    if isinstance(error, WorkerStartError):
-        translated: RewardError = RewardLoadError(str(error))
-    elif isinstance(error, PoolClosedError):
-        translated = RuntimeClosedError(str(error))
-    else:
-        return error
-    translated.__cause__ = error
-    return translated
 
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
@@ -414,9 +287,7 @@ def _target(reward: Reward[..., Any]) -> Target:
 
 def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
     """Gives the plain rewards in a set, each once."""
-    leaves: dict[Reward[..., Any], None] = {}
-    for reward in rewards:
-        leaves.update(dict.fromkeys(reward.leaves if isinstance(reward, Composite) else (reward,)))  # type: ignore[arg-type]
+    leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)
     names = [leaf.name for leaf in leaves]
     for name in names:
         if names.count(name) > 1:

@@ -27,7 +27,6 @@ from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.hostile import HOSTILE, LONG, TOKENS, dressed
 from rewardkit.testing.hostile import completions as hostile_completions
 from rewardkit.testing.search import Found, Unit, search, shortest_beginning
-from rewardkit.testing.table import leaves_of
 from rewardkit.testing.words import line, quoted, row_lines
 from rewardkit.text import completion_text
 from rewardkit.transport import dumps
@@ -207,7 +206,7 @@ class _Subject:
 
     def __init__(self, reward: Composable, rows: Iterable[Mapping[str, Any]] | None) -> None:
         self.reward = reward
-        self.leaves = leaves_of(reward)
+        self.leaves = reward.leaves
         self.group = any(leaf.spec.kind is Kind.GROUP for leaf in self.leaves)
         self.timeout_s = min(leaf.options.timeout_s for leaf in self.leaves)
         self.rows = self._checked(rows)

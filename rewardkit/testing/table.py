@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward
+from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError, MissingColumnError
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.testing.expectation import TOLERANCE, Expectation, parse_expectation, parse_tolerance
@@ -82,7 +81,7 @@ class Table:
         Raises:
             DataError: A case lacks a column that the reward needs; names file and line.
         """
-        leaves = leaves_of(reward)
+        leaves = reward.leaves
         for case in self.cases:
             try:
                 check_rollouts(leaves, case.rollouts)
@@ -101,14 +100,6 @@ class Table:
             causes = " or ".join(map(repr, map(str, _KILLED)))
             raise ConfigError(f"{needy.where}: 'expect': a case that fails with {causes} needs the lane 'worker'")
         return asked or ("inline" if needy is None else "worker")
-
-
-def leaves_of(reward: Composable) -> tuple[Reward[..., Any], ...]:
-    """Gives the plain rewards in a reward or composition."""
-    if isinstance(reward, Composite):
-        return reward.leaves
-    assert isinstance(reward, Reward)
-    return (reward,)
 
 
 def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:

@@ -53,14 +53,10 @@ class CallResult(NamedTuple):
     message: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Call:
-    """One call to make.
+class Terms(NamedTuple):
+    """How a call is to run, after what happened where it ran before; see :mod:`sandbox.workers.blame`.
 
     Attributes:
-        target: Which target.
-        places: Which segments of the job's batch it gets.
-        timeout_s: Seconds it may run.
         lost: How often its worker was killed from outside while it ran.
         alone: Whether it must run with no other call in flight, in a worker where no threads are left
             over: it was one of several that may have brought a worker down.
@@ -70,13 +66,31 @@ class Call:
             brought all of them down.
     """
 
-    target: int
-    places: tuple[int, ...]
-    timeout_s: float
     lost: int = 0
     alone: bool = False
     fresh: bool = False
     apart: bool = False
+
+
+USUAL = Terms()
+"""The terms of a call against which nothing is held."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call to make.
+
+    Attributes:
+        target: Which target.
+        places: Which segments of the job's batch it gets.
+        timeout_s: Seconds it may run.
+        terms: How it is to run.
+    """
+
+    target: int
+    places: tuple[int, ...]
+    timeout_s: float
+    terms: Terms = USUAL
 
 
 Again = list[tuple[float, Call]]
@@ -138,7 +152,7 @@ class Job:
 
     def put(self, call: Call, *, first: bool = False) -> None:
         """Queue a call."""
-        queue = (self.alone if call.alone else self.pending).setdefault(call.target, deque())
+        queue = (self.alone if call.terms.alone else self.pending).setdefault(call.target, deque())
         if first:
             queue.appendleft(call)
         else:

@@ -21,9 +21,9 @@ from pickle import loads
 from typing import Any
 
 from sandbox.workers import capture, clock
+from sandbox.workers.desk import BROKEN, Desk, Order
 from sandbox.workers.steady import Steady
 from sandbox.workers.wire import AGAIN
-from sandbox.workers.worker import BROKEN, Desk, Order
 
 BEAT_S = 0.25
 """Seconds between two signs of life of the loop."""

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sandbox.workers import capture, shell, worker
+from sandbox.workers.desk import BROKEN, Target
 from sandbox.workers.steady import Steady
 from sandbox.workers.wire import Channel, MalformedError, decoded
-from sandbox.workers.worker import Payload, Target
+from sandbox.workers.worker import Payload
 
 ANSWER_S = 5.0
 """Seconds that a nursery has to bear a worker."""
@@ -162,7 +163,7 @@ def _bear(
         try:
             newborn = os.fork()
             if newborn == 0:
-                code = worker.BROKEN
+                code = BROKEN
                 os.close(told_write)
                 if not os.read(told_read, 1):
                     Steady.end(0)  # nobody has told the warden of it

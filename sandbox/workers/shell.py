@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sandbox.workers.worker import OUR_DESCRIPTORS_FROM
+from sandbox.workers.desk import OUR_DESCRIPTORS_FROM
 
 WORKER_OOM_SCORE = 500
 """Where memory runs out, the kernel takes a worker before the trainer."""

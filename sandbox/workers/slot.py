@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import signal
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +13,12 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sandbox.workers.desk import cells_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.wire import RECORDS_BYTES, Channel, RecordReader, anonymous_file, channel_pair, map_shared
-from sandbox.workers.worker import BROKEN, CHANNEL_LOST, cells_of
 
 if TYPE_CHECKING:
+    from sandbox.workers.blame import Fate
     from sandbox.workers.job import Call, Job
 
 CONSOLE_CHARS = 4000
@@ -76,8 +76,8 @@ class Slot:
         given_up: Calls that ran out of time and whose threads are still stuck.
         batches: Jobs whose batch the worker has open.
         check_at: When to look at the page next, on the monotonic clock.
-        guilty: Why the parent killed the worker: the calls to blame and the words for each.
-        retiring: Whether we killed the worker, and nobody but :attr:`guilty` is to blame for its end.
+        fates: What becomes of calls that it is being killed for, unless they answer before its end.
+        retiring: Whether we killed the worker, and nobody but :attr:`fates` says is to blame for its end.
         emptying: Whether the worker is emptying its results file, and nothing may be sent.
         tainted: Whether calls left threads running in it.
         loaded: Whether a worker of this slot was ever ready.
@@ -111,7 +111,7 @@ class Slot:
     given_up: int = 0
     batches: set[int] = field(default_factory=set)
     check_at: float = math.inf
-    guilty: dict[int, str] = field(default_factory=dict)
+    fates: dict[int, Fate] = field(default_factory=dict)
     retiring: bool = False
     emptying: bool = False
     tainted: bool = False
@@ -154,7 +154,7 @@ class Slot:
         self._sendings.clear()
         self.first, self.leaks = self._next_ticket, False
         self.batches.clear()
-        self.guilty.clear()
+        self.fates.clear()
         return [theirs.detach(), *self._descriptors]
 
     def close(self) -> None:
@@ -339,25 +339,6 @@ SETTLED_S = 0.001
 """Seconds after which one processor surely sees what another wrote."""
 HEARTBEAT_LOST_S = 0.5
 """Seconds without a sign of life after which some call is taken to hold the interpreter."""
-
-
-def describe_end(code: int) -> str:
-    """Gives words for a worker's exit code, negative for a signal."""
-    if code == CHANNEL_LOST:
-        return "the worker's own descriptors were closed under it"
-    if code == BROKEN:
-        return "the worker's own code failed"
-    if code >= 0:
-        return f"the worker process exited with code {code}"
-    try:
-        return f"the worker process was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"the worker process was ended by signal {-code}"
-
-
-def killed_from_outside(code: int) -> bool:
-    """Whether an end that nobody here asked for is one that a process does not bring upon itself."""
-    return code in (-signal.SIGKILL, -signal.SIGTERM)
 
 
 def sleeps(process: int) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 from pebble import ThreadPool
 
 from sandbox.workers import capture, clock
+from sandbox.workers.desk import BROKEN, Desk, Order, cells_of
 from sandbox.workers.steady import Steady
-from sandbox.workers.worker import BROKEN, Desk, Order, cells_of
 
 BEAT_S = 0.05
 """Seconds between two signs of life of the main thread; none means that some call holds the interpreter."""

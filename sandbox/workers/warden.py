@@ -26,6 +26,7 @@ from collections import Counter
 from typing import Any
 
 from sandbox.workers import nursery, shell, worker
+from sandbox.workers.desk import BROKEN
 from sandbox.workers.nursery import Birth, Nursery
 from sandbox.workers.wire import Channel, MalformedError, channel_pair
 from sandbox.workers.worker import Payload
@@ -137,7 +138,7 @@ class Warden:
         """Fork a worker from here, which loads its targets itself."""
         warden, process = os.getpid(), os.fork()
         if process == 0:
-            code = worker.BROKEN
+            code = BROKEN
             try:
                 self._leave_warden(warden, shell.WORKER_OOM_SCORE)
                 raised = shell.raise_descriptors(birth.descriptors)

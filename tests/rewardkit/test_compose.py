@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewardkit import Composite, Outcome, RewardDefinitionError, Status, product, reward
+from rewardkit import Composite, Outcome, RewardDefinitionError, Status, clip, gate, product, reward
 
 A, B = (reward(name=name)(lambda completion: 0.0) for name in "ab")
 SCORES = {A: 0.25, B: 0.5}
@@ -73,3 +73,15 @@ def test_what_makes_no_sense_is_refused_by_name(make: Any, words: str) -> None:
 def test_other_operators_are_refused(make: Any) -> None:
     with pytest.raises(TypeError):
         make()
+
+
+def test_a_reward_is_its_own_leaf_and_every_composition_can_be_made_of_other_leaves() -> None:
+    """Leaves are found at any depth, each once; what is shared stays shared where all are changed."""
+    composed = clip(0.5 * A + gate(A, B), 0, 1).named("all")
+    assert A.leaves == (A,)
+    assert composed.leaves == (A, B)
+    slower = composed.map_leaves(lambda leaf: leaf.with_options(timeout_s=33.0))
+    assert [leaf.name for leaf in slower.leaves] == ["a", "b"]
+    assert {leaf.options.timeout_s for leaf in slower.leaves} == {33.0}
+    assert slower.name == "all"
+    assert A.map_leaves(lambda leaf: B) is B

@@ -233,7 +233,7 @@ def test_a_jail_that_fails_again_and_again_is_infrastructure() -> None:
     assert (Status.FAILED, Cause.INFRASTRUCTURE, None) == (outcome.status, outcome.cause, outcome.score)
 
 
-@pytest.mark.parametrize("how", ["run", "call", "judge", "run_many", "call_many"])
+@pytest.mark.parametrize("how", ["run", "call", "run_asserts", "run_many", "call_many"])
 def test_every_way_into_a_failing_jail_raises(how: str) -> None:
     """Each method of the Sandbox that a reward is given raises InfrastructureError; the jail is then made anew."""
 
@@ -244,7 +244,7 @@ def test_every_way_into_a_failing_jail_raises(how: str) -> None:
         ways: dict[str, Any] = {
             "run": lambda: sandbox.run("1"),
             "call": lambda: sandbox.call("def f(): return 1", "f", [()]),
-            "judge": lambda: sandbox.judge("def f(): return 1", "assert f() == 1", entry_point="f"),
+            "run_asserts": lambda: sandbox.run_asserts("def f(): return 1", "assert f() == 1", entry_point="f"),
             "run_many": lambda: sandbox.run_many(["1", "2"]),
             "call_many": lambda: sandbox.call_many([("def f(): return 1", "f", [()])]),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import pickle
 import re
 import subprocess
@@ -24,6 +25,11 @@ def test_every_public_name_is_listed_and_only_those() -> None:
     assert sorted(rewardkit.__all__) == rewardkit.__all__
     assert set(rewardkit.__all__) <= imported
     assert all(hasattr(rewardkit, name) for name in rewardkit.__all__)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    """``rewardkit.__version__`` is what pip and ``rewardkit --version`` say."""
+    assert importlib.metadata.version("rewardkit") == rewardkit.__version__
 
 
 @pytest.mark.parametrize("package", ["rewardkit", "rewardkit.cli", "sandbox", "builtin_rewards", "trainer_adapter"])

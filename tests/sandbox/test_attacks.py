@@ -1009,7 +1009,7 @@ attack(
     assert found, "the zygote is not called so any more"
     for zygote in found[:3]:
         hidden(lambda: zygote._kill(1, W["client"]))
-    from sandbox import zygote
+    from sandbox.inside import zygote
     for number in (zygote.CONTROL, *zygote.STARTS):
         hidden(lambda: os.write(number, b"forged"), lambda: os.read(number, 1))
 """,
@@ -1017,8 +1017,9 @@ attack(
 attack(
     "modules-of-the-jail-changed",
     """
-    from sandbox import inside, plain, zygote
-    inside._write = inside._exit = inside._dumps = None
+    from sandbox import plain
+    from sandbox.inside import runner, zygote
+    runner._write = runner._exit = runner._dumps = None
     sys.modules.clear()
     json.dumps = json.loads = None
     os.write = os.read = os._exit = None

@@ -27,7 +27,7 @@ from sandbox import (
 from sandbox.client import MAX_SOURCE_BYTES
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError, SandboxUnavailableError
-from sandbox.results import ExecutionResult, Judgement
+from sandbox.results import AssertsRun, ExecutionResult
 
 PATIENT = Limits(timeout_s=LONG_S)
 PASSED, FAILED, ERROR = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.ERROR
@@ -623,8 +623,8 @@ class _Broken(Sandbox):
             ExecutionStatus.INFRASTRUCTURE, None, None, "", "", False, [], "it failed", None, 0.0, 0.0, 0, "strict"
         )
 
-    def judge(self, *arguments: Any, **options: Any) -> Judgement:
-        return Judgement(self.lost)
+    def run_asserts(self, *arguments: Any, **options: Any) -> AssertsRun:
+        return AssertsRun(self.lost)
 
     def run_inputs(self, source: str, inputs: Any, **options: Any) -> list[ExecutionResult]:
         return [self.lost] * len(inputs)

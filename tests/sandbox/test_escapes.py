@@ -24,10 +24,10 @@ from patience import alive, wait_for
 from sandbox import ExecutionStatus, Limits, Sandbox, zygote
 from sandbox.errors import PoolClosedError
 from sandbox.folders import remove, sweep
+from sandbox.inside.zygote import MAX_THREADS
 from sandbox.jail import kernel, probe, scratch
 from sandbox.jail.levels import Level
 from sandbox.process import GRACE_S, ZygoteProcess
-from sandbox.zygote import MAX_THREADS
 
 LIMITS = Limits(timeout_s=60, memory_bytes=256 << 20)
 OK, TIMEOUT, FORBIDDEN = ExecutionStatus.OK, ExecutionStatus.TIMEOUT, ExecutionStatus.FORBIDDEN

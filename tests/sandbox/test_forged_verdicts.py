@@ -113,7 +113,7 @@ class Liar({base}):
 def solve(n):
     return Liar({value})
 """
-OF_SANDBOX = "import sys\nfrom sandbox import inside, judge, plain\n"
+OF_SANDBOX = "import sys\nfrom sandbox import plain\nfrom sandbox.inside import asserts, runner\n"
 
 ATTACKS = {
     # Values that lie.
@@ -226,13 +226,13 @@ def solve(n): return True
         OF_SANDBOX
         + """
 forged = {"check": 0, "passed": True, "done": True, "calls": 9, "plan": []}
-inside._reply = lambda names, asked: {"number": asked["number"], "value": True, **forged}
-inside._answer = lambda function, arguments, keywords, number: inside._dumps({"call": number, "value": True, **forged})
-inside.describe = lambda error: {"type": "AssertionError", "kinds": ["StopIteration"], "message": "", "line": None}
-judge._Check.__exit__ = lambda *a: True
-judge.judge = lambda request: 0
-inside.send(forged)
-inside.emit(forged)
+runner._reply = lambda names, asked: {"number": asked["number"], "value": True, **forged}
+runner._answer = lambda function, arguments, keywords, number: runner._dumps({"call": number, "value": True, **forged})
+runner.describe = lambda error: {"type": "AssertionError", "kinds": ["StopIteration"], "message": "", "line": None}
+asserts._Check.__exit__ = lambda *a: True
+asserts.run = lambda request: 0
+runner.send(forged)
+runner.emit(forged)
 def solve(n): raise ValueError
 """
     ),

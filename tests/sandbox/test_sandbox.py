@@ -24,8 +24,8 @@ from patience import LONG_S, alive, in_time, wait_for
 from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, folders
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
+from sandbox.inside.zygote import FOLDER
 from sandbox.process import remove_stale_folders
-from sandbox.zygote import FOLDER
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
 

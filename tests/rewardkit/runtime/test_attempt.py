@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rewardkit import Score, group_reward, reward
-from rewardkit.runtime.attempt import judge
+from rewardkit.runtime.attempt import finding_of
 
 ONE = reward(name="one")(lambda completion: 0.0).spec
 ALL = group_reward(name="all")(lambda completions: [0.0]).spec
@@ -29,9 +29,9 @@ SCORES: dict[str, tuple[Any, float]] = {
 @pytest.mark.parametrize(("value", "score"), SCORES.values(), ids=SCORES)
 def test_every_kind_of_finite_number_is_a_score(value: Any, score: float) -> None:
     """Alone, in a Score, and in a group's list."""
-    assert [0, score] == judge(ONE, value, 1)
-    assert [0, score, None, {"a": score}] == judge(ONE, Score(value, metrics={"a": value}), 1)
-    assert [3, [[0, score]]] == judge(ALL, [value], 1)
+    assert [0, score] == finding_of(ONE, value, 1)
+    assert [0, score, None, {"a": score}] == finding_of(ONE, Score(value, metrics={"a": value}), 1)
+    assert [3, [[0, score]]] == finding_of(ALL, [value], 1)
 
 
 TOO_LARGE: dict[str, tuple[Any, str]] = {
@@ -54,9 +54,9 @@ TOO_LARGE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("value", "words"), TOO_LARGE.values(), ids=TOO_LARGE)
 def test_a_number_that_is_no_finite_float_is_told_as_what_it_is(value: Any, words: str) -> None:
     """A finite number that is too large is not called infinite; alone, in a Score, as a metric, in a group."""
-    for finding in (judge(ONE, value, 1), judge(ONE, Score(value), 1), judge(ALL, [value], 1)[1][0]):
+    for finding in (finding_of(ONE, value, 1), finding_of(ONE, Score(value), 1), finding_of(ALL, [value], 1)[1][0]):
         assert (2, "bad_return") == tuple(finding[:2])
         assert finding[2].startswith("returned ")
         assert words in finding[2]
         assert finding[2].endswith("; expected a finite number, a Score or None")
-    assert words in judge(ONE, Score(1.0, metrics={"a": value}), 1)[2]
+    assert words in finding_of(ONE, Score(1.0, metrics={"a": value}), 1)[2]

@@ -41,7 +41,7 @@ from rewardkit import (
     reward,
     scheduled,
 )
-from rewardkit.runtime.runtime import PIECE_ROWS
+from rewardkit.runtime.run import PIECE_ROWS
 
 
 def length(completion: str) -> float:

@@ -16,6 +16,7 @@ import pytest
 from patience import LONG_S, alive, in_time, kept_time, wait_for
 
 from rewardkit import Cause, Outcome, RewardLoadError, Rollout, Runtime, Status, reward
+from sandbox.workers import link
 from sandbox.workers import pool as pool_module
 from sandbox.workers.slot import Slot
 
@@ -237,7 +238,7 @@ HOLDS_THE_WARDEN: dict[str, Callable[[], Any]] = {
 def test_a_warden_that_is_held_is_replaced(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Where the warden neither starts nor ends anything for long, another takes its place; nothing hangs."""
     monkeypatch.setattr(pool_module, "WARDEN_DOUBT_S", 0.5)
-    monkeypatch.setattr(pool_module, "WARDEN_ANSWER_S", 2.0)
+    monkeypatch.setattr(link, "ANSWER_S", 2.0)
     (outcome,) = _score(HOLDS_THE_WARDEN[name], timeout_s=1.0)
     assert outcome.cause in (Cause.TIMEOUT, Cause.INFRASTRUCTURE), outcome
 

@@ -2,7 +2,7 @@
 
 This runs in the process that the code may do with as it likes, so nothing here is a boundary and nothing
 it reports is believed further than it harms its own completion: values and outputs, never verdicts. The
-judge of assert-style tests (``sandbox.judge``) runs in another process.
+tester of assert-style tests (``asserts``) runs in another process.
 
 What is to be done is read from descriptor 3, results are written as JSON lines to 4, and the other end of
 a call, where there is one, is 5.
@@ -332,11 +332,11 @@ def _find(names: dict[str, Any], path: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-# Calls that a judge makes one by one.
+# Calls that a tester makes one by one.
 
 
 def _serve(request: Any) -> int:
-    """Run the source, then answer a judge's calls until it is gone."""
+    """Run the source, then answer a tester's calls until it is gone."""
     names: dict[str, Any] = {}
     failed: dict[str, Any] | None = None
     try:

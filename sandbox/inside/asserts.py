@@ -1,6 +1,6 @@
-"""The judge of assert-style tests: it runs test text in a child of its own, and calls the code in another.
+"""The tester: it runs assert-style test text in a child of its own, and calls the code in another.
 
-The test text is trusted; of the completion the judge sees only the plain values that come back over a socket.
+The test text is trusted; of the completion the tester sees only the plain values that come back over a socket.
 Reports go to the verdict file, which the completion's process does not have.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from sandbox import plain
 from sandbox.errors import NotPlainError
-from sandbox.inside import NO_MEMORY, TESTS_NAME, describe, emit, frames, fresh_module, read_request, send
+from sandbox.inside.runner import NO_MEMORY, TESTS_NAME, describe, emit, frames, fresh_module, read_request, send
 
 _MAX_LAST, _MAX_TEXT = 400, 300
 
@@ -27,7 +27,7 @@ def perform() -> None:
     try:
         request = read_request()
         gc.enable()
-        code = judge(request)
+        code = run(request)
     except BaseException as fault:  # told as the tests' fault, if nothing of the completion's was read yet
         code = NO_MEMORY if isinstance(fault, MemoryError) else 1
         emit({"fault": describe(fault)["message"] or type(fault).__name__})
@@ -36,7 +36,7 @@ def perform() -> None:
 
 
 class _Peer:
-    """The completion, as the judge sees it: calls go out, plain values come back."""
+    """The completion, as the tester sees it: calls go out, plain values come back."""
 
     def __init__(self, room: int) -> None:
         self._frames = frames(room)
@@ -55,7 +55,7 @@ class _Peer:
         return message
 
     def lost(self) -> NoReturn:
-        """End the judge at once: the completion is gone, and tests that catch everything must not go on without it."""
+        """End the tester at once: the completion is gone, and tests that catch everything must not go on without it."""
         emit({"gone": self.last[:_MAX_LAST]})
         os._exit(0)
 
@@ -165,7 +165,7 @@ class _Check:
         return True
 
 
-def judge(request: Any) -> int:
+def run(request: Any) -> int:
     """Run test text whose ``candidate`` is the completion in the other process; each assert is a check.
 
     What it reports, a line each: ``tests_fault`` where the tests cannot be run, whatever the completion;
@@ -191,7 +191,7 @@ def judge(request: Any) -> int:
     emit({"plan": [[check.text, check.again] for check in checks]})
     try:
         return _run(peer, names, tree, code, checks, request["entry_point"])
-    except BaseException as error:  # the judge now reads what the completion sends, and that broke it
+    except BaseException as error:  # the tester now reads what the completion sends, and that broke it
         words = describe(error.with_traceback(None))  # so that the memory in its frames is there to say so
         emit({"stopped": words, "last": peer.last[:_MAX_LAST]})
         return NO_MEMORY if isinstance(error, MemoryError) else 1

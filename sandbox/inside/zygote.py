@@ -24,10 +24,10 @@ from _sitebuiltins import Quitter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sandbox import inside
+from sandbox.inside import runner
+from sandbox.inside.asserts import perform as perform_asserts
 from sandbox.jail import kernel, rlimits, scratch, seccomp
 from sandbox.jail.levels import Level, enter
-from sandbox.judge import perform as perform_judge
 
 ORDER = struct.Struct("=BBdddqqqqB")
 """What to do: kind, whether a child was told already, when (monotonic), seconds; processor seconds, memory, file
@@ -35,7 +35,7 @@ size, open files; scratch bytes, processes."""
 Bounds = Sequence[float]
 """The four of an order that are a child's resource limits."""
 REPORT = struct.Struct("=iBdddqi?")
-"""What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the judge's;
+"""What came of it: wait status, place in :data:`REASONS`, seconds, user and system seconds, peak KiB; the tester's;
 whether nothing is left to clean up. Otherwise :data:`CLEANED` follows, and no order may be given before."""
 CLEANED = b"cleaned"
 REASONS = ("", "timeout", "scratch", "threads", "no process")
@@ -48,8 +48,8 @@ STARTS = (len(FILES) + 1, len(FILES) + 2)
 """Descriptors of the sockets on which it tells a waiting child at once to start, which spares a switch of processes.
 
 Evaluations use them in turn, so that the next one's child, forked beside this one's, cannot take its start."""
-PAIR = inside.SERVE
-"""Kind of an order for two children: the completion, and its judge in a process of its own."""
+PAIR = runner.SERVE
+"""Kind of an order for two children: the completion, and its tester in a process of its own."""
 MAX_THREADS = 128
 """Threads of an evaluation at once. With stacks of the usual size its memory holds fewer."""
 FOLDER = "work"
@@ -67,7 +67,7 @@ _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
 _CHECK_S = 0.05  # seconds between two looks at what the scratch directory holds
 _DEATH_S = 0.3  # seconds that a process may take to die of a kill
 _NICE = 1  # how far behind the zygote, and whoever else is there, what it supervises gets the processor: a little
-_TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a judge, a checker, the next child
+_TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a tester, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
 _O_NOATIME = getattr(os, "O_NOATIME", 0)
 
@@ -149,7 +149,7 @@ class Zygote:
     def serve(self) -> None:
         """Answer orders, one at a time."""
         for _ in range(3):
-            inside.rehearse()
+            runner.rehearse()
         gc.collect()
         kernel.give_back_memory()
         gc.freeze()
@@ -185,7 +185,7 @@ class Zygote:
                 this one. Otherwise that is left for later: the fork would be in a short evaluation's way.
         """
         kind, started, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
-        judge = 0
+        tester = 0
         start = STARTS[self._number % 2]
         self._number += 1
         self._running = []
@@ -195,14 +195,14 @@ class Zygote:
                 self._spare = None
             else:
                 self._end_spare()
-                # a judge is of the same user, and counted with the completion's processes
+                # a tester is of the same user, and counted with the completion's processes
                 completion, channel = self._fork(
                     limits, start, processes + (kind == PAIR) if processes > 1 else 1, kind
                 )
             self._running = [completion]
             try:
                 if kind == PAIR:
-                    judge = self._fork_judge(channel, limits)
+                    tester = self._fork_tester(channel, limits)
             finally:
                 os.close(channel)  # so that of the two each sees the other's end
         except OSError:
@@ -210,31 +210,33 @@ class Zygote:
                 os.kill(process, signal.SIGKILL)
                 self._reaped(process)
             return _NO_PROCESS
-        self._running = [completion, judge] if judge else [completion]
+        self._running = [completion, tester] if tester else [completion]
         if processes == 1 and in_stream:
             self._fork_spare(limits)
-        reason = self._wait(completion, judge, began + timeout_s, scratch_bytes, prepare=processes == 1)
+        reason = self._wait(completion, tester, began + timeout_s, scratch_bytes, prepare=processes == 1)
         took = time.monotonic() - began
-        status, usage, judged = self._end(completion, judge, processes, reason)
+        status, usage, tested = self._end(completion, tester, processes, reason)
         if status and started and select.select([start], [], [], 0)[0]:  # it had ended before it was told
             return _NO_PROCESS
-        return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, judged
+        return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tested
 
-    def _end(self, completion: int, judge: int, processes: int, reason: str) -> tuple[int, resource.struct_rusage, int]:
-        """End an evaluation, the completion first; gives its wait status, what it used, and its judge's status."""
-        if reason or judge:
+    def _end(
+        self, completion: int, tester: int, processes: int, reason: str
+    ) -> tuple[int, resource.struct_rusage, int]:
+        """End an evaluation, the completion first; gives its wait status, what it used, and its tester's status."""
+        if reason or tester:
             self._kill(processes, completion)
-        if judge:
+        if tester:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(judge, signal.SIGKILL)
+                os.kill(tester, signal.SIGKILL)
         status, usage = self._reaped(completion)
-        judged = self._reaped(judge)[0] if judge else -1
+        tested = self._reaped(tester)[0] if tester else -1
         self._end_checker()
         if processes > 1:
             self._kill(processes, 0)
             self._reap_all()
         self._running = []
-        return status, usage, judged
+        return status, usage, tested
 
     def _reaped(self, process: int) -> tuple[int, resource.struct_rusage]:
         """Reap a process that has ended or is dying, and give its wait status and what it used.
@@ -301,30 +303,30 @@ class Zygote:
             try:
                 os.dup2(start, _START)
                 self._become(theirs, limits, processes)
-                inside.rehearse()
+                runner.rehearse()
                 told = os.read(_START, 1) if kind is None else bytes([kind])
                 os.chdir(self._work)  # made anew, perhaps, since this child was forked
                 os.close(_START)
                 if told:
                     if told[0] != PAIR:
-                        os.close(inside.PEER)
-                    inside.perform(told[0])
+                        os.close(runner.PEER)
+                    runner.perform(told[0])
             finally:
                 os._exit(82)
         os.close(theirs)
         return child, ours
 
-    def _fork_judge(self, channel: int, limits: Bounds) -> int:
+    def _fork_tester(self, channel: int, limits: Bounds) -> int:
         child = os.fork()
         if child == 0:
             try:
                 for number in (0, 1, 2):
                     os.dup2(self._null, number)
-                os.dup2(self._files["tests"], inside.REQUEST)
-                os.dup2(self._files["verdict"], inside.RESULTS)
-                self._become(channel, limits, 1, inside.PEER)
+                os.dup2(self._files["tests"], runner.REQUEST)
+                os.dup2(self._files["verdict"], runner.RESULTS)
+                self._become(channel, limits, 1, runner.PEER)
                 os.chdir(self._work)
-                perform_judge()
+                perform_asserts()
             finally:
                 os._exit(82)
         return child
@@ -334,24 +336,24 @@ class Zygote:
         self._die_with_us()
         if os.getppid() not in (self._self, 0):  # the zygote has ended before that was said
             os._exit(83)
-        os.dup2(peer, inside.PEER)
+        os.dup2(peer, runner.PEER)
         os.closerange(last + 1, 1 << 16)
         cpu_s, memory_bytes, file_bytes, open_files = limits
         # the zygote is counted too, and where its user is still root, what process 1 came from
         tasks = processes + 1 + (os.getuid() == 0) if processes > 1 else MAX_THREADS + _TASKS if self._first else 0
-        if last == _START:  # a judge may come before what it judges
+        if last == _START:  # a tester may come before what it tests
             os.setpriority(os.PRIO_PROCESS, 0, self._nice)
         rlimits.restrict(int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), tasks)
         if self._level is not Level.NONE:
             self._filters[processes > 1].enter(prepared=True)
 
-    def _wait(self, completion: int, judge: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
-        """Wait for the end of the judge, or of the completion where it has none; gives why it was ended.
+    def _wait(self, completion: int, tester: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
+        """Wait for the end of the tester, or of the completion where it has none; gives why it was ended.
 
         Where that takes a while and ``prepare`` is set, the next child is forked meanwhile; for a short evaluation
         the fork would only be in its way. (An end that kills all in the jail would kill that child too.)
         """
-        awaited = os.pidfd_open(judge or completion)
+        awaited = os.pidfd_open(tester or completion)
         try:
             poll = select.poll()
             poll.register(awaited, select.POLLIN)

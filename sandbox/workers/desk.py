@@ -1,0 +1,148 @@
+"""What every lane of a worker works at: its channel, page and results file, the batches and the targets.
+
+A target is a callable ``(common, segments, places) -> JSON text or a float``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import math
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable
+from json import dumps
+from pickle import loads
+from typing import Any, NamedTuple
+
+from sandbox.workers import capture
+from sandbox.workers.job import Answer
+from sandbox.workers.page import Page
+from sandbox.workers.steady import Keeper, Steady
+from sandbox.workers.wire import BatchView, Channel, RecordWriter
+
+WEIGH_S = 0.01
+"""Seconds for which what a process held counts as what it holds: asking the kernel takes longer than a short call."""
+
+OUR_DESCRIPTORS_FROM = 400
+"""A worker's own descriptors have numbers above what a reward's files get, so that the two are never mistaken."""
+
+CHANNEL_LOST = 71
+"""Exit code of a worker whose own descriptors were closed under it."""
+BROKEN = 70
+"""Exit code of a worker whose own code failed, for what some call did to it."""
+
+Target = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
+
+
+class Order(NamedTuple):
+    """One call to run.
+
+    Attributes:
+        ticket: The number to answer under.
+        batch: Which batch its segments are in.
+        target: Which target to run.
+        places: Which segments.
+        timeout_s: Its time; used by the event loop, elsewhere the parent watches.
+    """
+
+    ticket: int
+    batch: int
+    target: int
+    places: tuple[int, ...]
+    timeout_s: float
+
+
+class Desk:
+    """What every lane needs: the channel, the page, the results file, the batches and the targets."""
+
+    def __init__(self, channel: Channel, page: Page, results: RecordWriter, targets: dict[int, Target]) -> None:
+        self.channel = channel
+        self.page = page
+        self.targets = targets
+        self.batches: dict[int, BatchView] = {}
+        self.keeper = Keeper()
+        self._held_bytes, self._weighed_at = 0, -math.inf
+        self._results = results
+        self.threads = threading.active_count()
+
+    def batch(self, batch: int, common: bytes) -> None:
+        """Open a batch whose file came with the frame."""
+        (descriptor,) = self.channel.take_descriptors(1)
+        own = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, OUR_DESCRIPTORS_FROM)
+        os.close(descriptor)
+        self.batches[batch] = BatchView(own, loads(common))  # noqa: S301 - the parent is trusted
+
+    def drop(self, batch: int) -> None:
+        """Forget a batch."""
+        view = self.batches.pop(batch, None)
+        if view is not None:
+            try:
+                view.close()
+            except BufferError:
+                gc.collect()  # an abandoned call still reads it; the memory goes when that call does
+
+    def arguments(self, order: Order) -> tuple[Any, list[memoryview], tuple[int, ...]]:
+        """Gives what the order's target is called with."""
+        view = self.batches[order.batch]
+        return view.common, [view.segment(place) for place in order.places], order.places
+
+    def record(self, ticket: int, duration_s: float, logs: str, answer: Answer) -> None:
+        """Write one result; where its place is full it is lost, and the parent has the call made again."""
+        quoted = dumps(logs) if logs else '""'
+        text = f"[{ticket},{duration_s:.9f},{quoted},{answer if isinstance(answer, str) else repr(answer)}]\n"
+        self._results.write(text.encode())
+
+    def check_descriptors(self) -> None:
+        """End this process where its channel was closed under it: there is nothing more to do in it."""
+        capture.descriptors_closed = False
+        try:
+            os.fstat(self.channel.fileno())
+        except OSError:
+            Steady.end(CHANNEL_LOST)
+
+    def empty_results(self) -> None:
+        """Start the results file again, and say so; the parent has read all of it and sends nothing meanwhile."""
+        self._results.restart()
+        self.tell("emptied")
+
+    def wake(self) -> None:
+        """Tell the parent of results: one message for all that are written before it looks."""
+        if not self.page.woken:
+            self.page.woken = True
+            now = Steady.monotonic()
+            if now >= self._weighed_at + WEIGH_S:
+                self._held_bytes, self._weighed_at = held_bytes()[0], now
+            self.tell("wake", self._held_bytes)
+
+    def tell(self, *message: Any) -> None:
+        """Send a message to the parent."""
+        try:
+            self.channel.send_json(list(message))
+        except OSError:
+            Steady.end(CHANNEL_LOST)
+
+    @property
+    def tainted(self) -> bool:
+        """Whether calls left threads running."""
+        return capture.threads_started > 0 and threading.active_count() > self.threads
+
+
+def cells_of(lane: str, width: int) -> int:
+    """Gives how many cells a lane's page has: a lane of threads may have as many stuck as working."""
+    return 2 * width if lane == "threads" else 1
+
+
+def held_bytes() -> tuple[int, int]:
+    """Gives the memory that this process holds now, in bytes: what it has touched, and its data, touched or not.
+
+    Where that is not told, the first is its highest ever and the second 0.
+    """
+    try:
+        with open("/proc/self/statm") as file:
+            pages = file.read().split()
+        return int(pages[1]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024), 0

@@ -1,0 +1,168 @@
+"""Dispatch: which call goes to which worker next.
+
+Owns the queue: the jobs that have calls to send, in turn, and the calls that must run with nothing else in flight.
+What the calls were sent to, and what becomes of them, is the pool's.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sandbox.workers.job import Call, Job
+from sandbox.workers.page import MAX_CHUNK
+from sandbox.workers.slot import LOOP_CHECK_S, PEEK_S, Lane, Slot, State
+
+
+class Dispatch:
+    """Sends calls to the workers that are free for them.
+
+    Args:
+        slots: The workers' places.
+        retire: Replaces a worker that has run what a call may not run after.
+    """
+
+    def __init__(self, slots: Sequence[Slot], retire: Callable[[Slot], None]) -> None:
+        self._slots = slots
+        self._serial = sum(slot.lane is Lane.SERIAL for slot in slots)
+        self._retire = retire
+        self._ring: deque[tuple[Job, int]] = deque()
+        self._apart: deque[tuple[Job, Call]] = deque()  # calls to run with nothing else in flight; the first may run
+        self._apart_runs = False
+
+    def enlist(self, job: Job, target: int) -> None:
+        """Note that a job has calls of a target to send."""
+        if (job, target) not in self._ring:
+            self._ring.append((job, target))
+
+    def put(self, job: Job, call: Call, *, first: bool = False) -> None:
+        """Take a call back into its job's queue, where its job still goes on."""
+        if job.ended.is_set():
+            return
+        if call.terms.apart:
+            self._apart.append((job, call))
+            return
+        job.put(call, first=first)
+        self.enlist(job, call.target)
+
+    def forget(self, job: Job) -> None:
+        """Send no more of a job's calls."""
+        self._ring = deque(entry for entry in self._ring if entry[0] is not job)
+
+    def has_alone(self, slot: Slot) -> bool:
+        """Whether a call that a worker could run waits to run alone."""
+        return any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
+
+    def feed(self) -> None:
+        """Send calls to all workers that are free."""
+        if self._apart:
+            self._feed_apart()
+            return
+        for slot in self._slots:
+            if slot.state is State.READY and not slot.emptying:
+                if slot.lane is Lane.SERIAL:
+                    if not slot.chunk:
+                        self.feed_serial(slot)
+                elif not slot.leaks and not slot.reader.large:  # type: ignore[union-attr]  # open as long as the worker lives
+                    self._feed_wide(slot)
+
+    def _feed_apart(self) -> None:
+        """Run the calls during which wardens were lost one by one, with nothing else in flight: who did it then?"""
+        if any(slot.sent for slot in self._slots):
+            return
+        if self._apart_runs:
+            self._apart.popleft()
+            self._apart_runs = False
+        while self._apart and self._apart[0][0].ended.is_set():
+            self._apart.popleft()
+        if not self._apart:
+            self.feed()
+            return
+        job, call = self._apart[0]
+        for slot in self._slots:
+            if slot.state is State.READY and not slot.emptying and call.target in slot.targets:
+                if slot.tainted or slot.given_up:
+                    self._retire(slot)
+                else:
+                    self._send(slot, job, call)
+                    self._apart_runs = True
+                return
+
+    def _send(self, slot: Slot, job: Job, call: Call) -> None:
+        """Send one call to a worker that runs nothing."""
+        if slot.lane is Lane.SERIAL:
+            _send_chunk(slot, job, call.target, [call])
+        else:
+            _send_orders(slot, [_order_for(slot, job, call)])
+
+    def feed_serial(self, slot: Slot) -> None:
+        """Send a worker of the serial lane its next chunk, if there is one."""
+        if self._apart:
+            return
+        for _ in range(len(self._ring)):
+            job, target = self._ring[0]
+            self._ring.rotate(-1)
+            if target not in slot.targets:
+                continue
+            if job.alone.get(target):
+                if slot.tainted or (job.alone[target][0].terms.fresh and slot.used):
+                    self._retire(slot)
+                    return
+                _send_chunk(slot, job, target, [job.alone[target].popleft()])
+                return
+            pending = job.pending.get(target)
+            if pending:
+                count = max(1, min(MAX_CHUNK, len(pending) // (2 * self._serial)))
+                _send_chunk(slot, job, target, [pending.popleft() for _ in range(count)])
+                return
+            self._ring.remove((job, target))
+
+    def _feed_wide(self, slot: Slot) -> None:
+        orders = []
+        ring = [(job, target) for job, target in self._ring if target in slot.targets]
+        # Calls that have nothing but their turn alone to wait for get it: other jobs' calls stand back until then.
+        alone = [(job, target) for job, target in ring if job.alone.get(target) and not job.pending.get(target)]
+        for job, target in alone or ring:
+            if any(call.terms.alone for _, call in slot.sent.values()):
+                break
+            while len(slot.sent) < slot.width and job.pending.get(target):
+                orders.append(_order_for(slot, job, job.pending[target].popleft()))
+            if job.alone.get(target) and not slot.sent:
+                if slot.given_up or (job.alone[target][0].terms.fresh and slot.used):
+                    self._retire(slot)
+                    return
+                orders.append(_order_for(slot, job, job.alone[target].popleft()))
+            if not job.pending.get(target) and not job.alone.get(target):
+                self._ring.remove((job, target))
+        if orders:
+            _send_orders(slot, orders)
+
+
+def _send_chunk(slot: Slot, job: Job, target: int, calls: list[Call]) -> None:
+    _open_batch(slot, job)
+    ticket = slot.tickets(job, calls)
+    slot.chunk = range(ticket, ticket + len(calls))
+    slot.idle_since, slot.check_at = math.inf, time.monotonic() + min(calls[0].timeout_s, PEEK_S)
+    slot.half, slot.numbers_read = 1 - slot.half, 0
+    slot.tell(("run", ticket, slot.half, job.number, target, [call.places for call in calls]))
+
+
+def _send_orders(slot: Slot, orders: list[tuple[Any, ...]]) -> None:
+    slot.idle_since = math.inf
+    slot.tell(("start", orders))
+    soon = LOOP_CHECK_S if slot.lane is Lane.ASYNCIO else min(order[4] for order in orders)
+    slot.check_at = min(slot.check_at, time.monotonic() + soon)
+
+
+def _order_for(slot: Slot, job: Job, call: Call) -> tuple[Any, ...]:
+    _open_batch(slot, job)
+    return (slot.tickets(job, [call]), job.number, call.target, call.places, call.timeout_s)
+
+
+def _open_batch(slot: Slot, job: Job) -> None:
+    if job.number not in slot.batches:
+        slot.batches.add(job.number)
+        slot.tell(("batch", job.number, job.common), [job.file.for_workers])

@@ -1,0 +1,182 @@
+"""The link to the warden: starting it, telling it what to do, hearing what it says, and ending it.
+
+Owns the warden's process and both ways by which its end is noticed. What its words mean for the workers is the pool's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sandbox.errors import WorkerStartError
+from sandbox.workers import orphans
+from sandbox.workers.warden import process_descriptor
+from sandbox.workers.wire import Channel, MalformedError, channel_pair, decoded
+
+ANSWER_S = 8.0
+"""Seconds that a warden has to say that it is there; after that it is taken to have been stopped, and killed."""
+_START_S = 60.0
+"""Seconds, at least, that a warden has to start and to import what it imports for all workers."""
+_END_S = 5.0
+"""Seconds that a warden has to end its workers and itself."""
+_CONTROL = 3  # the warden's end of its socket
+_BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.workers.warden import main; main({fd}, {pid})"
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class WardenLink:
+    """One warden at a time; after :meth:`stop` another one can be started.
+
+    Args:
+        selector: Where its socket and its process are watched, with ``None`` as their data.
+        path: ``sys.path`` of the workers.
+        env: Environment variables added for the workers.
+        preload: Modules imported once, before workers are forked.
+        memory_bytes: Memory of one worker; ``None`` for no limit.
+        load_timeout_s: Seconds that loading the targets may take.
+
+    Attributes:
+        due: When it must have said that it is there, on the monotonic clock; infinite where nothing is asked.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        *,
+        path: Sequence[str],
+        env: Mapping[str, str],
+        preload: Sequence[str],
+        memory_bytes: int | None,
+        load_timeout_s: float,
+    ) -> None:
+        self.due = math.inf
+        self._selector = selector
+        self._setup = (list(path), list(preload), memory_bytes, load_timeout_s)
+        self._start_s = max(_START_S, load_timeout_s)
+        self._mark = orphans.new_mark()
+        self._env = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, **env, orphans.MARK: self._mark}
+        self._process = 0
+        self._watch: int | None = None
+        self._control: Channel | None = None
+
+    @property
+    def control(self) -> Channel | None:
+        """The socket to the present warden, which another one's is not."""
+        return self._control
+
+    def is_end_of(self, fileobj: object) -> bool:
+        """Whether what became ready says that the warden's process has ended."""
+        return self._watch is not None and fileobj == self._watch
+
+    def start(self, payloads: Mapping[int, Mapping[int, tuple[str, bytes]]]) -> None:
+        """Start a warden, without waiting for it.
+
+        Args:
+            payloads: By slot, name and payload of each of its targets by number.
+
+        Raises:
+            WorkerStartError: The interpreter cannot be started.
+        """
+        self._control, theirs = channel_pair(int(ANSWER_S))  # one that was stopped reads nothing
+        boot = _BOOT.format(root=str(Path(__file__).parents[2]), fd=_CONTROL, pid=os.getpid())
+        # Not subprocess.Popen: it waits for the end of a pipe that a fork in another thread (a data
+        # loader's, say) may hold open for ever.
+        try:
+            self._process = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-c", boot],
+                self._env,
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL),
+                ],
+            )
+        except OSError as reason:
+            raise WorkerStartError(f"cannot start {sys.executable}: {reason}") from reason
+        finally:
+            theirs.close()
+        self._selector.register(self._control, selectors.EVENT_READ, None)
+        self._watch = process_descriptor(self._process)
+        if self._watch is not None:
+            self._selector.register(self._watch, selectors.EVENT_READ, None)
+        self.tell(("setup", *self._setup, payloads))
+        self.due = time.monotonic() + self._start_s
+
+    def tell(self, message: tuple[Any, ...], descriptors: Sequence[int] = ()) -> None:
+        """Send it a message; its end is noticed when it is next heard."""
+        if self._control is not None:
+            with contextlib.suppress(OSError):
+                self._control.send_pickle(message, descriptors)
+
+    def hear(self) -> list[Any] | None:
+        """Gives what it says, which shows that it is there; ``None`` where it is gone or says junk."""
+        assert self._control is not None
+        try:
+            frames = [decoded(frame) for frame in self._control.receive()]
+        except (EOFError, OSError, MalformedError):
+            return None
+        self.due = math.inf
+        return frames
+
+    def ask(self, now: float) -> None:
+        """Ask whether it is there."""
+        self.excuse(now)
+        self.tell(("ping",))
+
+    def excuse(self, now: float) -> None:
+        """Give it its time for an answer anew."""
+        self.due = now + ANSWER_S
+
+    def wake(self) -> None:
+        """Let it go on where it was stopped."""
+        if self._process:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process, signal.SIGCONT)
+
+    def end_left_behind(self) -> None:
+        """End what its workers have started and left behind."""
+        orphans.end_marked(self._mark)
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End the warden; it has some seconds to go by itself, unless that is to happen at once."""
+        self.due = math.inf
+        if self._control is not None:
+            self.tell(("close",))
+            self.wake()
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(self._control)
+            self._control.close()
+            self._control = None
+        if self._watch is not None:
+            self._selector.unregister(self._watch)
+            os.close(self._watch)
+            self._watch = None
+        if self._process:
+            if not _wait_for_end(self._process, 0.0 if at_once else _END_S):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._process, signal.SIGKILL)
+                self.end_left_behind()  # also a worker that traces the warden, which nobody can reap until then
+                _wait_for_end(self._process, _END_S)
+            self._process = 0
+
+
+def _wait_for_end(process: int, timeout_s: float) -> bool:
+    """Reap a child; gives whether it ended in time."""
+    deadline = time.monotonic() + timeout_s
+    try:
+        while os.waitpid(process, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+    except ChildProcessError:  # somebody else in this process reaps every child
+        pass
+    return True

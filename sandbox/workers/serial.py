@@ -1,0 +1,90 @@
+"""The lane that runs one call at a time, in the main thread: calls come in chunks, each with a time box."""
+
+from __future__ import annotations
+
+from pickle import loads
+from typing import Any
+
+from sandbox.workers import capture, clock
+from sandbox.workers.desk import Desk, held_bytes
+from sandbox.workers.steady import Steady
+
+BOX_S = 0.02
+"""Seconds after which a worker gives the rest of its chunk back, so that no slow call holds up quick ones."""
+
+
+class SerialLane:
+    """Runs one call at a time, in the main thread."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._data_bytes = held_bytes()[1]
+
+    def run(self) -> int:
+        """Serve until the parent is gone."""
+        while True:
+            for frame in self._desk.channel.receive():
+                self._obey(*loads(frame))  # noqa: S301 - the parent is trusted
+
+    def _obey(self, kind: str, *message: Any) -> None:
+        match kind:
+            case "run":
+                self._run_chunk(*message)
+            case "batch":
+                self._desk.batch(*message)
+            case "drop":
+                self._desk.drop(*message)
+            case "empty":
+                self._desk.empty_results()
+
+    def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
+        """Run calls until the chunk or its time box ends, and say how many were run.
+
+        Args:
+            ticket: The first call's.
+            half: Which half of the page takes the answers.
+            batch: Which batch their segments are in.
+            target: Which target to run.
+            calls: Each call's segments.
+        """
+        desk, monotonic, check = self._desk, Steady.monotonic, self._desk.keeper.check
+        page, view, run = desk.page, desk.batches[batch], desk.targets[target]
+        box = monotonic() + BOX_S
+        done = numbers = 0
+        common, segment = view.common, view.segment
+        log, timer = capture.begin_call(), self._new_clock()
+        for places in calls:
+            began = monotonic()
+            page.begin(0, ticket + done, began, desk.tainted)
+            answer = run(common, [segment(place) for place in places], places)
+            check()
+            ended = monotonic()
+            if timer.touched or capture.threads_started:
+                timer.end()
+                began += timer.stopped_s()
+                timer = self._new_clock()
+            if capture.descriptors_closed:
+                desk.check_descriptors()
+            if capture.planned:
+                capture.cancel_plans()
+            if log.pristine and not capture.threads_started:
+                if type(answer) is float:
+                    page.answer(half, numbers, ended - began, answer, ticket + done)
+                    numbers += 1
+                else:
+                    desk.record(ticket + done, ended - began, "", answer)
+            else:
+                desk.record(ticket + done, ended - began, log.finish(), answer)
+                log = capture.begin_call()
+            done += 1
+            if ended > box:
+                break
+        timer.end()
+        page.end(0)
+        touched, data = held_bytes()
+        desk.tell("done", ticket, done, desk.tainted, max(touched, data - self._data_bytes))
+
+    def _new_clock(self) -> clock.Clock:
+        timer = clock.CellClock(self._desk.page, 0)
+        clock.use(timer)
+        return timer
