@@ -19,7 +19,7 @@ from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint
 from rewardkit.forms import Form, Taken
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
-from rewardkit.runtime.attempt import FAILED, SCORED, judge_one
+from rewardkit.runtime.attempt import FAILED, SCORED, finding_of_one
 from rewardkit.source import Options
 from rewardkit.spec import Kind, hints_of
 from rewardkit.step_reading import steps_of
@@ -135,7 +135,7 @@ class Stepwise:
         Raises:
             BadReturnError: It is none.
         """
-        outcome, *said = judge_one(self.options, value)
+        outcome, *said = finding_of_one(self.options, value)
         if outcome == FAILED:
             raise BadReturnError(said[1])
         return Score(*said) if outcome == SCORED else Score(None, *said)

@@ -145,14 +145,14 @@ def is_final(finding: Finding) -> bool:
 def finding_of(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
     """Gives the finding that a returned value makes: a score, a skip, or ``bad_return``."""
     if spec.kind is Kind.SINGLE:
-        return judge_one(spec.options, value)
+        return finding_of_one(spec.options, value)
     try:
         return _group(spec.options, value, rollouts)
     except BaseException as odd:  # a value whose own methods raise
         return _unreadable(value, odd)
 
 
-def judge_one(options: RewardOptions, value: Any) -> Finding:
+def finding_of_one(options: RewardOptions, value: Any) -> Finding:
     """Gives the finding that a value makes which is returned for one rollout, or for one step of it."""
     try:
         return _one(options, value)
