@@ -17,9 +17,6 @@ from builtin_rewards.judge.model import Answer, Question
 from builtin_rewards.judge.prompted import Prompted
 from rewardkit import CoercionError, RewardError, Score
 
-_ROUNDS = 8
-"""Judgements one after another that a call's deadline has room for: a large group's questions wait for each other."""
-
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -38,10 +35,7 @@ class GroupJudging(Prompted):
 
     field: ClassVar[str]
     """A field of its templates that shows completions."""
-
-    @property
-    def rounds(self) -> int:
-        return _ROUNDS
+    rounds = 8  # a large group's questions wait for each other
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
         said, group, places = self._competing(columns)
@@ -96,8 +90,7 @@ class GroupJudging(Prompted):
     def question(self, group: Group, answers: Mapping[str, Turns], schema: Mapping[str, Any]) -> Question:
         """Gives the question that shows these answers, by field."""
         view = self.view(group.prompt, answers)
-        texts = {**view.values, **group.values}
-        filled = view.template.fill(texts, max_chars=self.max_chars, images=view.images)
+        filled = view.template.fill({**view.values, **group.values}, max_chars=self.max_chars, images=view.images)
         return Question(filled, schema, self.prompt_version)
 
     def questions(self, group: Group) -> Mapping[Any, Question]:
@@ -108,13 +101,11 @@ class GroupJudging(Prompted):
         """Gives what becomes of each of two answers or more."""
         raise NotImplementedError
 
-    async def ask(
-        self, questions: Mapping[K, Question], read: Callable[[K, Reply, Format], T]
-    ) -> dict[K, T | JudgeError]:
+    async def ask(self, asked: Mapping[K, Question], read: Callable[[K, Reply, Format], T]) -> dict[K, T | JudgeError]:
         """Asks all together, and gives what was read of each, or why nothing was."""
-        asked = [self.attempt(question, functools.partial(read, key)) for key, question in questions.items()]
+        answers = [self.attempt(question, functools.partial(read, key)) for key, question in asked.items()]
         said: dict[K, T | JudgeError] = {}
-        for key, one in zip(questions, await asyncio.gather(*asked, return_exceptions=True), strict=True):
+        for key, one in zip(asked, await asyncio.gather(*answers, return_exceptions=True), strict=True):
             if isinstance(one, JudgeSetupError) or not isinstance(one, Answer | JudgeError):
                 raise one  # no question that was lost: none can be had so
             said[key] = one.value if isinstance(one, Answer) else one

@@ -6,8 +6,8 @@ ART's RULER (OpenPipe, ``art.rewards.ruler``): answers are easier to grade besid
 
 from __future__ import annotations
 
-import hashlib
 import math
+import random
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,9 +27,6 @@ from rewardkit import Kind, RewardError, Score
 
 _QUESTION_CHARS = 8 * MAX_CHARS
 """Characters of a question's answers, some 64,000 tokens, which leaves half of a context of 128,000."""
-_REPEATS = range(1, 9)
-_MOST = range(2, 91)
-"""With 90 answers graded from 0 to 10 a schema has 990 enum values, of 1,000 that OpenAI's strict mode takes."""
 _SHOWN_REASON_CHARS = 400
 
 Part: TypeAlias = tuple[Turns, ...]
@@ -53,8 +50,7 @@ class Listing(GroupJudging):
         read = [one for (repeat, _), one in said.items() if repeat not in errors and not isinstance(one, JudgeError)]
         given = {one: [grades[one] for grades in read if one in grades] for one in group.answers}
         # What has only its equals and those that say nothing beside it needs no judge, and is the best there is.
-        best = 0.0 if failure else 1.0
-        worth = {one: statistics.fmean(grade for grade, _ in got) if got else best for one, got in given.items()}
+        worth = {one: statistics.fmean(grade for grade, _ in got) if got else 1.0 for one, got in given.items()}
         worth |= dict.fromkeys(empty, 0.0)
         made: list[Score | RewardError] = []
         for place, one in enumerate(group.answers):
@@ -74,18 +70,18 @@ class Listing(GroupJudging):
 
     def _question(self, group: Group, part: Part, repeat: int) -> Question:
         rubric = self._rubric(part)
-        told = group._replace(values={**group.values, **rubric.words()})
+        words = Rubric(self.template.criteria or rubric.criteria, self.scale).words()
+        told = group._replace(values={**group.values, **words})
         answers = dict(zip(rubric.names, part, strict=True))
         return replace(self.question(told, answers, rubric.json_schema(self.reason_chars)), index=repeat)
 
     def _parts(self, group: Group, shown: Sequence[Turns], repeat: int) -> list[Part]:
         """Gives the answers of each question of a repeat, as even parts of an order that no answer can choose.
 
-        The order is that of hashes of the whole group. Every second repeat has the one before it reversed, and its
-        parts have answers of all parts of that one.
+        Every second repeat has the one before it reversed, and its parts have answers of all parts of that one.
         """
-        whole = _hash((group.prompt, sorted(map(repr, shown)), repeat // 2))
-        order = sorted(shown, key=lambda one: _hash((whole, one)))
+        order = sorted(shown, key=repr)
+        random.Random(f"{group.prompt}{order}{repeat // 2}").shuffle(order)  # noqa: S311 (an order is no secret)
         chars = sum(min(self.max_chars, sum(len(text) for turn in one for _, text in turn.parts)) for one in shown)
         count = math.ceil(max(len(order) / self.most, chars / _QUESTION_CHARS))
         count = max(1, min(count, len(order) // 2))  # one alone is beside nothing
@@ -108,44 +104,34 @@ class Listing(GroupJudging):
     def _score(self, score: float, worth: float, given: Sequence[tuple[float, str]]) -> Score:
         if not given:
             return Score(score, "not asked: no other completion says anything else")
-        low, high = self.scale
-        grade = low + worth * (high - low)
+        grade = self.scale[0] + worth * (self.scale[1] - self.scale[0])
         metrics = {"grade": grade}
         if self.repeats > 1:
             metrics |= {"samples": float(len(given)), "spread": statistics.pstdev(one for one, _ in given)}
-        return Score(score, f"{grade:.3g} of {high}: {given[0][1][:_SHOWN_REASON_CHARS]}", metrics)
-
-
-def _hash(value: object) -> str:
-    return hashlib.sha256(repr(value).encode()).hexdigest()
+        return Score(score, f"{grade:.3g} of {self.scale[1]}: {given[0][1][:_SHOWN_REASON_CHARS]}", metrics)
 
 
 class ListwiseJudge(PromptedReward):
     """A language model that grades all completions of a prompt in one question; a group reward, 0 to 1.
 
     A completion with grade g, from 0 to 1, has the score 0.5 + (g - the mean of the others' grades) / 2: the group's
-    mean is one half, and of two the better one is above it. The order is drawn from the group's content and the grades
+    mean is one half, and of two the better one is above it. The order is drawn from the group's content, and grades
     are means over ``repeats`` questions, every second of which has the order of the one before reversed. Equal
     completions are shown once; one that says nothing gets 0.0 and is not shown, and counts as of grade 0. A reply that
     does not grade each answer once is a failure, never a score; more than half of the repeats must be read, or all
-    that were shown fail.
-
-    A group of more than ``most`` answers, or of more than 256,000 characters, is graded in even parts, in each repeat
-    others: then two answers may have been graded beside different ones.
+    that were shown fail. A group of more than ``most`` answers, or 256,000 characters, is graded in even parts, in
+    each repeat others: then two answers may have been graded beside different ones.
 
     Metrics of a score: ``grade`` on the scale; with several repeats ``samples``, how many were read, and ``spread``,
     the standard deviation of its grades from 0 to 1, which is how far it moved with the order; ``prefiltered`` where
     it was not shown; an even share of the group's costs.
 
     Args:
-        model: The model's name, as its server knows it.
         repeats: How often a group is asked about, 1 to 8.
         most: How many completions one question shows, 2 to 90; by default the window of RankGPT (arXiv 2304.09542).
-        scale: Lowest and highest grade, whole numbers.
-        reference: The dataset column with the right answer, for templates with ``{reference}``.
-        template: ``"ranking"``, or a :class:`Template` with ``{answers}`` and ``{scale}``.
-        prefilter: Whether answers that say nothing get 0.0 without being shown.
-        columns, max_chars, reason_chars, images, default, name: As for :class:`LLMJudge`.
+        scale: Lowest and highest grade, whole numbers; OpenAI's schemas take 1,000 grades of all answers together.
+        template: ``"ranking"``, or a :class:`Template` with ``{answers}``, ``{scale}``, or also ``{criteria}``.
+        model, reference, columns, prefilter, max_chars, reason_chars, images, default, name: As for :class:`LLMJudge`.
         asking: As for :class:`LLMJudge`; ``max_tokens`` is 4096, for all answers of a question.
 
     Raises:
@@ -172,9 +158,9 @@ class ListwiseJudge(PromptedReward):
         name: str = "ranking",
         **asking: Unpack[Asking],
     ) -> None:
-        for setting, value, known in (("repeats", repeats, _REPEATS), ("most", most, _MOST)):
-            if not is_number(value, whole=True) or value not in known:
-                raise JudgeSetupError(f"{setting}={value!r}: expected a whole number from {known[0]} to {known[-1]}")
+        for setting, value, low, high in (("repeats", repeats, 1, 8), ("most", most, 2, 90)):
+            if not is_number(value, whole=True) or not low <= value <= high:
+                raise JudgeSetupError(f"{setting}={value!r}: expected a whole number from {low} to {high}")
         chosen = chosen_template(template, "ranking")
         filling = filled_by(chosen, reference, columns, group=True)
         asked = JudgeModel.of(model, {"max_tokens": 4096, **asking})  # last, for it looks for a key

@@ -24,8 +24,6 @@ from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, r
 from builtin_rewards.judge.verdict import Preference, read_preference
 from rewardkit import Kind, RewardError, Score
 
-_ORDERS = ("both", "first")
-_SCORES = ("strength", "win_rate", "rank")
 _WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}
 _PAIRS_A_GROUP = 6
 """Pairs of a group of 4. So many groups are compared at once that such groups keep all requests in flight; with more,
@@ -135,14 +133,11 @@ class PairwiseJudge(PromptedReward):
     its matches that turned with the order, ``matches`` and ``matches_lost``, and an even share of the group's costs.
 
     Args:
-        model: The model's name, as its server knows it.
         order: ``"both"``, or ``"first"`` to ask once, in an order that is spread evenly over the group.
         score: ``"strength"``, the chance to win against the others by Bradley-Terry strengths; ``"win_rate"``, the
             share of matches won, ties half; ``"rank"``, from 0 for the last to 1 for the first.
-        reference: The dataset column with the right answer, for templates with ``{reference}``.
         template: ``"preference"``, or a :class:`Template` with ``{first}`` and ``{second}``.
-        prefilter: Whether answers that say nothing lose without being asked about.
-        columns, max_chars, reason_chars, images, default, name: As for :class:`LLMJudge`.
+        model, reference, columns, prefilter, max_chars, reason_chars, images, default, name: As for :class:`LLMJudge`.
         asking: As for :class:`LLMJudge`; ``deadline_s`` is that of one question, from its turn on.
 
     Raises:
@@ -168,9 +163,10 @@ class PairwiseJudge(PromptedReward):
         name: str = "preference",
         **asking: Unpack[Asking],
     ) -> None:
-        for setting, value, known in (("order", order, _ORDERS), ("score", score, _SCORES)):
-            if value not in known:
-                raise JudgeSetupError(f"{setting}={value!r}: expected one of {', '.join(known)}")
+        known = {"order": ("both", "first"), "score": ("strength", "win_rate", "rank")}
+        for setting, value in (("order", order), ("score", score)):
+            if value not in known[setting]:
+                raise JudgeSetupError(f"{setting}={value!r}: expected one of {', '.join(known[setting])}")
         chosen = chosen_template(template, "preference")
         filling = filled_by(chosen, reference, columns, group=True)
         asked = JudgeModel.of(model, asking)  # last, for it looks for a key

@@ -13,6 +13,7 @@ import pytest
 
 from builtin_rewards.judge import (
     Budget,
+    Criterion,
     JudgeCache,
     JudgeError,
     JudgeReplyError,
@@ -348,6 +349,12 @@ def test_conversations_are_shown_whole() -> None:
     with pytest.raises(JudgeSetupError, match="compares two completions or more"):
         made.render(Rollout("Why?", "So."))
     assert [] == made.render(prompt="Why?", completions=["So.", "So."])
+
+
+def test_a_template_of_ones_own_has_its_criteria() -> None:
+    own = Template("own", "1", "", "{answers} {criteria} {scale}", criteria=(Criterion("kind", "It is kind."),))
+    (message,) = judge(template=own, repeats=1).render(prompt="p", completions=answers(1, 2))
+    assert "- kind: It is kind. whole numbers from 0" in message["content"]
 
 
 # Money, caches, settings ---------------------------------------------------------------------------------------------
