@@ -323,8 +323,8 @@ class PromptedReward(JudgeReward):
         Of a rubric that is asked about one criterion at a time, the messages of all questions one after another.
 
         Args:
-            rollouts: What is judged: one rollout, and two for a :class:`PairwiseJudge`.
-            columns: In their place ``prompt``, ``completion`` (or two ``completions``) and the row's columns.
+            rollouts: What is judged: one rollout, and two or more for a judge of groups.
+            columns: In their place ``prompt``, ``completion`` (or ``completions``) and the row's columns.
         """
         given = rollouts or _rollouts(columns)
         arguments = self.spec.bind(given, CallContext(), range(len(given)))

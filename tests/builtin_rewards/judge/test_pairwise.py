@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import itertools
 import json
@@ -207,6 +208,20 @@ def test_questions_that_wait_for_their_turn_have_their_whole_deadline() -> None:
     made = judge(client=Slow(higher), load=Load(concurrency=1), deadline_s=0.5, score="win_rate")
     came = virtual(made.function(prompt="p", completions=answers(*range(8))))
     assert [place / 7 for place in range(8)] == pytest.approx([one.value for one in came])
+
+
+def test_a_group_that_is_cancelled_leaves_nothing_running() -> None:
+    """Nothing is asked any more when the deadline of the whole passes."""
+    made = judge(client=FakeJudge(higher, latency_s=60), load=Load(concurrency=4))
+
+    async def cancelled() -> set[Any]:
+        before = asyncio.all_tasks()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(made.function(prompt="p", completions=answers(*range(6))), 0.5)
+        return asyncio.all_tasks() - before
+
+    assert set() == virtual(cancelled())
+    assert [] == asked(made)
 
 
 @pytest.mark.parametrize(("order", "groups"), [("both", 15), ("first", 28)])
