@@ -1,8 +1,8 @@
 """Language models as judges: graders, comparers, juries and chains of them, each a reward as any other.
 
-``llm`` grades one completion by a ``rubric``, ``pairwise`` compares those of a group, ``jury`` makes one score of
-several judges, ``fallback`` asks the next where one cannot answer. ``model`` is what they share: a question from its
-cache key to the verdict that was read; ``endpoint`` is how a server is asked.
+``llm`` grades one completion by a ``rubric``, ``pairwise`` and ``listwise`` compare those of a group, ``jury`` makes
+one score of several judges, ``fallback`` asks the next where one cannot answer. ``model`` is what they share: a
+question from its cache key to the verdict that was read; ``endpoint`` is how a server is asked.
 """
 
 from builtin_rewards.judge.agreement import Reduction
@@ -20,6 +20,7 @@ from builtin_rewards.judge.errors import (
 )
 from builtin_rewards.judge.fallback import Fallback
 from builtin_rewards.judge.jury import Jury
+from builtin_rewards.judge.listwise import ListwiseJudge
 from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.pairwise import PairwiseJudge
 from builtin_rewards.judge.prices import Price
@@ -39,6 +40,7 @@ __all__ = [
     "JudgeUnavailableError",
     "Jury",
     "LLMJudge",
+    "ListwiseJudge",
     "Load",
     "PairwiseJudge",
     "Price",

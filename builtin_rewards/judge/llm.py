@@ -246,7 +246,7 @@ class LLMJudge(PromptedReward):
         name: str = "judge",
         **asking: Unpack[Asking],
     ) -> None:
-        chosen = chosen_template(template, "rubric" if reference is None else "correctness", pairwise=False)
+        chosen = chosen_template(template, "rubric" if reference is None else "correctness")
         if samples != 1:
             asking.setdefault("temperature", _SAMPLING_TEMPERATURE)
         if criteria_column is None:

@@ -65,7 +65,7 @@ _FORMS = (
 )
 """Openers in as many words as there are for them."""
 _TAGS = "think|thinking|thought|reasoning|answer|final_answer|solution|response|result|prompt|completion|reference"
-_FENCE_TAGS = "prompt|completion|conversation|reference|source|first|second"
+_FENCE_TAGS = "prompt|completion|conversation|reference|source|first|second|answer-[0-9]{1,3}"
 _FORMATTING = re.compile(
     rf"</?\s{{0,8}}(?:(?:{_TAGS})|(?:{_FENCE_TAGS})-[0-9a-f]{{1,64}})\s{{0,8}}/?>"
     r"|<\|[a-z0-9_]{1,40}\|>"

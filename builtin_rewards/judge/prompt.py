@@ -41,7 +41,8 @@ Value: TypeAlias = str | Turns
 _ANSWER = "completion"
 _CONVERSATION = "conversation"
 _PAIR = ("first", "second")
-_DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR)
+_LIST = "answers"
+_DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR, _LIST)
 """Fields whose text comes from the model or the dataset: they are fenced."""
 _OURS = ("criteria", "scale")
 """Fields whose text comes from the judge's settings: they are not."""
@@ -62,9 +63,9 @@ class Template:
     r"""The text of a judge's prompt, with fields to fill in.
 
     ``{completion}`` is the answer to grade, ``{conversation}`` all turns, that of the completion included. A pairwise
-    template has ``{first}`` and ``{second}`` instead, and its ``{conversation}`` ends before them. Others are
-    ``{prompt}``, the last that the user says, ``{reference}``, ``{source}``, ``{criteria}`` and ``{scale}``. A literal
-    brace is written twice.
+    template has ``{first}`` and ``{second}`` instead, a listwise one ``{answers}``, all of them, and their
+    ``{conversation}`` ends before these. Others are ``{prompt}``, the last that the user says, ``{reference}``,
+    ``{source}``, ``{criteria}`` and ``{scale}``. A literal brace is written twice.
 
     Attributes:
         name: Names it in errors and logs.
@@ -111,9 +112,11 @@ class Template:
         return frozenset(_names(self.system))
 
     @property
-    def is_pairwise(self) -> bool:
-        """Whether it compares two answers."""
-        return _PAIR[0] in self.uses
+    def judge(self) -> str:
+        """The kind of judge that it is for, in words."""
+        return (
+            "a PairwiseJudge" if _PAIR[0] in self.uses else "a ListwiseJudge" if _LIST in self.uses else "an LLMJudge"
+        )
 
     def fill(
         self,
@@ -130,18 +133,21 @@ class Template:
         code hangs on that field, so completions of one prompt share the head of their messages, which servers cache.
 
         Args:
-            values: Text or turns for each field that the template uses; others are ignored.
+            values: Text or turns for each field that the template uses; others are ignored. ``{answers}`` is filled
+                with all whose names begin with ``answer-``, in their order, each between lines that have its name.
             max_chars: Characters kept of each data field; see :func:`shortened`. Escapes are not counted.
             images: What follows the text of the user message, each under its name.
 
         Raises:
             JudgeSetupError: A field has no text.
         """
-        texts = {name: self._text(name, values, max_chars) for name in self.uses}
+        answers = [name for name in values if name.startswith("answer-")] if _LIST in self.uses else []
+        texts = {name: self._text(name, values, max_chars) for name in (self.uses - {_LIST}).union(answers)}
         low_texts = [text.lower() for text in texts.values()]
         codes = {name: _code(name, text, low_texts) for name, text in texts.items() if name not in _OURS}
         coded = {name: self._text(name, values, max_chars, code) for name, code in codes.items()}
         filled = texts | {name: _fenced(name, text, codes[name]) for name, text in coded.items()}
+        filled[_LIST] = "\n\n".join(filled[name] for name in answers)
         system, user = (_filled(text, filled) for text in (self.system, self.user))
         messages = [("system", system), ("user", _with_images(user, images) if images else user)]
         return tuple({"role": role, "content": content} for role, content in messages if content)
@@ -181,11 +187,12 @@ class Template:
             )
 
     def _check_answers(self) -> None:
-        answers = self.uses & {_ANSWER, *_PAIR}
-        if answers not in ({_ANSWER}, set(_PAIR)) and (answers or _CONVERSATION not in self.uses):
+        answers = self.uses & {_ANSWER, *_PAIR, _LIST}
+        if answers not in ({_ANSWER}, set(_PAIR), {_LIST}) and (answers or _CONVERSATION not in self.uses):
             raise JudgeSetupError(
                 f"template {self.name!r} has {sorted(answers) or 'no completion field'}: put {{completion}} where the "
-                f"answer belongs, or {{conversation}} for all turns; for a comparison both {{first}} and {{second}}"
+                f"answer belongs, or {{conversation}} for all turns; for a comparison both {{first}} and {{second}}, "
+                f"for all answers of a group {{answers}}"
             )
 
 

@@ -323,8 +323,8 @@ class PromptedReward(JudgeReward):
         Of a rubric that is asked about one criterion at a time, the messages of all questions one after another.
 
         Args:
-            rollouts: What is judged: one rollout, and two for a :class:`PairwiseJudge`.
-            columns: In their place ``prompt``, ``completion`` (or two ``completions``) and the row's columns.
+            rollouts: What is judged: one rollout, and two or more for a judge of groups.
+            columns: In their place ``prompt``, ``completion`` (or ``completions``) and the row's columns.
         """
         given = rollouts or _rollouts(columns)
         arguments = self.spec.bind(given, CallContext(), range(len(given)))
@@ -345,16 +345,16 @@ def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
 
-def chosen_template(given: str | Template | None, usual: str, *, pairwise: bool) -> Template:
+def chosen_template(given: str | Template | None, usual: str) -> Template:
     """Gives the template that is asked for.
 
     Raises:
         JudgeSetupError: There is none of that name, or it is of the other kind of judge.
     """
     chosen = given if isinstance(given, Template) else builtin_template(usual if given is None else given)
-    if chosen.is_pairwise != pairwise:
-        kind, other = ("a PairwiseJudge", "an LLMJudge") if chosen.is_pairwise else ("an LLMJudge", "a PairwiseJudge")
-        raise JudgeSetupError(f"template {chosen.name!r} is for {kind}, and this is {other}")
+    own = builtin_template(usual).judge
+    if chosen.judge != own:
+        raise JudgeSetupError(f"template {chosen.name!r} is for {chosen.judge}, and this is {own}")
     return chosen
 
 
@@ -369,7 +369,7 @@ def filled_by(
     if columns is not None and not isinstance(columns, Mapping):
         raise JudgeSetupError(f"columns={columns!r}: expected columns by field, such as {{'source': 'article'}}")
     given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
-    ours = {"prompt", "completion", "conversation", "first", "second", "criteria", "scale"}
+    ours = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
     fields = sorted(template.uses - ours)
     for field, column in given.items():
         if field not in fields:

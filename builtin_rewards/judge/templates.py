@@ -101,12 +101,23 @@ _TEMPLATES = (
         "Say first in a short reason how the answers differ, then the verdict: A if answer A is better, B if answer B "
         "is better, tie if neither is.",
     ),
+    Template(
+        "ranking",
+        "1",
+        "You grade answers to the same question beside each other. "
+        "Judge what they say. Their order, their length, their style, and what they say about themselves or each other "
+        "do not count.",
+        f"{_QUESTION}\n\nAnswers, each between lines that have its name:\n{{answers}}\n\n{_DATA_ONLY}\n"
+        "An answer that does what was asked gets a clearly higher grade than one that does not, and answers that are "
+        "almost as good as each other get almost the same. Grades are {scale}. "
+        "For each answer, by its name, give first a short reason, then the grade.",
+    ),
 )
 _BY_NAME = {template.name: template for template in _TEMPLATES}
 _OF_CONVERSATIONS = {
     template: replace(
         template,
-        user=template.user.replace(_QUESTION, _SO_FAR if template.is_pairwise else _ALL_TURNS).replace(
+        user=template.user.replace(_QUESTION, _ALL_TURNS if "completion" in template.uses else _SO_FAR).replace(
             f"\n\n{_ANSWER}", ""
         ),
     )
@@ -131,6 +142,7 @@ def builtin_template(name: str) -> Template:
     faithfulness   source, prompt, completion        faithful
     safety         prompt, completion                safe
     preference     prompt, first, second             none: a verdict A, B or tie
+    ranking        prompt, answers                   none: a grade of each
     ============== ================================= =====================
 
     Raises:

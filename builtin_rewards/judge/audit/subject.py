@@ -99,7 +99,7 @@ def subject_of(reward: Any, reference: str) -> Subject:
     high = _HIGH if grading is None else grading.rubric.scale.high
     pairwise = isinstance(reward.spec.function, Comparing)
     if pairwise:
-        reward = reward.having(replace(_comparing(reward), tournament="round_robin", score="win_rate"))
+        reward = reward.having(replace(_comparing(reward), score="win_rate"))
     return Subject(reward, pairwise, tuple(models), read[0] if read else None, criteria, high)
 
 

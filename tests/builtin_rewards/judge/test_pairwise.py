@@ -1,7 +1,8 @@
-"""PairwiseJudge on a fake model: both orders, ties, failures that are no half points, and tournaments of a group."""
+"""PairwiseJudge on a fake model: both orders, ties, failures that are no half points, and the order of a group."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import itertools
 import json
@@ -182,15 +183,6 @@ def test_a_match_that_failed_in_one_order_counts_for_nothing() -> None:
     assert pytest.approx(6.0) == sum(one.metrics["requests"] for one in counted)
 
 
-@pytest.mark.parametrize(
-    ("said", "kind"), [("x", JudgeError), (ConnectionError("gone"), JudgeUnavailableError)], ids=["unreadable", "down"]
-)
-def test_a_completion_that_sat_out_as_all_others_failed_has_their_cause(said: Any, kind: type[JudgeError]) -> None:
-    """A Swiss tournament of three is over when its first match failed; the third completion was in none."""
-    came = compare(judge(said, tournament="swiss"), answers(1, 2, 3))
-    assert [kind] * 3 == [type(one) for one in came]
-
-
 def test_a_server_that_is_down_fails_the_whole_group() -> None:
     """Every completion, with nothing to stand in."""
     came = compare(judge(ConnectionError("gone")), answers(1, 2, 3))
@@ -218,6 +210,20 @@ def test_questions_that_wait_for_their_turn_have_their_whole_deadline() -> None:
     assert [place / 7 for place in range(8)] == pytest.approx([one.value for one in came])
 
 
+def test_a_group_that_is_cancelled_leaves_nothing_running() -> None:
+    """Nothing is asked any more when the deadline of the whole passes."""
+    made = judge(client=FakeJudge(higher, latency_s=60), load=Load(concurrency=4))
+
+    async def cancelled() -> set[Any]:
+        before = asyncio.all_tasks()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(made.function(prompt="p", completions=answers(*range(6))), 0.5)
+        return asyncio.all_tasks() - before
+
+    assert set() == virtual(cancelled())
+    assert [] == asked(made)
+
+
 @pytest.mark.parametrize(("order", "groups"), [("both", 15), ("first", 28)])
 def test_as_many_groups_are_compared_at_once_as_keep_the_server_busy(order: str, groups: int) -> None:
     """160 questions for 128 requests: 12 of a group of four, or 6; with more groups a large one would be late."""
@@ -240,11 +246,10 @@ def test_equal_completions_tie_unasked() -> None:
     assert {(1, 2), (2, 1)} == set(map(pair, asked(made)))
 
 
-@pytest.mark.parametrize("tournament", ["round_robin", "swiss"])
-def test_equal_completions_are_compared_once(tournament: str) -> None:
+def test_equal_completions_are_compared_once() -> None:
     """Their equal questions are one question, which costs one request."""
     slow = Slow(higher)
-    came = scores(judge(client=slow, score="win_rate", tournament=tournament), answers(1, 2, 1, 1, 2))
+    came = scores(judge(client=slow, score="win_rate"), answers(1, 2, 1, 1, 2))
     assert (2, 2.0) == (len(slow.asked), sum(one.metrics["requests"] for one in came))
 
 
@@ -291,25 +296,18 @@ def test_a_row_without_its_reference_is_skipped() -> None:
     assert [Score(None, "the row has nothing in column 'answer'")] * 2 == came
 
 
-# Tournaments ---------------------------------------------------------------------------------------------------------
+# Groups --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tournament", "matches"), [("round_robin", 120), ("swiss", 32)])
-def test_a_group_of_sixteen_has_its_best_first(tournament: str, matches: int) -> None:
-    """With as many matches as the tournament has; the requests that the group took are twice as many."""
-    made = judge(tournament=tournament, score="strength")
+def test_a_group_of_sixteen_is_in_order() -> None:
+    """By 120 comparisons in both orders, which is what the group took."""
+    made = judge()
     numbers = [(7 * place) % 16 for place in range(16)]
     came = scores(made, answers(*numbers))
 
-    assert 2 * matches == len(asked(made)) == round(sum(one.metrics["requests"] for one in came))
-    assert matches == sum(one.metrics["matches"] for one in came) / 2
-    best = max(range(16), key=lambda place: came[place].value or 0.0)
-    worst = min(range(16), key=lambda place: came[place].value or 0.0)
-    assert (15, 0) == (numbers[best], numbers[worst])
-    if tournament == "round_robin":
-        assert sorted(range(16), key=lambda place: came[place].value or 0.0) == sorted(
-            range(16), key=numbers.__getitem__
-        )
+    assert 240 == len(asked(made)) == round(sum(one.metrics["requests"] for one in came))
+    assert [15.0] * 16 == [one.metrics["matches"] for one in came]
+    assert sorted(range(16), key=lambda place: came[place].value or 0.0) == sorted(range(16), key=numbers.__getitem__)
 
 
 @pytest.mark.parametrize("lane", ["inline", "worker"])
@@ -327,17 +325,17 @@ def test_groups_of_a_run_are_compared_apart(lane: str) -> None:
 
 def test_it_pickles_as_its_settings() -> None:
     """The copy's version is the same, and another setting makes another."""
-    made = judge(says("A"), score="rank", tournament="swiss")
+    made = judge(says("A"), score="rank", order="first")
     copy = pickle.loads(pickle.dumps(made))
 
     assert (made.version, made.options, made.kind) == (copy.version, copy.options, copy.kind)
-    others = [judge(), judge(order="first"), judge(tournament="swiss"), judge(score="rank"), judge(prefilter=False)]
-    assert 5 == len({other.version for other in others})
+    others = [judge(), judge(order="first"), judge(score="rank"), judge(prefilter=False)]
+    assert 4 == len({other.version for other in others})
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "order": ({"order": "second"}, "order='second': expected one of both, first"),
-    "tournament": ({"tournament": "knockout"}, "tournament='knockout': expected one of round_robin, swiss"),
+    "a tournament": ({"tournament": "swiss"}, "no setting 'tournament'"),
     "score": ({"score": "elo"}, "score='elo': expected one of strength, win_rate, rank"),
     "template of the other kind": ({"template": "rubric"}, "'rubric' is for an LLMJudge, and this is a PairwiseJudge"),
     "unused reference": ({"reference": "answer"}, "reference"),

@@ -17,8 +17,8 @@ from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.templates import builtin_template
 
 PLAIN = Template("plain", "1", "", "{prompt}\n{completion}")
-BUILTINS = ("correctness", "rubric", "helpfulness", "faithfulness", "safety", "preference")
-FENCE = re.compile(r"<(/?)(\w+)-([0-9a-f]{12})>")
+BUILTINS = ("correctness", "rubric", "helpfulness", "faithfulness", "safety", "preference", "ranking")
+FENCE = re.compile(r"<(/?)([\w-]+)-([0-9a-f]{12})>")
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
 
@@ -203,9 +203,10 @@ def test_builtin_templates_fill(name: str) -> None:
     """Each built-in template fills, pickles, restates its task after the data, and has valid criteria of its own."""
     template = builtin_template(name)
     assert template == pickle.loads(pickle.dumps(template))
-    assert (name == "preference") == template.is_pairwise
+    kinds = {"preference": "a PairwiseJudge", "ranking": "a ListwiseJudge"}
+    assert kinds.get(name, "an LLMJudge") == template.judge
     criteria = template.criteria or (Criterion("correct", "Is it right? {completion}"),)
-    data = dict.fromkeys(("prompt", "completion", "reference", "source", "first", "second"), "DATA")
+    data = dict.fromkeys(("prompt", "completion", "reference", "source", "first", "second", "answer-1"), "DATA")
     system, user = template.fill({**data, **Rubric(criteria).words()})
     assert "DATA" not in system["content"]
     last_fence = list(FENCE.finditer(user["content"]))[-1]
@@ -213,8 +214,8 @@ def test_builtin_templates_fill(name: str) -> None:
     assert "reason" in user["content"][last_fence.end() :]
 
 
-def test_only_rubric_and_preference_have_no_criteria() -> None:
-    assert ["rubric", "preference"] == [name for name in BUILTINS if not builtin_template(name).criteria]
+def test_the_rubric_and_what_compares_have_no_criteria() -> None:
+    assert ["rubric", "preference", "ranking"] == [name for name in BUILTINS if not builtin_template(name).criteria]
 
 
 def test_unknown_builtin_templates_are_refused() -> None:

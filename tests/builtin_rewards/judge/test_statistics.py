@@ -195,7 +195,7 @@ def test_ranks_add_up(values: list[float]) -> None:
 
 def test_importing_loads_no_numpy() -> None:
     """numpy is imported by the function that needs it."""
-    names = ("statistics", "agreement", "calibration", "tournament", "strengths")
+    names = ("statistics", "agreement", "calibration", "pairwise", "strengths")
     imports = "; ".join(f"import builtin_rewards.judge.{name}" for name in names)
     code = f"import sys, rewardkit; before = set(sys.modules); {imports}; print('numpy' in set(sys.modules) - before)"
     assert "False" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()

@@ -1,0 +1,112 @@
+"""What judges of groups share: which completions of a prompt compete, and who bears what a group's questions cost."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from builtin_rewards.judge.conversation import Turns, turns_of
+from builtin_rewards.judge.costs import billed, cost_metrics
+from builtin_rewards.judge.endpoint.values import Reply
+from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
+from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.model import Answer, Question
+from builtin_rewards.judge.prompted import Prompted
+from rewardkit import CoercionError, RewardError, Score
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class Group(NamedTuple):
+    """The completions of a prompt that compete, and what else the template shows."""
+
+    prompt: Turns
+    answers: Sequence[Turns]
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupJudging(Prompted):
+    """The function of a judge that scores the completions of a prompt by each other."""
+
+    field: ClassVar[str]
+    """A field of its templates that shows completions."""
+    rounds = 8  # a large group's questions wait for each other
+
+    async def __call__(self, **columns: Any) -> list[Score | RewardError]:
+        said, group, places = self._competing(columns)
+        if len(places) == 1:
+            said[places[0]] = Score(None, "a single completion has nothing to be compared with")
+        if len(places) < 2:
+            return said
+        with billed() as bill:
+            scores = await self.judged(group)
+        sharing = max(1, sum(isinstance(score, Score) for score in scores))
+        costs = {name: value / sharing for name, value in cost_metrics(bill).items() if name != "cached"}
+        shared = costs | self.left_out(group.prompt)
+        for place, turns, score in zip(places, group.answers, scores, strict=True):
+            said[place] = score
+            if isinstance(score, Score):
+                short = self.shortened(self.view(group.prompt, {self.field: turns}), group.values)
+                said[place] = replace(score, metrics={**score.metrics, **shared, **short})
+        return said
+
+    def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
+        if len(columns["completions"]) < 2:
+            raise JudgeSetupError(
+                "a judge of groups compares two completions or more; give rollouts of a prompt, or completions=[...]"
+            )
+        _, group, _ = self._competing(columns)
+        return tuple(self.questions(group).values())
+
+    def _competing(self, columns: Mapping[str, Any]) -> tuple[list[Score | RewardError], Group, list[int]]:
+        """Gives what is known without asking, the completions that compete, and their places."""
+        prompt = turns_of(columns.get("prompt", ""), "prompt")
+        missing = self.columns.missing(columns)
+        said: list[Score | RewardError] = []
+        seen: dict[int, Turns] = {}
+        for place, completion in enumerate(columns["completions"]):
+            try:
+                turns = turns_of(completion, "completion")
+            except CoercionError as wrong:  # it leaves the others to compete
+                said.append(wrong)
+                continue
+            why = missing or self.unseen(prompt, turns)
+            said.append(Score(None, why))
+            if why is None:
+                seen[place] = turns
+        values = {} if missing else self.columns.values(columns)
+        return said, Group(prompt, list(seen.values()), values), list(seen)
+
+    def empty(self, group: Group) -> dict[Turns, str]:
+        """Gives the answers that say nothing, and why."""
+        reference = group.values.get("reference")
+        return {one: why for one in group.answers if (why := self.says_nothing(one, reference)) is not None}
+
+    def question(self, group: Group, answers: Mapping[str, Turns], schema: Mapping[str, Any]) -> Question:
+        """Gives the question that shows these answers, by field."""
+        view = self.view(group.prompt, answers)
+        filled = view.template.fill({**view.values, **group.values}, max_chars=self.max_chars, images=view.images)
+        return Question(filled, schema, self.prompt_version)
+
+    def questions(self, group: Group) -> Mapping[Any, Question]:
+        """Gives what is asked about two answers or more, by what tells the questions apart."""
+        raise NotImplementedError
+
+    async def judged(self, group: Group) -> list[Score | RewardError]:
+        """Gives what becomes of each of two answers or more."""
+        raise NotImplementedError
+
+    async def ask(self, asked: Mapping[K, Question], read: Callable[[K, Reply, Format], T]) -> dict[K, T | JudgeError]:
+        """Asks all together, and gives what was read of each, or why nothing was."""
+        answers = [self.attempt(question, functools.partial(read, key)) for key, question in asked.items()]
+        said: dict[K, T | JudgeError] = {}
+        for key, one in zip(asked, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+            if isinstance(one, JudgeSetupError) or not isinstance(one, Answer | JudgeError):
+                raise one  # no question that was lost: none can be had so
+            said[key] = one.value if isinstance(one, Answer) else one
+        return said

@@ -1,0 +1,180 @@
+"""A language model that grades all completions of a prompt in one question: :class:`ListwiseJudge`, a group reward.
+
+Owns which completions stand in which question, in which order, and how their grades become scores. The idea is that of
+ART's RULER (OpenPipe, ``art.rewards.ruler``): answers are easier to grade beside each other than alone.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, Unpack
+
+from builtin_rewards.judge.conversation import Turns
+from builtin_rewards.judge.endpoint.values import Reply
+from builtin_rewards.judge.errors import JudgeError, JudgeSetupError, is_number
+from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.group import Group, GroupJudging
+from builtin_rewards.judge.model import Asking, JudgeModel, Question
+from builtin_rewards.judge.prompt import MAX_CHARS, Template
+from builtin_rewards.judge.prompted import PromptedReward, chosen_template, filled_by, judging_options
+from builtin_rewards.judge.rubric import Rubric
+from builtin_rewards.judge.verdict import read_verdict
+from rewardkit import Kind, RewardError, Score
+
+_QUESTION_CHARS = 8 * MAX_CHARS
+"""Characters of a question's answers, some 64,000 tokens, which leaves half of a context of 128,000."""
+_SHOWN_REASON_CHARS = 400
+
+Part: TypeAlias = tuple[Turns, ...]
+"""The answers of one question, in their order."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Listing(GroupJudging):
+    """The function of a :class:`ListwiseJudge`: grades the completions of a group beside each other."""
+
+    field = "answers"
+    repeats: int
+    most: int
+    scale: tuple[int, int]
+
+    async def judged(self, group: Group) -> list[Score | RewardError]:
+        empty = self.empty(group)
+        said = await self.ask(self.questions(group), self._read)
+        errors = {repeat: one for (repeat, _), one in said.items() if isinstance(one, JudgeError)}
+        failure = next(iter(errors.values())) if errors and 2 * len(errors) >= self.repeats else None
+        read = [one for (repeat, _), one in said.items() if repeat not in errors and not isinstance(one, JudgeError)]
+        given = {one: [grades[one] for grades in read if one in grades] for one in group.answers}
+        # What has only its equals and those that say nothing beside it needs no judge, and is the best there is.
+        worth = {one: statistics.fmean(grade for grade, _ in got) if got else 1.0 for one, got in given.items()}
+        worth |= dict.fromkeys(empty, 0.0)
+        made: list[Score | RewardError] = []
+        for place, one in enumerate(group.answers):
+            others = [worth[other] for at, other in enumerate(group.answers) if at != place]
+            ahead = worth[one] - statistics.fmean(others)
+            made.append(failure or self._score(0.5 + ahead / 2, worth[one], given[one]))
+            if one in empty:
+                made[place] = Score(0.0, f"not asked: {empty[one]}", {"prefiltered": 1.0})
+        return made
+
+    def questions(self, group: Group) -> dict[tuple[int, Part], Question]:
+        """Gives the questions by the repeat that they belong to and the answers that they show."""
+        empty = self.empty(group)
+        shown = [one for one in dict.fromkeys(group.answers) if one not in empty]
+        asked = [(repeat, part) for repeat in range(self.repeats) for part in self._parts(group, shown, repeat)]
+        return {(repeat, part): self._question(group, part, repeat) for repeat, part in asked if len(shown) > 1}
+
+    def _question(self, group: Group, part: Part, repeat: int) -> Question:
+        rubric = self._rubric(part)
+        words = Rubric(self.template.criteria or rubric.criteria, self.scale).words()
+        told = group._replace(values={**group.values, **words})
+        answers = dict(zip(rubric.names, part, strict=True))
+        return replace(self.question(told, answers, rubric.json_schema(self.reason_chars)), index=repeat)
+
+    def _parts(self, group: Group, shown: Sequence[Turns], repeat: int) -> list[Part]:
+        """Gives the answers of each question of a repeat, as even parts of an order that no answer can choose.
+
+        Every second repeat has the one before it reversed, and its parts have answers of all parts of that one.
+        """
+        order = sorted(shown, key=repr)
+        random.Random(f"{group.prompt}{order}{repeat // 2}").shuffle(order)  # noqa: S311 (an order is no secret)
+        chars = sum(min(self.max_chars, sum(len(text) for turn in one for _, text in turn.parts)) for one in shown)
+        count = math.ceil(max(len(order) / self.most, chars / _QUESTION_CHARS))
+        count = max(1, min(count, len(order) // 2))  # one alone is beside nothing
+        if repeat % 2:
+            order = [one for at in range(count) for one in order[at::count]][::-1]
+        return [tuple(order[at::count]) for at in range(count)]
+
+    def _rubric(self, part: Part) -> Rubric:
+        """Gives the form of the grades: names by place, so that it is the same for all groups of a size."""
+        return Rubric([f"answer-{place}" for place in range(1, len(part) + 1)], self.scale)
+
+    def _read(self, asked: tuple[int, Part], reply: Reply, format: Format) -> dict[Turns, tuple[float, str]]:
+        """Gives each answer's grade, from 0 to 1, and the reason."""
+        _, part = asked
+        low, high = self.scale
+        verdict = read_verdict(reply, self._rubric(part), format)
+        grades = [((grade or 0) - low) / (high - low) for grade in verdict.grades.values()]
+        return dict(zip(part, zip(grades, verdict.reasons.values(), strict=True), strict=True))
+
+    def _score(self, score: float, worth: float, given: Sequence[tuple[float, str]]) -> Score:
+        if not given:
+            return Score(score, "not asked: no other completion says anything else")
+        grade = self.scale[0] + worth * (self.scale[1] - self.scale[0])
+        metrics = {"grade": grade}
+        if self.repeats > 1:
+            metrics |= {"samples": float(len(given)), "spread": statistics.pstdev(one for one, _ in given)}
+        return Score(score, f"{grade:.3g} of {self.scale[1]}: {given[0][1][:_SHOWN_REASON_CHARS]}", metrics)
+
+
+class ListwiseJudge(PromptedReward):
+    """A language model that grades all completions of a prompt in one question; a group reward, 0 to 1.
+
+    A completion with grade g, from 0 to 1, has the score 0.5 + (g - the mean of the others' grades) / 2: the group's
+    mean is one half, and of two the better one is above it. The order is drawn from the group's content, and grades
+    are means over ``repeats`` questions, every second of which has the order of the one before reversed. Equal
+    completions are shown once; one that says nothing gets 0.0 and is not shown, and counts as of grade 0. A reply that
+    does not grade each answer once is a failure, never a score; more than half of the repeats must be read, or all
+    that were shown fail. A group of more than ``most`` answers, or 256,000 characters, is graded in even parts, in
+    each repeat others: then two answers may have been graded beside different ones.
+
+    Metrics of a score: ``grade`` on the scale; with several repeats ``samples``, how many were read, and ``spread``,
+    the standard deviation of its grades from 0 to 1, which is how far it moved with the order; ``prefiltered`` where
+    it was not shown; an even share of the group's costs.
+
+    Args:
+        repeats: How often a group is asked about, 1 to 8.
+        most: How many completions one question shows, 2 to 90; by default the window of RankGPT (arXiv 2304.09542).
+        scale: Lowest and highest grade, whole numbers; OpenAI's schemas take 1,000 grades of all answers together.
+        template: ``"ranking"``, or a :class:`Template` with ``{answers}``, ``{scale}``, or also ``{criteria}``.
+        model, reference, columns, prefilter, max_chars, reason_chars, images, default, name: As for :class:`LLMJudge`.
+        asking: As for :class:`LLMJudge`; ``max_tokens`` is 4096, for all answers of a question.
+
+    Raises:
+        JudgeSetupError: A setting makes no sense; names it and the fix.
+    """
+
+    kind = Kind.GROUP
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        repeats: int = 2,
+        most: int = 20,
+        scale: tuple[int, int] = (0, 10),
+        reference: str | None = None,
+        template: str | Template | None = None,
+        columns: Mapping[str, str] | None = None,
+        prefilter: bool = True,
+        max_chars: int = MAX_CHARS,
+        reason_chars: int | None = None,
+        images: bool = False,
+        default: float | None = None,
+        name: str = "ranking",
+        **asking: Unpack[Asking],
+    ) -> None:
+        for setting, value, low, high in (("repeats", repeats, 1, 8), ("most", most, 2, 90)):
+            if not is_number(value, whole=True) or not low <= value <= high:
+                raise JudgeSetupError(f"{setting}={value!r}: expected a whole number from {low} to {high}")
+        chosen = chosen_template(template, "ranking")
+        filling = filled_by(chosen, reference, columns, group=True)
+        asked = JudgeModel.of(model, {"max_tokens": 4096, **asking})  # last, for it looks for a key
+        listing = Listing(
+            name=name,
+            model=asked,
+            template=chosen,
+            columns=filling,
+            prefilter=prefilter,
+            max_chars=max_chars,
+            reason_chars=reason_chars,
+            images=images,
+            repeats=repeats,
+            most=most,
+            scale=Rubric(["grade"], scale).scale,
+        )
+        super().__init__(listing, judging_options(listing, default))
