@@ -66,11 +66,6 @@ class Server:
         return Reply("{}", "m")
 
 
-def test_the_formats_stand_in_order_of_strictness() -> None:
-    """The first is the strictest, and only the first needs no words in the prompt."""
-    assert [False, True, True] == [format.in_prompt for format in Format]
-
-
 def test_each_format_is_asked_for_as_the_api_takes_it() -> None:
     """A strict schema, a bare object, or nothing at all."""
     schema = {"type": "object"}
@@ -200,33 +195,30 @@ WORDS = {"message": "Unknown parameter: 'response_format.json_schema'"}
 
 
 @pytest.mark.parametrize(
-    ("error", "takes", "asked"),
+    "error",
     [
-        (lambda _: refused(400, WORDS), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
-        (lambda _: refused(422, {"detail": [{"loc": ["body", "response_format"]}]}), {TEXT}, [SCHEMA, OBJECT, TEXT]),
-        (lambda _: refused(404, "json mode is not supported"), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
-        (lambda _: refused(500, {"detail": "type json_schema is unsupported"}), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
-        (lambda _: refused(400), {TEXT}, [SCHEMA, OBJECT, TEXT]),
-        (lambda _: refused(400, {"message": "Bad Request"}), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
-        (lambda _: refused(400, {"error": "Not Found."}), {OBJECT, TEXT}, [SCHEMA, OBJECT]),
+        refused(400, WORDS),
+        refused(422, {"detail": [{"loc": ["body", "response_format"]}]}),
+        refused(404, "json mode is not supported"),
+        refused(500, {"detail": "type json_schema is unsupported"}),
     ],
-    ids=["400", "422 to text", "404", "500 as llama_cpp.server", "wordless", "the status in words", "and in an error"],
+    ids=lambda error: str(error.status),
 )
-def test_a_format_that_the_server_rejects_is_stepped_down_from(
-    error: Callable[[Format], JudgeUnavailableError], takes: set[Format], asked: list[Format]
-) -> None:
-    """The same is asked in weaker formats until one is taken, which is the first asked the next time."""
-    server, negotiator = Server(frozenset(takes), error), Negotiator()
+def test_a_schema_that_the_server_rejects_is_asked_for_in_words(error: JudgeUnavailableError) -> None:
+    """The same is asked for as text, which is the first asked for the next time."""
+    server, negotiator = Server(frozenset({TEXT}), lambda _: error), Negotiator()
 
     ask(negotiator, server.send)
     ask(negotiator, server.send)
 
-    assert [*asked, asked[-1]] == server.asked
+    assert [SCHEMA, TEXT, TEXT] == server.asked
 
 
 @pytest.mark.parametrize(
     "error",
     [
+        refused(400),
+        refused(400, {"message": "Bad Request"}),
         refused(401),
         refused(403, WORDS),
         refused(413),
@@ -262,69 +254,35 @@ def test_a_step_is_remembered_only_where_the_weaker_format_is_taken() -> None:
     with pytest.raises(JudgeUnavailableError):
         ask(negotiator, server.send)
 
-    assert ([SCHEMA, OBJECT, TEXT], SCHEMA) == (server.asked, negotiator.format)
+    assert ([SCHEMA, TEXT], SCHEMA) == (server.asked, negotiator.format)
 
 
 def test_an_outage_on_the_way_down_teaches_nothing() -> None:
     """The outage is what is raised, and the next request begins where this one did."""
-    errors = {SCHEMA: refused(400, WORDS), OBJECT: refused(503)}
+    errors = {SCHEMA: refused(400, WORDS), TEXT: refused(503)}
     server, negotiator = Server(frozenset(), lambda format: errors[format]), Negotiator()
 
     with pytest.raises(JudgeUnavailableError) as raised:
         ask(negotiator, server.send)
 
-    assert (errors[OBJECT], SCHEMA) == (raised.value, negotiator.format)
-
-
-def test_a_wordless_rejection_means_nothing_once_the_format_was_taken() -> None:
-    """What a server takes from others it rejects here for another reason."""
-    server = Server(frozenset({SCHEMA}), lambda _: refused(400))
-    negotiator = Negotiator()
-    ask(negotiator, server.send)
-    server.takes = frozenset()
-
-    with pytest.raises(JudgeUnavailableError):
-        ask(negotiator, server.send)
-
-    assert [SCHEMA, SCHEMA] == server.asked
+    assert (errors[TEXT], SCHEMA) == (raised.value, negotiator.format)
 
 
 def test_requests_that_learn_the_same_at_once_step_once() -> None:
-    """Sixty-four in flight against a server without schemas: each is rejected once, none goes on to text."""
-    server = Server(frozenset({OBJECT, TEXT}), lambda _: refused(400, WORDS))
+    """Sixty-four in flight against a server without schemas: each is rejected once."""
+    server = Server(frozenset({TEXT}), lambda _: refused(400, WORDS))
     negotiator = Negotiator()
 
     async def many() -> list[Format]:
         return await asyncio.gather(*(ask_once(negotiator, server.send) for _ in range(64)))
 
-    assert [OBJECT] * 64 == asyncio.run(many())
-    assert (OBJECT, 64, 64) == (negotiator.format, server.asked.count(SCHEMA), server.asked.count(OBJECT))
-
-
-def test_a_late_rejection_goes_to_what_others_learned() -> None:
-    """A request rejected after others came to text does not try the format between again."""
-    server, negotiator = Server(frozenset({TEXT}), lambda _: refused(400, WORDS)), Negotiator()
-    released = asyncio.Event()
-
-    async def slow(format: Format, changes: Changes) -> Reply:
-        if format is SCHEMA:
-            await released.wait()
-        return await server.send(format, changes)
-
-    async def both() -> list[Format]:
-        late = asyncio.create_task(ask_once(negotiator, slow))
-        await asyncio.sleep(0)
-        early = await ask_once(negotiator, server.send)
-        released.set()
-        return [early, await late]
-
-    assert [TEXT, TEXT] == asyncio.run(both())
-    assert [SCHEMA, OBJECT, TEXT, SCHEMA, TEXT] == server.asked
+    assert [TEXT] * 64 == asyncio.run(many())
+    assert (TEXT, 64, 64) == (negotiator.format, server.asked.count(SCHEMA), server.asked.count(TEXT))
 
 
 def test_a_late_reply_in_a_stricter_format_is_no_step_back() -> None:
     """Of several servers behind one address the one that takes least decides, and the format does not flap."""
-    server, negotiator = Server(frozenset({OBJECT}), lambda _: refused(400, WORDS)), Negotiator()
+    server, negotiator = Server(frozenset({TEXT}), lambda _: refused(400, WORDS)), Negotiator()
     released = asyncio.Event()
 
     async def slow(*_: object) -> Reply:
@@ -338,7 +296,7 @@ def test_a_late_reply_in_a_stricter_format_is_no_step_back() -> None:
         released.set()
         return [early, await late]
 
-    assert ([OBJECT, SCHEMA], OBJECT) == (asyncio.run(both()), negotiator.format)
+    assert ([TEXT, SCHEMA], TEXT) == (asyncio.run(both()), negotiator.format)
 
 
 def test_a_fixed_format_is_never_left() -> None:
@@ -356,37 +314,24 @@ def test_a_fixed_format_is_never_left() -> None:
 @pytest.mark.parametrize(
     ("format", "notes", "expected"),
     [
-        (SCHEMA, [Fault.UNREADABLE, Fault.WRONG_SCHEMA, Fault.UNREADABLE], OBJECT),
+        (SCHEMA, [Fault.UNREADABLE, Fault.WRONG_SCHEMA, Fault.UNREADABLE], TEXT),
         (SCHEMA, [Fault.UNREADABLE] * 2, SCHEMA),
         (SCHEMA, [None, *[Fault.UNREADABLE] * 9], SCHEMA),
         (SCHEMA, [Fault.REFUSED, Fault.TRUNCATED, Fault.EMPTY, Fault.OUT_OF_RANGE], SCHEMA),
-        (OBJECT, [Fault.UNREADABLE] * 9, SCHEMA),
-        (SCHEMA, [Fault.UNREADABLE] * 9, OBJECT),
+        (TEXT, [Fault.UNREADABLE] * 9, SCHEMA),
     ],
-    ids=["three", "two", "once heeded", "other faults", "notes of another format", "no second step for the same notes"],
+    ids=["three", "two", "once heeded", "other faults", "notes of another format"],
 )
 def test_a_server_that_pays_no_heed_to_the_format_is_found_out(
     format: Format, notes: list[Fault | None], expected: Format
 ) -> None:
-    """Three replies that are not what the server was to enforce, and none that is, are a step."""
+    """Three replies that are not what the server was to enforce, and none that is: it is asked for text."""
     negotiator = Negotiator()
 
     for fault in notes:
         negotiator.note(format, fault)
 
     assert expected is negotiator.format
-
-
-def test_a_format_come_to_by_replies_is_yet_to_be_taken() -> None:
-    """After such a step the next format may be rejected without words, and is stepped down from."""
-    server, negotiator = Server(frozenset({SCHEMA, TEXT}), lambda _: refused(400)), Negotiator()
-    ask(negotiator, server.send)
-    for _ in range(3):
-        negotiator.note(SCHEMA, Fault.UNREADABLE)
-
-    ask(negotiator, server.send)
-
-    assert [SCHEMA, OBJECT, TEXT] == server.asked
 
 
 REFUSALS = {

@@ -508,15 +508,14 @@ def _takes(*forms: str | None) -> Callable[[Asked], Any]:
     ("takes", "forms"),
     [
         (("json_schema",), ["json_schema", "json_schema"]),
-        (("json_object",), ["json_schema", "json_object", "json_object"]),
-        ((None,), ["json_schema", "json_object", None, None]),
+        ((None,), ["json_schema", None, None]),
     ],
-    ids=["schema", "object", "text"],
+    ids=["schema", "text"],
 )
 def test_the_strictest_format_that_a_server_takes_is_found_once(
     takes: tuple[str | None, ...], forms: list[str | None]
 ) -> None:
-    """It begins with the strictest, steps down where that is rejected, and remembers it for the next question."""
+    """It begins with the schema, asks for text where that is rejected, and remembers it for the next question."""
     made = judge(_takes(*takes))
 
     async def two() -> list[float | None]:
@@ -527,14 +526,14 @@ def test_the_strictest_format_that_a_server_takes_is_found_once(
 
 
 def test_requests_in_a_format_that_was_rejected_are_counted() -> None:
-    """Three were sent for the first question, one for the second."""
+    """Two were sent for the first question, one for the second."""
     made = judge(_takes(None))
 
     async def two() -> list[float]:
         texts = ("It is 4.", "It is 5.")
         return [(await made(prompt="2+2=", completion=text)).metrics["requests"] for text in texts]
 
-    assert [3.0, 1.0] == asyncio.run(two())
+    assert [2.0, 1.0] == asyncio.run(two())
 
 
 def test_a_format_that_was_fixed_is_kept() -> None:
