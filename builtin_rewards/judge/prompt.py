@@ -7,14 +7,12 @@ Covered:
 
 - A completion that holds ``{reference}`` or any other field: text that was filled in is not read again.
 - A completion that closes its fence: each fence carries a code that stands in none of the texts.
-- Characters that JSON, HTTP or a log choke on: lone surrogates and control characters are written as escapes, and so
-  are Unicode's tag characters, which hide readable text.
+- Characters that JSON, HTTP or a log choke on, and Unicode's tag characters, which hide readable text: escapes.
 - A message that passes for another: between the turns of a conversation stand lines with the fence's code.
-- Length: of a long text the two ends are kept, of a long conversation the system prompt, the last question, and what is
-  to be graded before all else, and the judge is told what is missing.
+- Length: of what is too long the ends, and the judge is told what is missing; see :func:`transcript`.
 
-Not covered: a judge that obeys what stands inside a fence. The prompt says that it is material; whether a model keeps
-to that is measured by ``rewardkit audit-judge``, not promised.
+Not covered: a judge that obeys what stands inside a fence. Whether a model does is measured by ``rewardkit
+audit-judge``, not promised.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ import difflib
 import hashlib
 import itertools
 import re
+import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -48,9 +47,8 @@ _OURS = ("criteria", "scale")
 _INSTRUCTIONS = ("system", "developer", "tools")
 _HEAD_CHARS = 24
 """Characters of a head's brackets, code and line ends."""
-_LEAST_CHARS, _LEAST_TURNS, _LEAST_PARTS = 200, 64, 8
-"""Of more turns or parts than have so many characters each, the middle is left out; never of so few."""
-_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_LEAST_CHARS, _LEAST_PARTS = 200, 64
+"""Of more parts than have so many characters each, the middle is left out; never of so few."""
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CODE_DIGITS = 12
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
@@ -95,20 +93,47 @@ class Template:
             if not isinstance(getattr(self, setting), str):
                 raise JudgeSetupError(f"a template's {setting} is text, not {getattr(self, setting)!r}")
         if odd := _UNSAFE.search(self.system + self.user):
-            raise JudgeSetupError(f"template {self.name!r} holds the character {odd.group()!r}; take it out")
-        self._check_own_fields()
-        self._check_names()
-        self._check_answers()
+            raise self._error(f"it holds the character {odd.group()!r}; take it out")
+        if isinstance(self.fields, str):
+            raise self._error(f"fields={self.fields!r} is text; write ({self.fields!r},)")
+        for name in self.fields:
+            if not isinstance(name, str) or not _FIELD.fullmatch(name) or name in _DATA + _OURS:
+                raise self._error(
+                    f"{name!r} cannot be a further field; give a column's name in letters, digits and '_' that is "
+                    f"none of {', '.join(_DATA + _OURS)}"
+                )
+        self._check_uses((*_DATA, *_OURS, *self.fields))
+
+    def _check_uses(self, known: Sequence[str]) -> None:
+        for name in _names(self.system + self.user, self.name):
+            if name not in known:
+                raise self._error(
+                    f"no field {{{name}}}; {near_names(name, known)}. A literal brace is written twice; a dataset "
+                    f"column is named in fields"
+                )
+        if in_system := sorted(self.instructs.difference(_OURS)):
+            raise self._error(
+                f"{in_system} in the system message, which is for instructions only; put the data into the user message"
+            )
+        answers = self.uses & {_ANSWER, *_PAIR}
+        if answers not in ({_ANSWER}, set(_PAIR)) and (answers or _CONVERSATION not in self.uses):
+            raise self._error(
+                f"it has {sorted(answers) or 'no completion field'}: put {{completion}} where the answer belongs, or "
+                f"{{conversation}} for all turns; for a comparison both {{first}} and {{second}}"
+            )
+
+    def _error(self, words: str) -> JudgeSetupError:
+        return JudgeSetupError(f"template {self.name!r}: {words}")
 
     @property
     def uses(self) -> frozenset[str]:
         """The fields that the text names."""
-        return self.instructs | frozenset(_names(self.user))
+        return self.instructs | frozenset(_names(self.user, self.name))
 
     @property
     def instructs(self) -> frozenset[str]:
         """The fields that the system message names."""
-        return frozenset(_names(self.system))
+        return frozenset(_names(self.system, self.name))
 
     @property
     def is_pairwise(self) -> bool:
@@ -139,11 +164,18 @@ class Template:
         """
         texts = {name: self._text(name, values, max_chars) for name in self.uses}
         low_texts = [text.lower() for text in texts.values()]
-        codes = {name: _code(name, text, low_texts) for name, text in texts.items() if name not in _OURS}
-        coded = {name: self._text(name, values, max_chars, code) for name, code in codes.items()}
-        filled = texts | {name: _fenced(name, text, codes[name]) for name, text in coded.items()}
-        system, user = (_filled(text, filled) for text in (self.system, self.user))
-        messages = [("system", system), ("user", _with_images(user, images) if images else user)]
+        filled = dict(texts)
+        for name in texts.keys() - set(_OURS):
+            code = _code(name, texts[name], low_texts)
+            filled[name] = f"<{name}-{code}>\n{self._text(name, values, max_chars, code)}\n</{name}-{code}>"
+        user: Any = self.user.format_map(filled)
+        if images:
+            parts: list[Mapping[str, Any]] = [{"type": "text", "text": user}]
+            for image in dict.fromkeys(images):
+                parts.append({"type": "text", "text": f"[image {image.name}]:"})
+                parts.append({"type": "image_url", "image_url": {"url": image.url}})
+            user = parts
+        messages = (("system", self.system.format_map(filled)), ("user", user))
         return tuple({"role": role, "content": content} for role, content in messages if content)
 
     def _text(self, name: str, values: Mapping[str, Value], max_chars: int, code: str = "") -> str:
@@ -153,40 +185,6 @@ class Template:
         if not isinstance(value, str):
             raise JudgeSetupError(f"template {self.name!r} needs text for {{{name}}}, got {value!r}")
         return escaped(value if name in _OURS else shortened(value, max_chars))
-
-    def _check_own_fields(self) -> None:
-        if isinstance(self.fields, str):
-            raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
-        for name in self.fields:
-            if not isinstance(name, str) or not _FIELD.fullmatch(name) or name in _DATA + _OURS:
-                raise JudgeSetupError(
-                    f"template {self.name!r}: {name!r} cannot be a further field; give a column's name in letters, "
-                    f"digits and '_' that is none of {', '.join(_DATA + _OURS)}"
-                )
-
-    def _check_names(self) -> None:
-        known = (*_DATA, *_OURS, *self.fields)
-        for part in ("system", "user"):
-            for name in _names(getattr(self, part), f"template {self.name!r}, {part}"):
-                if name not in known:
-                    raise JudgeSetupError(
-                        f"template {self.name!r}: no field {{{name}}}; {near_names(name, known)}. A literal brace is "
-                        f"written twice; a dataset column is named in fields"
-                    )
-        in_system = sorted(set(_names(self.system)) - set(_OURS))
-        if in_system:
-            raise JudgeSetupError(
-                f"template {self.name!r}: {in_system} in the system message, which is for instructions only; "
-                f"put the data into the user message"
-            )
-
-    def _check_answers(self) -> None:
-        answers = self.uses & {_ANSWER, *_PAIR}
-        if answers not in ({_ANSWER}, set(_PAIR)) and (answers or _CONVERSATION not in self.uses):
-            raise JudgeSetupError(
-                f"template {self.name!r} has {sorted(answers) or 'no completion field'}: put {{completion}} where the "
-                f"answer belongs, or {{conversation}} for all turns; for a comparison both {{first}} and {{second}}"
-            )
 
 
 def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
@@ -202,30 +200,31 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
     if len(text) <= max_chars:
         return text
     tail = max_chars // 2
-    left_out = len(text) - max_chars
-    return f"{text[: max_chars - tail]}\n[... {left_out:,} characters left out ...]\n{text[-tail:]}"
+    return f"{text[: max_chars - tail]}\n[... {len(text) - max_chars:,} characters left out ...]\n{text[-tail:]}"
 
 
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
-    """Gives turns as text; of too many characters some turns are shortened and some left out, and what, is told.
+    """Gives turns as text; of too many characters some parts are shortened and some left out, and what, is told.
 
     What the system says, the tools there were, the user's last turn, that of the prompt too, and what is to be graded
-    are always shown, each shortened to its share. The others have what those leave, at least a quarter of the
-    characters: the last ones whole, as many as fit.
+    are always shown, each part shortened to its share; of very many parts the middle is left out. The other turns have
+    what those leave, at least a quarter of the characters: the last ones whole, as many as fit.
 
     Args:
         turns: The turns.
         max_chars: Characters of the turns' heads and texts.
         code: Stands before each head.
     """
+    parts = [part for turn in turns for part in turn.parts]
     lines: list[str] = []
     for is_shown, group in itertools.groupby(
-        zip(turns, _shares(turns, max_chars), strict=True), lambda one: one[1] > 0
+        zip(parts, _shares(turns, max_chars), strict=True), lambda one: one[1] > 0
     ):
-        if is_shown:
-            lines += [line for turn, chars in group for line in _lines(turn, chars, code)]
-        else:
-            lines.append(f"[{code} ... {sum(1 for _ in group)} turns left out ...]")
+        if not is_shown:
+            lines.append(f"[{code} ... {sum(1 for _ in group)} parts of the conversation left out ...]")
+            continue
+        for (head, text), share in group:
+            lines += [f"[{code} {head}]", shortened(text, max(2, share - _size(head)))]
     return "\n".join(lines)
 
 
@@ -233,27 +232,34 @@ def chars_left_out(value: Value, max_chars: int) -> int:
     """Gives how many characters of a text or of turns are not shown."""
     if isinstance(value, str):
         return max(0, len(value) - max_chars)
-    return sum(map(_size, value)) - sum(_shares(value, max_chars))
+    return sum(_size(*part) for turn in value for part in turn.parts) - sum(_shares(value, max_chars))
+
+
+def _size(head: str, text: str = "") -> int:
+    return _HEAD_CHARS + len(head) + len(text)
 
 
 def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
-    """Gives how many characters of each turn are shown, its heads included; of one that is left out none."""
-    sizes = [_size(turn) for turn in turns]
-    if sum(sizes) <= max_chars:
-        return sizes
-    kept = _ends(_first_served(turns), max(_LEAST_TURNS, max_chars // _LEAST_CHARS))
-    others = sorted(set(range(len(turns))).difference(kept), reverse=True)
-    room = max_chars - min(max_chars // 4, sum(sizes[place] for place in others))
-    shares = dict(zip(kept, _levelled([sizes[place] for place in kept], room), strict=True))
-    rest = max_chars - sum(shares.values())
-    for place in others:
-        if sizes[place] <= rest:
-            shares[place] = sizes[place]
-            rest -= sizes[place]
-    too_long = next((place for place in others if place not in shares), None)
-    if too_long is not None and rest >= _LEAST_CHARS:
-        shares[too_long] = rest
-    return [shares.get(place, 0) for place in range(len(turns))]
+    """Gives how many characters of each part are shown, its head included; of one that is left out none."""
+    sizes = [{(n, at): _size(*part) for at, part in enumerate(turn.parts)} for n, turn in enumerate(turns)]
+    every = {place: size for turn in sizes for place, size in turn.items()}
+    if sum(every.values()) <= max_chars:
+        return list(every.values())
+    served = dict.fromkeys(_first_served(turns))
+    others = [sizes[n] for n in reversed(range(len(turns))) if n not in served]
+    room = max_chars - min(max_chars // 4, sum(sum(turn.values()) for turn in others))
+    shown = _levelled({place: size for n in served for place, size in sizes[n].items()}, room)
+    rest = max_chars - sum(shown.values())
+    too_long: dict[tuple[int, int], int] = {}
+    for turn in others:
+        if (size := sum(turn.values())) <= rest:
+            shown |= turn
+            rest -= size
+        else:
+            too_long = too_long or turn
+    if rest >= _LEAST_CHARS:
+        shown |= _levelled(too_long, rest)
+    return [shown.get(place, 0) for place in every]
 
 
 def _first_served(turns: Sequence[Turn]) -> list[int]:
@@ -265,42 +271,21 @@ def _first_served(turns: Sequence[Turn]) -> list[int]:
     return served or [len(turns) - 1]
 
 
-def _ends(given: list[T], most: int) -> list[T]:
-    """Gives the first and the last where there are more than so many."""
-    return given if len(given) <= most else given[: most // 2] + given[len(given) - (most - most // 2) :]
+def _levelled(sizes: Mapping[T, int], room: int) -> dict[T, int]:
+    """Gives each its size, or as much of it as leaves the same to all that want more; at least 1.
 
-
-def _levelled(sizes: Sequence[int], room: int) -> list[int]:
-    """Gives each its size, or as much of it as leaves the same to all that want more; at least 1."""
-    most = max(sizes, default=0)
-    for place, size in enumerate(sorted(sizes)):
-        if size > (most := max(1, room // (len(sizes) - place))):
+    Of more than the room has :data:`_LEAST_CHARS` for, those in the middle get nothing.
+    """
+    places, most = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
+    if len(places) > most:
+        places = places[: most // 2] + places[most // 2 - most :]
+    share = room
+    for done, size in enumerate(sorted(sizes[place] for place in places)):
+        share = max(1, room // (len(places) - done))
+        if size > share:
             break
         room -= size
-    return [min(size, most) for size in sizes]
-
-
-def _size(turn: Turn) -> int:
-    return sum(_HEAD_CHARS + len(head) + len(text) for head, text in turn.parts)
-
-
-def _lines(turn: Turn, chars: int, code: str) -> Iterator[str]:
-    parts = _ends([*turn.parts], len(turn.parts) if _size(turn) <= chars else max(_LEAST_PARTS, chars // _LEAST_CHARS))
-    room = chars - sum(_HEAD_CHARS + len(head) for head, _ in parts)
-    shares = _levelled([len(text) for _, text in parts], room)
-    for place, ((head, text), share) in enumerate(zip(parts, shares, strict=True)):
-        if place == len(parts) // 2 and len(parts) < len(turn.parts):
-            yield f"[{code} ... {len(turn.parts) - len(parts)} parts left out ...]"
-        yield f"[{code} {head}]"
-        yield shortened(text, max(2, share))
-
-
-def _with_images(text: str, images: Sequence[Image]) -> list[Mapping[str, Any]]:
-    parts: list[Mapping[str, Any]] = [{"type": "text", "text": text}]
-    for image in dict.fromkeys(images):
-        parts.append({"type": "text", "text": f"[image {image.name}]:"})
-        parts.append({"type": "image_url", "image_url": {"url": image.url}})
-    return parts
+    return {place: min(sizes[place], share) for place in places}
 
 
 def escaped(text: str) -> str:
@@ -308,7 +293,7 @@ def escaped(text: str) -> str:
 
     Tabs and line ends stay. A backslash stays as it is, so a text that spells such an escape looks the same.
     """
-    return _UNSAFE.sub(_escape, text)
+    return _UNSAFE.sub(lambda odd: ascii(odd.group())[1:-1], text)
 
 
 def near_names(name: str, known: Collection[str]) -> str:
@@ -317,36 +302,18 @@ def near_names(name: str, known: Collection[str]) -> str:
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
 
 
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code > 0xFFFF:
-        return f"\\U{code:08x}"
-    return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
-
-
-def _names(text: str, where: str = "template") -> Iterator[str]:
-    """Gives the names of a text's fields.
+def _names(text: str, template: str) -> Iterator[str]:
+    """Gives the names of a text's fields, as they stand in it.
 
     Raises:
         JudgeSetupError: A brace stands alone.
     """
-    for match in _BRACES.finditer(text):
-        if match.group() in ("{", "}"):
-            near = text[max(0, match.start() - 20) : match.end() + 20]
-            raise JudgeSetupError(f"{where}: a lone {match.group()!r} in {near!r}; a literal brace is written twice")
-        if match.group(1) is not None:
-            yield match.group(1)
-
-
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    return _BRACES.sub(
-        lambda match: match.group()[0] if match.group(1) is None else values[match.group(1)],
-        text,
-    )
-
-
-def _fenced(name: str, text: str, code: str) -> str:
-    return f"<{name}-{code}>\n{text}\n</{name}-{code}>"
+    try:
+        for _, name, form, conversion in string.Formatter().parse(text):
+            if name is not None:
+                yield name + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
+    except ValueError as wrong:
+        raise JudgeSetupError(f"template {template!r}: {wrong}; a literal brace is written twice") from None
 
 
 def _code(name: str, text: str, low_texts: Collection[str]) -> str:
