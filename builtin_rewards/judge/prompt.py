@@ -96,6 +96,8 @@ class Template:
             raise self._error(f"it holds the character {odd.group()!r}; take it out")
         if isinstance(self.fields, str):
             raise self._error(f"fields={self.fields!r} is text; write ({self.fields!r},)")
+        for setting in ("fields", "criteria"):  # a list has no hash
+            object.__setattr__(self, setting, tuple(getattr(self, setting)))
         for name in self.fields:
             if not isinstance(name, str) or not _FIELD.fullmatch(name) or name in _DATA + _OURS:
                 raise self._error(

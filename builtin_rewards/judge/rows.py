@@ -17,7 +17,7 @@ from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder, shorten
 
 _TEXTS = ("text", "criterion", "description")
 _WEIGHTS = ("weight", "points")
-_OTHERS = ("name", "kind", "must", "id", "title", "tags")
+_KEYS = (*_TEXTS, *_WEIGHTS, "name", "kind", "must", "id", "title", "tags")
 _KINDS = ("positive", "negative", "must")
 _MOST_CHARS = 4000
 """Characters that one criterion may have, white space folded."""
@@ -25,11 +25,7 @@ _text = build_coercer(str | None)
 
 
 def passages(value: object) -> str | None:
-    """Gives a column's text; of a list of several texts all that say something, numbered.
-
-    Raises:
-        ColumnValueError: It is neither.
-    """
+    """Gives a column's text; of a list of several texts all that say something, numbered; refuses others."""
     listed = _listed(value)
     if not isinstance(listed, list | tuple):
         return _text(listed)  # type: ignore[return-value]  # as annotated
@@ -77,10 +73,10 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     if not isinstance(listed, list | tuple):
         raise JudgeSetupError(f"it is no list, but {type(listed).__name__}")
     criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
-    texts = [criterion.description.casefold() for criterion in criteria]
-    for number, text in enumerate(texts):
-        if text in texts[:number]:
-            raise JudgeSetupError(f"criteria {texts.index(text) + 1} and {number + 1} are the same")
+    places: dict[str, int] = {}
+    for number, criterion in enumerate(criteria, 1):
+        if (first := places.setdefault(criterion.description.casefold(), number)) != number:
+            raise JudgeSetupError(f"criteria {first} and {number} are the same")
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap)
 
 
@@ -90,28 +86,30 @@ def _listed(value: Any) -> Any:
 
 
 def _criterion(given: object, number: int) -> Criterion:
-    where = f"criterion {number}"
     if isinstance(given, str):
         given = {"text": given}
     if not isinstance(given, Mapping):
-        raise JudgeSetupError(f"{where} is neither text nor an object, but {shorten(given)}")
+        raise JudgeSetupError(f"criterion {number} is neither text nor an object, but {shorten(given)}")
     known = {name: value for name, value in given.items() if value is not None}  # data sets fill up what a row lacks
     for name in known:
-        if name not in (*_TEXTS, *_WEIGHTS, *_OTHERS):
-            raise JudgeSetupError(f"{where} has {name!r}; {near_names(name, (*_TEXTS, *_WEIGHTS, *_OTHERS))}")
-    text = _either(known, _TEXTS, "")
-    if not isinstance(text, str) or not text.strip():
-        raise JudgeSetupError(f"{where} has no text")
-    text = " ".join(text.split())
-    if len(text) > _MOST_CHARS:
-        raise JudgeSetupError(f"{where} has {len(text):,} characters; at most {_MOST_CHARS:,} are shown to a judge")
-    weight, kind, must = _either(known, _WEIGHTS, 1.0), known.get("kind", "positive"), known.get("must", False)
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise JudgeSetupError(f"{where}: its weight {shorten(weight)} is no number")
-    if kind not in _KINDS or not isinstance(must, bool):
-        raise JudgeSetupError(
-            f"{where}: kind={shorten(kind)}, must={shorten(must)}: kind is one of {', '.join(_KINDS)}; must a bool"
-        )
+        if name not in _KEYS:
+            raise JudgeSetupError(f"criterion {number} has {name!r}; {near_names(name, _KEYS)}")
+    text, weight = _either(known, _TEXTS, ""), _either(known, _WEIGHTS, 1.0)
+    text = " ".join(text.split()) if isinstance(text, str) else ""
+    kind, must = known.get("kind", "positive"), known.get("must", False)
+    checks = (
+        (text, "it has no text"),
+        (len(text) <= _MOST_CHARS, f"it has {len(text):,} characters; at most {_MOST_CHARS:,} are shown to a judge"),
+        (
+            isinstance(weight, int | float) and not isinstance(weight, bool),
+            f"its weight {shorten(weight)} is no number",
+        ),
+        (kind in _KINDS, f"kind={shorten(kind)}: expected one of {', '.join(_KINDS)}"),
+        (isinstance(must, bool), f"must={shorten(must)}: expected true or false"),
+    )
+    for is_so, words in checks:
+        if not is_so:
+            raise JudgeSetupError(f"criterion {number}: {words}")
     sign = -1 if kind == "negative" and weight > 0 else 1
     return Criterion(known.get("name", f"c{number}"), text, sign * weight, must=must or kind == "must")
 

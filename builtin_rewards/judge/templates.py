@@ -8,6 +8,7 @@ Whoever changes a text raises its version.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 from builtin_rewards.judge.errors import JudgeSetupError
@@ -103,35 +104,19 @@ _TEMPLATES = (
     ),
 )
 _BY_NAME = {template.name: template for template in _TEMPLATES}
-_OF_CONVERSATIONS = {
-    template: replace(
-        template,
-        user=template.user.replace(_QUESTION, _SO_FAR if template.is_pairwise else _ALL_TURNS).replace(
-            f"\n\n{_ANSWER}", ""
-        ),
-    )
-    for template in _TEMPLATES
-}
 
 
+@functools.cache
 def of_conversations(template: Template) -> Template:
     """Gives the form of a built-in template that shows all turns; one's own stays as it is."""
-    return _OF_CONVERSATIONS.get(template, template)
+    if template not in _TEMPLATES:
+        return template
+    turns = _ALL_TURNS if "completion" in template.uses else _SO_FAR
+    return replace(template, user=template.user.replace(_QUESTION, turns).replace(f"\n\n{_ANSWER}", ""))
 
 
 def builtin_template(name: str) -> Template:
-    """Gives a built-in template.
-
-    ============== ================================= =====================
-    name           fields of data                    criteria of its own
-    ============== ================================= =====================
-    correctness    prompt, reference, completion     correct
-    rubric         prompt, completion                none: give your own
-    helpfulness    prompt, completion                helpful, accurate
-    faithfulness   source, prompt, completion        faithful
-    safety         prompt, completion                safe
-    preference     prompt, first, second             none: a verdict A, B or tie
-    ============== ================================= =====================
+    """Gives a built-in template; ``docs/reference/judge.md`` lists their fields and criteria.
 
     Raises:
         JudgeSetupError: There is none of that name.

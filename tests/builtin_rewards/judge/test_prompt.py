@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,7 +185,8 @@ def test_senseless_templates_are_refused_when_made(given_text: dict[str, Any], w
 
 
 def test_own_columns_are_fenced_too() -> None:
-    template = Template("own", "1", "", "{completion} {notes}", fields=("notes",))
+    template = Template("own", "1", "", "{completion} {notes}", fields=["notes"])  # type: ignore[arg-type]
+    assert hash(template) == hash(Template("own", "1", "", "{completion} {notes}", ("notes",)))
     text = content(template, {"completion": "c", "notes": "n"})
     assert "n" == inside(text, "notes")
     assert {"completion", "notes"} == template.uses
@@ -213,8 +215,16 @@ def test_builtin_templates_fill(name: str) -> None:
     assert "reason" in user["content"][last_fence.end() :]
 
 
-def test_only_rubric_and_preference_have_no_criteria() -> None:
-    assert ["rubric", "preference"] == [name for name in BUILTINS if not builtin_template(name).criteria]
+def test_the_table_of_templates_is_true() -> None:
+    """Each built-in template has a row, with its fields of data and the criteria of its own."""
+    page = Path(__file__).parents[3] / "docs/reference/judge.md"
+    rows = re.findall(r'^\| `"(\w+)"`.*?\| (.*) \| (.*) \|$', page.read_text(), re.MULTILINE)
+    assert set(BUILTINS) == {name for name, _, _ in rows}
+    for name, fields, criteria in rows:
+        template = builtin_template(name)
+        assert template.uses - {"criteria", "scale"} == set(re.findall(r"\{(\w+)\}", fields))
+        own = [criterion.name for criterion in template.criteria]
+        assert own == (re.findall(r"`(\w+)`", criteria) if own else [])
 
 
 def test_unknown_builtin_templates_are_refused() -> None:

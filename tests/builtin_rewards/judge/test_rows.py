@@ -115,16 +115,16 @@ BAD = [
     ("[1, 2", "no JSON"),
     ([], "at least one"),
     ([5], "criterion 1 is neither text nor an object, but 5"),
-    (["A.", " "], "criterion 2 has no text"),
-    ([{"weight": 1}], "criterion 1 has no text"),
-    (["A.", {"kind": "must"}], "criterion 2 has no text"),
+    (["A.", " "], "criterion 2: it has no text"),
+    ([{"weight": 1}], "criterion 1: it has no text"),
+    (["A.", {"kind": "must"}], "criterion 2: it has no text"),
     ([{"text": "A.", "weight": "five"}], "criterion 1: its weight 'five' is no number"),
     ([{"text": "A.", "points": True}], "criterion 1: its weight True is no number"),
     ([{"text": "A.", "weight": float("nan")}], "weight=nan"),
     ([{"text": "A.", "weight": 0}], "weight=0"),
     ([{"text": "A.", "weight": 10**400}], "criterion 'c1': weight=1000"),
     ("[" * 100_000, "no JSON"),
-    (["A.", "b" * 4001], "criterion 2 has 4,001 characters"),
+    (["A.", "b" * 4001], "criterion 2: it has 4,001 characters"),
     ([{"text": "A.", "weight": -1}], "none has a positive weight"),
     ([{"text": "A.", "kind": "essential"}], "kind='essential'"),
     ([{"text": "A.", "must": "yes"}], "must='yes'"),
@@ -132,6 +132,7 @@ BAD = [
     (["A.", "B.", " a. "], "criteria 1 and 3 are the same"),
     ([{"text": "A.", "name": "x"}, {"text": "B.", "name": "x"}], "named twice"),
     ([{"text": "A.", "name": "no name"}], "criterion name 'no name'"),
+    ([f"Is it {n}?" for n in range(101)], "there are 101, and a judge is asked at most 100"),
 ]
 
 

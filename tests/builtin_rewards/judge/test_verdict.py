@@ -297,12 +297,6 @@ def test_half_of_the_samples_or_fewer_are_no_verdict(
     assert (kind, fault) == (type(raised.value), raised.value.fault)
 
 
-def test_no_samples_at_all_are_a_mistake_of_the_caller() -> None:
-    """There is nothing to combine and no fault to blame."""
-    with pytest.raises(ValueError, match="at least one"):
-        combine([], ONE)
-
-
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=9))
 def test_a_combined_score_lies_among_the_scores(grades: list[int]) -> None:
     """It is between the lowest and the highest, and verdicts that agree are given back without spread."""
