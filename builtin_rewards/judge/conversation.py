@@ -49,7 +49,7 @@ class Turn:
         parts: Head and text of each part.
         said: Its own text, without thinking and tool results.
         images: The images in it.
-        uses_tools: Whether it calls a tool, or is what a tool gave back.
+        uses_tools: Whether it defines a tool, calls one, or is what one gave back.
         unseen: The types of its parts that no judge can be shown, such as ``input_audio``.
         graded: Whether it is the assistant's in a completion.
     """
@@ -77,11 +77,7 @@ Turns = tuple[Turn, ...]
 
 
 def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
-    """Gives the turns of a prompt or a completion.
-
-    Args:
-        text: A string, or a list of chat messages.
-        of: ``"prompt"`` or ``"completion"``.
+    """Gives the turns of a ``"prompt"`` or a ``"completion"``: a string, or a list of chat messages.
 
     Raises:
         CoercionError: It is neither, or a message has a role that is not known; names it.
@@ -90,8 +86,7 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
         raise CoercionError(f"{of}: {wrong}")
     role = "user" if of == "prompt" else "assistant"
     messages = [{"role": role, "content": text}] if isinstance(text, str) else text
-    found = [_turn(message, f"{of}, message {number}") for number, message in enumerate(messages)]
-    return tuple(replace(turn, graded=of == "completion" and turn.role == "assistant") for turn in found)
+    return tuple(_turn(message, of, f"{of}, message {number}") for number, message in enumerate(messages))
 
 
 def last_said(turns: Turns, role: str) -> str:
@@ -102,11 +97,8 @@ def last_said(turns: Turns, role: str) -> str:
 def tools_turn(value: object) -> Turn | None:
     """Gives the turn, a conversation's first, that tells which tools there were to call; ``None`` where none were.
 
-    Each tool is a part, ``tools search``, of its description and its parameters as JSON.
-
-    Args:
-        value: What a row has in its column ``tools``: a list of OpenAI's or Anthropic's definitions of functions, or
-            one of them; these, or the whole list, may be JSON. What is neither stands there as it is, as JSON.
+    Each tool is a part, ``tools search``, of its description and its parameters as JSON. They are OpenAI's or
+    Anthropic's definitions of functions, one or a list, which may be JSON; what is neither stands there as it is.
     """
     tools = [_from_json(one) for one in _listed(_from_json(value))]
     parts = tuple(_defined(tool) for tool in tools if _holds(tool))
@@ -116,18 +108,14 @@ def tools_turn(value: object) -> Turn | None:
 def to_grade(turns: Turns) -> Turns:
     """Gives the turns of a completion with a mark on what the assistant says and does."""
 
-    def marked(head: str, role: str) -> str:
-        return head if head.startswith("tool") or head == f"{role} thinks" else f"{head}, to grade"
+    def marked(head: str) -> str:
+        return head if head.startswith("tool") or head == "assistant thinks" else f"{head}, to grade"
 
-    return tuple(
-        replace(turn, parts=tuple((marked(head, turn.role), text) for head, text in turn.parts))
-        if turn.graded
-        else turn
-        for turn in turns
-    )
+    found = ((turn, tuple((marked(head), text) for head, text in turn.parts)) for turn in turns)
+    return tuple(replace(turn, parts=parts) if turn.graded else turn for turn, parts in found)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Message:
     """What a message comes to, as far as it is read."""
 
@@ -149,8 +137,7 @@ class _Message:
     def has(self, block: Any, head: str) -> None:
         """Adds what a block of content comes to, but for the calls.
 
-        A block of text without anything in it comes to nothing: data sets fill up what a row lacks. One that holds
-        what cannot be read is unseen.
+        A block of text with nothing in it is nothing: data sets fill up what a row lacks. Others are unseen.
         """
         if isinstance(block, str):
             return self.says(block, head)
@@ -175,7 +162,7 @@ class _Message:
         return None
 
 
-def _turn(message: Mapping[str, Any], where: str) -> Turn:
+def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
     role, name = message["role"], message.get("name") or ""
     if role not in _ROLES:
         raise CoercionError(f"{where}: nobody knows who {role!r} is; the roles are {', '.join(_ROLES)}")
@@ -194,11 +181,11 @@ def _turn(message: Mapping[str, Any], where: str) -> Turn:
         tuple(read.images),
         bool(calls) or role in _TOOLS or any(whose.startswith("tool") for whose, _ in read.parts),
         tuple(read.unseen),
+        graded=of == "completion" and role == "assistant",
     )
 
 
 def _first_text(given: Mapping[str, Any], *keys: str) -> str:
-    """Gives the first text that is not empty under these keys; empty where there is none."""
     return next((given[key] for key in keys if isinstance(given.get(key), str) and given[key]), "")
 
 
@@ -229,14 +216,13 @@ def _image_url(block: Mapping[str, Any]) -> str | None:
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Gives the name and the arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
+    """Gives name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
     calls = [*_listed(message.get("tool_calls") or []), *_listed(message.get("function_call") or [])]
     blocks = [block for block in _listed(message.get("content")) if isinstance(block, Mapping)]
     for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:
         outer = call if isinstance(call, Mapping) else {"arguments": call}
         inner = next((outer[key] for key in ("function", "custom") if isinstance(outer.get(key), Mapping)), outer)
-        arguments = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), call)
-        text = arguments if isinstance(arguments, str) else _to_json(arguments)
+        text = _to_json(next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), call))
         name = inner.get("name") or "unnamed"
         yield f"{_safe(name)}{_id(outer.get('id'))}", "\n".join([raw, text] if (raw := _raw(name)) else [text])
 
@@ -244,20 +230,17 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _defined(tool: Any) -> tuple[str, str]:
     """Gives head and text of a tool's definition."""
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
-    name = inner.get("name") if isinstance(inner, Mapping) else None
-    if not isinstance(name, str) or not name:
-        return "tools", tool if isinstance(tool, str) else _to_json(tool)
-    described = inner.get("description") or ""
-    takes = inner.get("parameters") or inner.get("input_schema") or {}
-    words = (_raw(name), str(described), f"parameters: {_to_json(_without_none(takes))}")
-    return f"tools {_safe(name)}", "\n".join(line for line in words if line)
+    if not isinstance(inner, Mapping) or not (name := _first_text(inner, "name")):
+        return "tools", _to_json(tool)
+    takes = _to_json(_without_none(inner.get("parameters") or inner.get("input_schema") or {}))
+    words = (_raw(name), _first_text(inner, "description"), f"parameters: {takes}")
+    return f"tools {_safe(name)}", "\n".join(filter(None, words))
 
 
 def _without_none(value: Any) -> Any:
     """Gives a schema without the keys of other rows, which data sets fill up with nothing."""
-    if isinstance(value, Mapping):
-        return {key: _without_none(one) for key, one in value.items() if one is not None}
-    return value
+    known = isinstance(value, Mapping)
+    return {key: _without_none(one) for key, one in value.items() if one is not None} if known else value
 
 
 def _from_json(value: Any) -> Any:
@@ -272,6 +255,9 @@ def _from_json(value: Any) -> Any:
 
 
 def _to_json(value: object) -> str:
+    """Gives a text as it is, and other values as JSON."""
+    if isinstance(value, str):
+        return value
     try:
         return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
     except (ValueError, RecursionError):  # it holds itself, or is too deep

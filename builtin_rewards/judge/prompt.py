@@ -1,15 +1,8 @@
 """How a judge's prompt is made of a template and of what is graded.
 
-Owns :class:`Template`: its checks, and its one-pass filling with fenced data. The built-in templates are in
-``templates.py``.
-
-Covered:
-
-- A completion that holds ``{reference}`` or any other field: text that was filled in is not read again.
-- A completion that closes its fence: each fence carries a code that stands in none of the texts.
-- Characters that JSON, HTTP or a log choke on, and Unicode's tag characters, which hide readable text: escapes.
-- A message that passes for another: between the turns of a conversation stand lines with the fence's code.
-- Length: of what is too long the ends, and the judge is told what is missing; see :func:`transcript`.
+Owns :class:`Template`: its checks, and its one-pass filling with fenced data. No text that is filled in is read as a
+field, closes its fence, passes for another message of a conversation, or holds what JSON, HTTP or a log choke on; of
+what is too long the ends are shown, and the judge is told what is missing.
 
 Not covered: a judge that obeys what stands inside a fence. Whether a model does is measured by ``rewardkit
 audit-judge``, not promised.
@@ -24,7 +17,7 @@ import re
 import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from builtin_rewards.judge.conversation import Image, Turn, Turns
 from builtin_rewards.judge.errors import JudgeSetupError
@@ -33,9 +26,11 @@ from builtin_rewards.judge.rubric import Criterion
 MAX_CHARS = 32_000
 """Characters of one fenced text that a judge is shown, unless told otherwise: some 8,000 tokens of English."""
 
-T = TypeVar("T")
 Value: TypeAlias = str | Turns
 """What a field is filled with: a text, or turns."""
+
+Shares: TypeAlias = dict[tuple[int, int], int]
+"""Characters by the places of a turn and of a part in it."""
 
 _ANSWER = "completion"
 _CONVERSATION = "conversation"
@@ -92,40 +87,37 @@ class Template:
         for setting in ("name", "version", "system", "user"):
             if not isinstance(getattr(self, setting), str):
                 raise JudgeSetupError(f"a template's {setting} is text, not {getattr(self, setting)!r}")
-        if odd := _UNSAFE.search(self.system + self.user):
-            raise self._error(f"it holds the character {odd.group()!r}; take it out")
         if isinstance(self.fields, str):
-            raise self._error(f"fields={self.fields!r} is text; write ({self.fields!r},)")
+            raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
-        for name in self.fields:
-            if not isinstance(name, str) or not _FIELD.fullmatch(name) or name in _DATA + _OURS:
-                raise self._error(
-                    f"{name!r} cannot be a further field; give a column's name in letters, digits and '_' that is "
-                    f"none of {', '.join(_DATA + _OURS)}"
-                )
-        self._check_uses((*_DATA, *_OURS, *self.fields))
-
-    def _check_uses(self, known: Sequence[str]) -> None:
-        for name in _names(self.system + self.user, self.name):
-            if name not in known:
-                raise self._error(
-                    f"no field {{{name}}}; {near_names(name, known)}. A literal brace is written twice; a dataset "
-                    f"column is named in fields"
-                )
-        if in_system := sorted(self.instructs.difference(_OURS)):
-            raise self._error(
-                f"{in_system} in the system message, which is for instructions only; put the data into the user message"
-            )
+        known = (*_DATA, *_OURS, *map(str, self.fields))
         answers = self.uses & {_ANSWER, *_PAIR}
-        if answers not in ({_ANSWER}, set(_PAIR)) and (answers or _CONVERSATION not in self.uses):
-            raise self._error(
-                f"it has {sorted(answers) or 'no completion field'}: put {{completion}} where the answer belongs, or "
-                f"{{conversation}} for all turns; for a comparison both {{first}} and {{second}}"
-            )
-
-    def _error(self, words: str) -> JudgeSetupError:
-        return JudgeSetupError(f"template {self.name!r}: {words}")
+        whole = answers in ({_ANSWER}, set(_PAIR)) or (not answers and _CONVERSATION in self.uses)
+        problems = (
+            (_UNSAFE.findall(self.system + self.user), "characters that do not print; take them out of the text"),
+            (
+                [name for name in self.fields if name in _DATA + _OURS or not _FIELD.fullmatch(str(name))],
+                f"no further fields; give columns' names in letters, digits, '_', and none of {', '.join(_DATA + _OURS)}",
+            ),
+            (
+                unknown := sorted(self.uses.difference(known)),
+                f"no such field; {near_names(unknown[0] if unknown else '', known)}. A literal brace is written twice; "
+                f"a dataset column is named in fields",
+            ),
+            (
+                sorted(self.instructs.difference(_OURS)),
+                "in the system message, which is for instructions only; put the data into the user message",
+            ),
+            (
+                [] if whole else sorted(answers) or ["no completion field"],
+                "put {completion} where the answer belongs, or {conversation} for all turns; for a comparison both "
+                "{first} and {second}",
+            ),
+        )
+        for found, words in problems:
+            if found:
+                raise JudgeSetupError(f"template {self.name!r}: {', '.join(map(repr, found))}: {words}")
 
     @property
     def uses(self) -> frozenset[str]:
@@ -143,26 +135,19 @@ class Template:
         return _PAIR[0] in self.uses
 
     def fill(
-        self,
-        values: Mapping[str, Value],
-        *,
-        max_chars: int = MAX_CHARS,
-        images: Sequence[Image] = (),
+        self, values: Mapping[str, Value], *, max_chars: int = MAX_CHARS, images: Sequence[Image] = ()
     ) -> tuple[Mapping[str, Any], ...]:
         """Gives the chat messages for these values. The same values give the same messages.
 
         Data is put between lines ``<completion-CODE>`` and ``</completion-CODE>``. The code is made of the text's own
         hash, and again with a counter as long as any of the texts holds it, so no text can hold the line that closes
-        a fence. That the code can be computed helps nobody: writing it into a completion makes it another. A field's
-        code hangs on that field, so completions of one prompt share the head of their messages, which servers cache.
+        a fence. A field's code hangs on that field, so completions of one prompt share the head of their messages,
+        which servers cache.
 
         Args:
             values: Text or turns for each field that the template uses; others are ignored.
             max_chars: Characters kept of each data field; see :func:`shortened`. Escapes are not counted.
             images: What follows the text of the user message, each under its name.
-
-        Raises:
-            JudgeSetupError: A field has no text.
         """
         texts = {name: self._text(name, values, max_chars) for name in self.uses}
         low_texts = [text.lower() for text in texts.values()]
@@ -190,13 +175,7 @@ class Template:
 
 
 def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
-    """Gives the text, or of a longer one the two ends with the number of characters left out between them.
-
-    Of ``max_chars`` characters the first half, rounded up, is the text's beginning, the rest its end.
-
-    Raises:
-        JudgeSetupError: ``max_chars`` is below 2.
-    """
+    """Gives the text, or of a longer one the two halves of ``max_chars``, with the number left out between them."""
     if max_chars < 2:
         raise JudgeSetupError(f"max_chars={max_chars!r}: at least 2 characters of a text are shown")
     if len(text) <= max_chars:
@@ -210,12 +189,8 @@ def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = ""
 
     What the system says, the tools there were, the user's last turn, that of the prompt too, and what is to be graded
     are always shown, each part shortened to its share; of very many parts the middle is left out. The other turns have
-    what those leave, at least a quarter of the characters: the last ones whole, as many as fit.
-
-    Args:
-        turns: The turns.
-        max_chars: Characters of the turns' heads and texts.
-        code: Stands before each head.
+    what those leave, at least a quarter of the characters: the last ones whole, as many as fit. Heads count; before
+    each stands the code.
     """
     parts = [part for turn in turns for part in turn.parts]
     lines: list[str] = []
@@ -252,7 +227,7 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
     room = max_chars - min(max_chars // 4, sum(sum(turn.values()) for turn in others))
     shown = _levelled({place: size for n in served for place, size in sizes[n].items()}, room)
     rest = max_chars - sum(shown.values())
-    too_long: dict[tuple[int, int], int] = {}
+    too_long: Shares = {}
     for turn in others:
         if (size := sum(turn.values())) <= rest:
             shown |= turn
@@ -273,11 +248,8 @@ def _first_served(turns: Sequence[Turn]) -> list[int]:
     return served or [len(turns) - 1]
 
 
-def _levelled(sizes: Mapping[T, int], room: int) -> dict[T, int]:
-    """Gives each its size, or as much of it as leaves the same to all that want more; at least 1.
-
-    Of more than the room has :data:`_LEAST_CHARS` for, those in the middle get nothing.
-    """
+def _levelled(sizes: Shares, room: int) -> Shares:
+    """Gives each its size, or as much of it as leaves the same to all that want more; of too many the middle none."""
     places, most = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
     if len(places) > most:
         places = places[: most // 2] + places[most // 2 - most :]
@@ -305,11 +277,7 @@ def near_names(name: str, known: Collection[str]) -> str:
 
 
 def _names(text: str, template: str) -> Iterator[str]:
-    """Gives the names of a text's fields, as they stand in it.
-
-    Raises:
-        JudgeSetupError: A brace stands alone.
-    """
+    """Gives the names of a text's fields, as they stand in it; raises where a brace stands alone."""
     try:
         for _, name, form, conversion in string.Formatter().parse(text):
             if name is not None:

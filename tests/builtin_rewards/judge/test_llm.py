@@ -700,7 +700,7 @@ def test_an_option_that_there_is_none_of_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("Grade it.", "no completion field.*put {completion}"), ("{completion} {other}", "no field {other}")],
+    [("Grade it.", "no completion field.*put {completion}"), ("{completion} {other}", "'other': no such field")],
     ids=["no completion", "unknown field"],
 )
 def test_templates_are_checked_when_they_are_made(text: str, words: str) -> None:
