@@ -7,7 +7,6 @@ known to take. What the JSON means is ``verdict``'s; sending, retries and deadli
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -16,8 +15,6 @@ from typing import Any, TypeAlias
 from builtin_rewards.judge.endpoint.foreign import names_format
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
-
-_log = logging.getLogger("rewardkit")
 
 
 class Format(StrEnum):
@@ -37,7 +34,7 @@ class Format(StrEnum):
 
 
 LONGEST_OBJECT = 100_000
-"""Characters of a verdict; a longer one is refused, so that no reply holds up the event loop."""
+"""Characters of a verdict, so that no reply holds up the event loop."""
 REFUSABLE: Mapping[str, str | None] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
@@ -68,10 +65,9 @@ def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any]
 
 
 def format_instruction(schema: Mapping[str, Any]) -> str:
-    """Gives the words that ask for an object of this schema, for the end of a prompt.
+    """Gives the words that ask for an object of this schema, for the end of a prompt; ``json_object`` wants a "JSON".
 
-    The example has a place holder for each value, not a value: a model that repeats it gives no verdict, and no grade
-    is suggested. The word JSON is in it, which ``json_object`` requires.
+    The example has place holders, no values: a model that repeats it gives no verdict, and no grade is suggested.
     """
     return (
         "Reply with one JSON object in exactly this form, with these keys in this order:\n\n"
@@ -97,9 +93,8 @@ def object_text(text: str, format: Format) -> str:
     """Gives the part of a reply that must be the JSON object.
 
     Of ``TEXT`` it is the object that ends the reply, closing fence aside; whatever stands before it is not read. Of
-    the others it is the whole reply; a code fence around it, and the reasoning of a model that ends it with
-    ``</think>``, aside. So a verdict that the model quotes on its way never counts. What no parser can tell apart from
-    a verdict is a quotation with which the reply ends.
+    the others it is the whole reply; a code fence around it, and reasoning that ends with ``</think>``, aside. So a
+    verdict that the model quotes on its way never counts, unless the reply ends with it.
 
     Raises:
         ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.
@@ -150,33 +145,23 @@ def object_start(text: str) -> int | None:
 class Negotiator:
     """What is known of the formats and parameters that one model on one server takes.
 
-    It begins with the JSON schema. A server that rejects a request with words about formats is asked for text. One that
-    names a parameter of ``REFUSABLE`` which it does not take is asked the same with the parameter renamed, or without
-    it. What was changed is remembered only once a reply came of it, so words about something else cost requests and no
-    more. Other errors are raised as they are.
-
-    A server that takes ``response_format`` and pays no heed to it, as Anthropic's compatible end does, shows it by
-    replies: after three that are not what it was to enforce, before any that is, it is asked for text.
+    It begins with the JSON schema. A server that rejects a request with words about formats is asked for text, and so
+    is one whose first three replies are not what it was to enforce: Anthropic's compatible end pays no heed to the
+    schema. One that names a parameter of ``REFUSABLE`` is asked the same with the parameter renamed, or without it.
+    What was changed is remembered only once a reply came of it. A format that is fixed is never left.
 
     Event loops of several threads may use one without a lock: each thing that is learned is one assignment.
-
-    Args:
-        fixed: Use this format and no other; ``None`` negotiates.
     """
 
     def __init__(self, fixed: Format | None = None) -> None:
         self.format = fixed or Format.JSON_SCHEMA
-        self.changes: dict[str, str | None] = {}
+        self.changes: Changes = {}
+        self._settled = fixed is not None
         self._fixed = fixed is not None
-        self._heeded = False
         self._ignored = 0
 
     async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:
-        """Gives the reply of ``send`` and its format; it is called again with others where those were rejected.
-
-        Raises:
-            JudgeUnavailableError: What ``send`` raised last.
-        """
+        """Gives the reply of ``send`` and its format; it is called again with others where those were rejected."""
         format, changes = self.format, dict(self.changes)
         while True:
             try:
@@ -191,33 +176,25 @@ class Negotiator:
                 else:
                     format = Format.TEXT
             else:
-                for name in changes.keys() - self.changes.keys():
-                    _log.info("the server takes no %s: sent as %s", name, changes[name] or "nothing")
                 self.changes = {**self.changes, **changes}
                 self.format = Format.TEXT if format is Format.TEXT else self.format
                 return reply, format
 
     def note(self, format: Format, fault: Fault | None = None) -> None:
         """Takes note of what became of a reply: the fault of reading it, or ``None`` for a verdict."""
-        if self._fixed or format is Format.TEXT:
-            return
-        self._heeded = self._heeded or fault is None
-        self._ignored += fault in (Fault.UNREADABLE, Fault.WRONG_SCHEMA)
-        if self._ignored >= _IGNORED_LIMIT and not self._heeded:
-            self.format = Format.TEXT
+        if format is Format.JSON_SCHEMA:
+            self._settled = self._settled or fault is None
+            self._ignored += fault in (Fault.UNREADABLE, Fault.WRONG_SCHEMA)
+            self.format = self.format if self._settled or self._ignored < _IGNORED_LIMIT else Format.TEXT
 
 
 def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """Gives a request's options as a server takes them.
-
-    Where two come to go by one name, ``max_completion_tokens`` is sent: only a user sets that.
-    """
-    length = "max_completion_tokens"
-    sent = {changes.get(name, name): value for name, value in options.items()}
-    if length in options:
-        sent[changes.get(length, length)] = options[length]
-    elif length in (options.get("extra_body") or {}):
-        sent.pop(length, None)
+    """Gives a request's options as a server takes them; of two by one name that which only a user sets."""
+    users = "max_completion_tokens"
+    ordered = sorted(options.items(), key=lambda one: one[0] == users)
+    sent = {changes.get(name, name): value for name, value in ordered}
+    if users not in options and users in (options.get("extra_body") or {}):
+        sent.pop(users, None)
     return {name: value for name, value in sent.items() if name is not None}
 
 

@@ -91,14 +91,19 @@ class Template:
             raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
-        known = (*_DATA, *_OURS, *map(str, self.fields))
+        ours = _DATA + _OURS
+        known = (*ours, *map(str, self.fields))
         answers = self.uses & {_ANSWER, *_PAIR}
         whole = answers in ({_ANSWER}, set(_PAIR)) or (not answers and _CONVERSATION in self.uses)
         problems = (
             (_UNSAFE.findall(self.system + self.user), "characters that do not print; take them out of the text"),
             (
-                [name for name in self.fields if name in _DATA + _OURS or not _FIELD.fullmatch(str(name))],
-                f"no further fields; give columns' names in letters, digits, '_', and none of {', '.join(_DATA + _OURS)}",
+                [
+                    name
+                    for name in self.fields
+                    if name in ours or not isinstance(name, str) or not _FIELD.fullmatch(name)
+                ],
+                f"no further fields; give columns' names in letters, digits and '_', none of {', '.join(ours)}",
             ),
             (
                 unknown := sorted(self.uses.difference(known)),

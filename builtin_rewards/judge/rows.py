@@ -5,19 +5,22 @@ Owns the rules by which columns become these, in a run and in ``rewardkit check`
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import Criterion, Rubric
+from builtin_rewards.reading.values import read_json
 from rewardkit.coerce import build_coercer
 from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder, shorten
 
-_TEXTS = ("text", "criterion", "description")
-_WEIGHTS = ("weight", "points")
-_KEYS = (*_TEXTS, *_WEIGHTS, "name", "kind", "must", "id", "title", "tags")
+_KEYS = {
+    **dict.fromkeys(("text", "criterion", "description"), "text"),
+    **dict.fromkeys(("weight", "points"), "weight"),
+    **{key: key for key in ("kind", "must", "name", "id", "title", "tags")},
+}
+"""What the keys of a criterion mean; the last three are passed over."""
 _KINDS = ("positive", "negative", "must")
 _MOST_CHARS = 4000
 """Characters that one criterion may have, white space folded."""
@@ -56,20 +59,19 @@ def rubric_annotation(like: Rubric) -> Any:
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
     """Gives the rubric in a column: a list, or one as JSON, of texts or objects; ``None`` where there is nothing.
 
-    An object has ``text`` (or ``criterion``, ``description``), perhaps ``weight`` (or ``points``), negative for what
-    should not be, ``kind`` (``"positive"``, ``"negative"`` or ``"must"``), ``must``, and ``name``.
+    An object has ``text`` and perhaps ``weight``, negative for what should not be, ``kind``, ``must`` and ``name``.
 
     Raises:
         JudgeSetupError: It is no such list; names the criterion and what is wrong with it.
     """
     listed = _listed(value)
-    if isinstance(listed, str) and listed.strip().startswith("["):
-        try:
-            listed = json.loads(listed)
-        except (ValueError, RecursionError) as wrong:
-            raise JudgeSetupError(f"no JSON: {wrong}") from None
     if listed is None or (isinstance(listed, str) and _text(listed) is None):
         return None
+    if isinstance(listed, str) and listed.strip().startswith("["):
+        try:
+            listed = read_json(listed)
+        except ValueError as wrong:
+            raise JudgeSetupError(f"no JSON: {wrong}") from None
     if not isinstance(listed, list | tuple):
         raise JudgeSetupError(f"it is no list, but {type(listed).__name__}")
     criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
@@ -90,29 +92,16 @@ def _criterion(given: object, number: int) -> Criterion:
         given = {"text": given}
     if not isinstance(given, Mapping):
         raise JudgeSetupError(f"criterion {number} is neither text nor an object, but {shorten(given)}")
-    known = {name: value for name, value in given.items() if value is not None}  # data sets fill up what a row lacks
-    for name in known:
-        if name not in _KEYS:
-            raise JudgeSetupError(f"criterion {number} has {name!r}; {near_names(name, _KEYS)}")
-    text, weight = _either(known, _TEXTS, ""), _either(known, _WEIGHTS, 1.0)
+    known: dict[str, Any] = {}
+    for key, value in given.items():
+        if value is not None and key not in _KEYS:  # data sets fill up what a row lacks
+            raise JudgeSetupError(f"criterion {number} has {key!r}; {near_names(str(key), _KEYS)}")
+        known |= {} if value is None else {_KEYS[key]: value}
+    text, kind, weight = known.get("text", ""), known.get("kind", "positive"), known.get("weight", 1.0)
+    if kind not in _KINDS:
+        raise JudgeSetupError(f"criterion {number}: kind={shorten(kind)}: expected one of {', '.join(_KINDS)}")
     text = " ".join(text.split()) if isinstance(text, str) else ""
-    kind, must = known.get("kind", "positive"), known.get("must", False)
-    checks = (
-        (text, "it has no text"),
-        (len(text) <= _MOST_CHARS, f"it has {len(text):,} characters; at most {_MOST_CHARS:,} are shown to a judge"),
-        (
-            isinstance(weight, int | float) and not isinstance(weight, bool),
-            f"its weight {shorten(weight)} is no number",
-        ),
-        (kind in _KINDS, f"kind={shorten(kind)}: expected one of {', '.join(_KINDS)}"),
-        (isinstance(must, bool), f"must={shorten(must)}: expected true or false"),
-    )
-    for is_so, words in checks:
-        if not is_so:
-            raise JudgeSetupError(f"criterion {number}: {words}")
-    sign = -1 if kind == "negative" and weight > 0 else 1
-    return Criterion(known.get("name", f"c{number}"), text, sign * weight, must=must or kind == "must")
-
-
-def _either(given: Mapping[str, Any], names: Sequence[str], default: Any) -> Any:
-    return next((given[name] for name in names if name in given), default)
+    if len(text) > _MOST_CHARS:
+        raise JudgeSetupError(f"criterion {number} has {len(text):,} characters; a judge is shown {_MOST_CHARS:,}")
+    weight = -abs(weight) if kind == "negative" and is_number(weight) else weight
+    return Criterion(known.get("name", f"c{number}"), text, weight, kind == "must" or known.get("must", False))

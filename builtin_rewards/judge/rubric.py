@@ -39,7 +39,7 @@ class Criterion:
             weight, one that is not. A must-have may weigh 0.
 
     Raises:
-        JudgeSetupError: The name, the description or the weight will not do.
+        JudgeSetupError: A setting will not do; names it.
     """
 
     name: str
@@ -54,7 +54,9 @@ class Criterion:
                 f"'correct'; longer words belong in the description"
             )
         if not isinstance(self.description, str) or not self.description.strip():
-            raise JudgeSetupError(f"criterion {self.name!r} has no description; say in a sentence what is graded")
+            raise JudgeSetupError(f"criterion {self.name!r} has no text; describe in a sentence what is graded")
+        if not isinstance(self.must, bool):
+            raise JudgeSetupError(f"criterion {self.name!r}: must={shorten(self.must)}: expected True or False")
         known = is_number(self.weight) and abs(self.weight) <= sys.float_info.max
         if not known or (self.weight == 0 and not self.must):
             raise JudgeSetupError(
@@ -77,17 +79,14 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Rubric:
-    """The criteria of a judgement and the scale they are graded on.
+    """The criteria of a judgement, in the order in which they are asked for, and the scale they are graded on.
 
     Attributes:
-        criteria: In the order in which they are asked for and answered.
-        scale: The grades.
         not_applicable: Whether a judge may say that a criterion does not apply.
         cap: What the score is at most where a must-have fails.
 
     Raises:
-        JudgeSetupError: No criteria or more than 100, none of positive weight, a name twice, a cap outside [0, 1], or
-            a scale that is upside down, not of whole numbers, or of more than 101 grades.
+        JudgeSetupError: A setting makes no sense; names it.
     """
 
     criteria: tuple[Criterion, ...]
@@ -112,7 +111,7 @@ class Rubric:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The criteria's names, in order."""
+        """The criteria's names."""
         return tuple(criterion.name for criterion in self.criteria)
 
     def alone(self) -> tuple[Rubric, ...]:
@@ -131,20 +130,16 @@ class Rubric:
 
         With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) over the sum
         of the positive weights, held in [0, 1]: on the scale of 0 and 1 HealthBench's arithmetic (arXiv 2505.08775).
-        Criteria that do not apply are in neither sum. Where a must-have fails, it is at most ``cap``, and 0 rather
-        than ``None``. A grade may lie between two whole numbers, as a mean over likelihoods does.
-
-        Args:
-            grades: A grade for each criterion, by name, ``None`` where it does not apply; order does not matter.
+        Criteria that do not apply, with ``None``, are in neither sum. Where a must-have fails, it is at most ``cap``,
+        and 0 rather than ``None``. A grade may lie between two whole numbers, as a mean over likelihoods does.
 
         Raises:
             JudgeReplyError: A criterion has no grade, or a grade belongs to no criterion (``WRONG_SCHEMA``), or one
                 lies outside the scale (``OUT_OF_RANGE``). None is moved into it.
         """
         if set(grades) != set(self.names):
-            raise JudgeReplyError(
-                f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}", Fault.WRONG_SCHEMA
-            )
+            words = f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}"
+            raise JudgeReplyError(words, Fault.WRONG_SCHEMA)
         graded = [(one, self._part(one.name, grades[one.name])) for one in self.criteria]
         # Shares of the largest weight, for the sum of weights near the largest float would be infinite.
         most = max(abs(criterion.weight) for criterion in self.criteria)
@@ -161,11 +156,9 @@ class Rubric:
         low, high = self.scale
         if grade is None and self.not_applicable:
             return None
-        if grade is None or not is_number(grade):
-            raise JudgeReplyError(f"criterion {name!r}: the grade {grade!r} is no number", Fault.WRONG_SCHEMA)
-        if not low <= grade <= high:
-            words = f"criterion {name!r}: the grade {grade!r} lies outside {low} to {high}"
-            raise JudgeReplyError(words, Fault.OUT_OF_RANGE)
+        if grade is None or not is_number(grade) or not low <= grade <= high:
+            fault = Fault.OUT_OF_RANGE if is_number(grade) else Fault.WRONG_SCHEMA
+            raise JudgeReplyError(f"criterion {name!r}: the grade {grade!r} is no number from {low} to {high}", fault)
         return (grade - low) / (high - low)
 
     def words(self) -> dict[str, str]:
@@ -195,11 +188,7 @@ class Rubric:
 
 
 def preference_schema(reason_chars: int | None = None) -> dict[str, Any]:
-    """Gives the JSON schema of a pairwise verdict: ``{"reason": "...", "verdict": "A"}``.
-
-    Args:
-        reason_chars: As in :meth:`Rubric.json_schema`.
-    """
+    """Gives the JSON schema of a pairwise verdict: ``{"reason": "...", "verdict": "A"}``."""
     return _reasoned("verdict", {"type": "string", "enum": list(PREFERENCES)}, reason_chars)
 
 
@@ -208,24 +197,21 @@ def _reasoned(name: str, value: dict[str, Any], reason_chars: int | None) -> dic
     return _strict_object({"reason": {"type": "string", **bound}, name: value})
 
 
-def _strict_object(properties: dict[str, Any]) -> dict[str, Any]:
+def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def _criterion(given: object, number: int) -> Criterion:
-    """Gives a criterion for a plain string: a word is its own name, other text is named ``c1``, ``c2`` by its place."""
-    if isinstance(given, str):
-        return Criterion(given if _NAME.fullmatch(given) else f"c{number}", given)
-    if not isinstance(given, Criterion):
-        raise JudgeSetupError(
-            f"criteria: {given!r} is no Criterion; write Criterion('name', 'What is graded'), or text"
-        )
-    return given
-
-
 def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
+    """Gives criteria, also for plain strings: a word is its own name, other text is named by its place."""
     listed = (given,) if isinstance(given, Criterion | str) else given
-    criteria = tuple(_criterion(one, number) for number, one in enumerate(listed, 1))
+    criteria = tuple(
+        Criterion(one if _NAME.fullmatch(one) else f"c{number}", one) if isinstance(one, str) else one
+        for number, one in enumerate(listed, 1)
+    )
+    if odd := [one for one in criteria if not isinstance(one, Criterion)]:
+        raise JudgeSetupError(
+            f"criteria: {odd[0]!r} is no Criterion; write Criterion('name', 'What is graded'), or text"
+        )
     if not criteria:
         raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")
     if len(criteria) > _MOST_CRITERIA:

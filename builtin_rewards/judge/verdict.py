@@ -68,9 +68,7 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
     The object has each criterion once and nothing else, each with a ``reason`` and a ``score`` and nothing else. A
     score is a whole number on the scale, or ``null`` where the rubric takes that; ``4.0`` is the whole number 4, as it
     is in JSON Schema, and ``"4"``, ``true`` and ``4.5`` are none. ``NaN``, ``Infinity`` and a key that stands
-    twice are no JSON.
-
-    What may stand around the object hangs on the format, see :func:`formats.object_text`.
+    twice are no JSON. What may stand around the object hangs on the format, see :func:`formats.object_text`.
 
     Raises:
         JudgeReplyError: It says no verdict. The first of these faults that applies: ``REFUSED``, ``TRUNCATED`` (even
@@ -84,11 +82,7 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
 
 
 def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Preference:
-    """Gives which of two answers a reply prefers, read as strictly as :func:`read_verdict` reads.
-
-    Raises:
-        JudgeReplyError: It says none; the faults are those of :func:`read_verdict` but ``OUT_OF_RANGE``.
-    """
+    """Gives which of two answers a reply prefers, read as strictly as :func:`read_verdict` reads."""
     found = _read(reply, format, _Preferred)
     return Preference(found.verdict, found.reason)
 
@@ -98,11 +92,7 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
 
     Grades are means by criterion, and the reasons are those of the verdict whose score is nearest to the mean's, the
     first of such. More than half must be verdicts: from fewer the completion would be scored by whichever question
-    happened to be answered. None that is missing counts as a grade.
-
-    Args:
-        verdicts: What became of each sample, at least one.
-        rubric: What was asked.
+    happened to be answered.
 
     Raises:
         JudgeReplyError: Half of the replies or more are no verdict.
