@@ -54,12 +54,33 @@ class Verdict:
     samples: int = field(default=1, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Preference:
+def _printable(value: object) -> object:
+    """Gives text without half characters, which UTF-8 cannot take; a cut emoji in a reason spoils no verdict."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class _Reasoned(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    reason: Annotated[str, BeforeValidator(_printable)]
+
+
+class Preference(_Reasoned):
     """Which of two answers a judge prefers, and why."""
 
-    winner: Winner
-    reason: str
+    winner: Winner = Field(alias="verdict")
+
+
+@functools.lru_cache(_KEPT_MODELS)
+def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -> type[BaseModel]:
+    """Gives the model of a verdict. Criteria are aliases, for their names may be no names of Python's."""
+    score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=scale.low, le=scale.high)]
+    grade = create_model("Grade", __base__=_Reasoned, score=(score | None if not_applicable else score, ...))
+    fields: dict[str, Any] = {f"criterion_{at}": (grade, Field(alias=name)) for at, name in enumerate(names)}
+    return create_model("Grades", __config__=_Reasoned.model_config, **fields)
 
 
 def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA) -> Verdict:
@@ -83,8 +104,7 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
 
 def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Preference:
     """Gives which of two answers a reply prefers, read as strictly as :func:`read_verdict` reads."""
-    found = _read(reply, format, _Preferred)
-    return Preference(found.verdict, found.reason)
+    return _read(reply, format, Preference)
 
 
 def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict:
@@ -171,30 +191,3 @@ def _error(fault: Fault, words: str, text: str) -> JudgeReplyError:
 def _escaped(text: str) -> str:
     """Gives the beginning of a text with what cannot be printed escaped, so that a log takes it on one line."""
     return repr(text[:_SHOWN_CHARS]) + ("..." if len(text) > _SHOWN_CHARS else "")
-
-
-def _whole(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _printable(value: object) -> object:
-    """Gives text without half characters, which UTF-8 cannot take; a cut emoji in a reason spoils no verdict."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
-class _Reasoned(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    reason: Annotated[str, BeforeValidator(_printable)]
-
-
-class _Preferred(_Reasoned):
-    verdict: Winner
-
-
-@functools.lru_cache(_KEPT_MODELS)
-def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -> type[BaseModel]:
-    """Gives the model of a verdict. Criteria are aliases, for their names may be no names of Python's."""
-    score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=scale.low, le=scale.high)]
-    grade = create_model("Grade", __base__=_Reasoned, score=(score | None if not_applicable else score, ...))
-    fields: dict[str, Any] = {f"criterion_{at}": (grade, Field(alias=name)) for at, name in enumerate(names)}
-    return create_model("Grades", __config__=_Reasoned.model_config, **fields)

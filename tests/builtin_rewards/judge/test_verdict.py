@@ -215,7 +215,7 @@ def test_a_preference_is_read(winner: str) -> None:
     """The winner and the reason, also at the end of a text."""
     text = json.dumps({"reason": "clearer", CHOICE: winner})
 
-    assert Preference(winner, "clearer") == read_preference(Reply(text, "m"))  # type: ignore[arg-type]
+    assert Preference(reason="clearer", verdict=winner) == read_preference(Reply(text, "m"))
     assert winner == read_preference(Reply(f"Well. {text}", "m"), Format.TEXT).winner
 
 
