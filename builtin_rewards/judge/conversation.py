@@ -17,7 +17,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rewardkit import CoercionError
@@ -105,16 +105,6 @@ def tools_turn(value: object) -> Turn | None:
     return Turn("tools", parts, uses_tools=True) if parts else None
 
 
-def to_grade(turns: Turns) -> Turns:
-    """Gives the turns of a completion with a mark on what the assistant says and does."""
-
-    def marked(head: str) -> str:
-        return head if head.startswith("tool") or head == "assistant thinks" else f"{head}, to grade"
-
-    found = ((turn, tuple((marked(head), text) for head, text in turn.parts)) for turn in turns)
-    return tuple(replace(turn, parts=parts) if turn.graded else turn for turn, parts in found)
-
-
 @dataclass(slots=True)
 class _Message:
     """What a message comes to, as far as it is read."""
@@ -166,14 +156,16 @@ def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
     role, name = message["role"], message.get("name") or ""
     if role not in _ROLES:
         raise CoercionError(f"{where}: nobody knows who {role!r} is; the roles are {', '.join(_ROLES)}")
-    head = f"{role}{name and f' {_safe(name)}'}{_id(message.get('tool_call_id'))}"
+    graded = of == "completion" and role == "assistant"
+    mark = ", to grade" if graded else ""
+    head = f"{role}{name and f' {_safe(name)}'}{_id(message.get('tool_call_id'))}{mark}"
     read = _Message(role, head, [(head, raw)] if (raw := _raw(name)) else [])
     read.says(_first_text(message, "reasoning_content", "reasoning"), f"{role} thinks")
     for block in _listed(message.get("content") or message.get("refusal") or []):
         read.has(block, head)
     if message.get("audio"):
         read.unseen.append("audio")
-    calls = [(f"{role} calls {called}", arguments) for called, arguments in _calls(message)]
+    calls = [(f"{role} calls {called}{mark}", arguments) for called, arguments in _calls(message)]
     return Turn(
         role,
         (*read.parts, *calls) or ((head, ""),),
@@ -181,7 +173,7 @@ def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
         tuple(read.images),
         bool(calls) or role in _TOOLS or any(whose.startswith("tool") for whose, _ in read.parts),
         tuple(read.unseen),
-        graded=of == "completion" and role == "assistant",
+        graded,
     )
 
 
@@ -256,12 +248,7 @@ def _from_json(value: Any) -> Any:
 
 def _to_json(value: object) -> str:
     """Gives a text as it is, and other values as JSON."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
-    except (ValueError, RecursionError):  # it holds itself, or is too deep
-        return f"[{type(value).__name__}: no JSON]"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
 
 
 def _id(value: object) -> str:

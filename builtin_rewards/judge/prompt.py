@@ -180,9 +180,7 @@ class Template:
 
 
 def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
-    """Gives the text, or of a longer one the two halves of ``max_chars``, with the number left out between them."""
-    if max_chars < 2:
-        raise JudgeSetupError(f"max_chars={max_chars!r}: at least 2 characters of a text are shown")
+    """Gives the text, or of a longer one the two ends, ``max_chars`` (2 at least) in all, and what is left out."""
     if len(text) <= max_chars:
         return text
     tail = max_chars // 2
