@@ -1,7 +1,6 @@
-"""How a server is asked for JSON, and which formats and parameters of a request it takes.
+"""How a server is asked for JSON, what may stand around it in a reply, and what of a request a server takes.
 
-It owns what is sent for each format, what may stand around the JSON in a reply, and the state of what a server is
-known to take. What the JSON means is ``verdict``'s; sending, retries and deadlines are the endpoint's.
+What the JSON means is ``verdict``'s; sending, retries and deadlines are the endpoint's.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 
 
 class Format(StrEnum):
-    """How a reply's form is asked for, the strictest first."""
+    """How a reply's form is asked for: what the server holds the model to."""
 
     JSON_SCHEMA = "json_schema"
-    """The server holds the model to the schema."""
     JSON_OBJECT = "json_object"
-    """The server holds the model to JSON; the schema stands in the prompt. Only where the user says so."""
+    """The form stands in the prompt. Only where the user says so."""
     TEXT = "text"
-    """The server holds the model to nothing; the schema stands in the prompt, and the verdict ends the text."""
+    """The form stands in the prompt, and the verdict ends the text."""
 
     @property
     def in_prompt(self) -> bool:
@@ -45,6 +43,7 @@ Changes: TypeAlias = Mapping[str, str | None]
 """By a parameter that a server refuses: the name it goes by there, or ``None`` to leave it out."""
 
 _IGNORED_LIMIT = 3
+"""Replies that are not what the server was to enforce, before any that is: it pays no heed to the schema."""
 _REJECTING = frozenset({400, 404, 422, 500})
 """What a server says of a format that it does not take, ``llama_cpp.server`` the last."""
 _SAID = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
@@ -102,11 +101,10 @@ def object_text(text: str, format: Format) -> str:
     text = text.strip()
     bare = text.removesuffix("```").rstrip()
     start = object_start(bare)
-    if format is not Format.TEXT and (start is None or text.startswith("{")):
-        if len(text) > LONGEST_OBJECT:
-            raise ValueError(f"it is longer than {LONGEST_OBJECT:,} characters")
+    is_whole = format is not Format.TEXT and (start is None or text.startswith("{"))
+    if is_whole and len(text) <= LONGEST_OBJECT:
         return text
-    if start is None:
+    if is_whole or start is None:
         raise ValueError(f"no JSON object of at most {LONGEST_OBJECT:,} characters ends it")
     before = bare[:start].rstrip()
     if before.startswith("<think>") and "</think>" not in before:
@@ -125,8 +123,7 @@ def object_start(text: str) -> int | None:
     """Gives where the JSON object that ends a text begins; ``None`` where none of up to ``LONGEST_OBJECT`` ends it.
 
     Read from the end, the text is in no doubt: behind the object's last brace no string is open, and inside a string
-    the quotation mark that no backslash precedes is the one that opens it. So at most one place in a text begins an
-    object that reaches its end. Whether the object is JSON is left to its reader.
+    the quotation mark that no backslash precedes is the one that opens it.
     """
     if not text.endswith("}"):
         return None
@@ -156,8 +153,7 @@ class Negotiator:
     def __init__(self, fixed: Format | None = None) -> None:
         self.format = fixed or Format.JSON_SCHEMA
         self.changes: Changes = {}
-        self._settled = fixed is not None
-        self._fixed = fixed is not None
+        self._settled = self._fixed = fixed is not None
         self._ignored = 0
 
     async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:

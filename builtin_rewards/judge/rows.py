@@ -45,7 +45,7 @@ PASSAGES = Annotated[Any, Rule("text or a list of texts", passages, TextOrder.OT
 
 
 def rubric_annotation(like: Rubric) -> Any:
-    """Gives the annotation of a column of rubrics, whose scale and such are those of another rubric."""
+    """Gives the annotation of a column of rubrics, whose scale and cap are those of another rubric."""
 
     def convert(value: object) -> Rubric | None:
         try:
@@ -58,8 +58,6 @@ def rubric_annotation(like: Rubric) -> Any:
 
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
     """Gives the rubric in a column: a list, or one as JSON, of texts or objects; ``None`` where there is nothing.
-
-    An object has ``text`` and perhaps ``weight``, negative for what should not be, ``kind``, ``must`` and ``name``.
 
     Raises:
         JudgeSetupError: It is no such list; names the criterion and what is wrong with it.
@@ -83,7 +81,6 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
 
 
 def _listed(value: Any) -> Any:
-    """Gives an array as a list; other values as they are."""
     return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
 
 

@@ -1,7 +1,6 @@
-"""What a judge grades, and how its grades become one score.
+"""What a judge grades: criteria with their checks, words for the prompt, JSON schemas, and the formula of a score.
 
-Owns :class:`Criterion`, :class:`Scale` and :class:`Rubric`: the checks of what the user asks for, its words for the
-prompt, the JSON schema of a verdict, and the formula. Asking is ``llm.py``'s work, reading a reply ``verdict.py``'s.
+Asking is ``llm.py``'s work, reading a reply ``verdict.py``'s.
 """
 
 from __future__ import annotations
@@ -116,8 +115,8 @@ class Rubric:
 
     def alone(self) -> tuple[Rubric, ...]:
         """Gives a rubric of each criterion, to ask about one at a time; their scores mean nothing."""
-        each = (Criterion(one.name, one.description) for one in self.criteria)
-        return tuple(Rubric([one], self.scale, not_applicable=self.not_applicable) for one in each)
+        each = [[Criterion(one.name, one.description)] for one in self.criteria]
+        return tuple(Rubric(one, self.scale, not_applicable=self.not_applicable) for one in each)
 
     def failed(self, grades: Mapping[str, float | None]) -> list[str]:
         """Gives the names of the must-haves that fail; one that does not apply does not."""
@@ -134,15 +133,13 @@ class Rubric:
         and 0 rather than ``None``. A grade may lie between two whole numbers, as a mean over likelihoods does.
 
         Raises:
-            JudgeReplyError: A criterion has no grade, or a grade belongs to no criterion (``WRONG_SCHEMA``), or one
-                lies outside the scale (``OUT_OF_RANGE``). None is moved into it.
+            JudgeReplyError: There is not one grade for each criterion, or one lies outside the scale.
         """
         if set(grades) != set(self.names):
             words = f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}"
             raise JudgeReplyError(words, Fault.WRONG_SCHEMA)
         graded = [(one, self._part(one.name, grades[one.name])) for one in self.criteria]
-        # Shares of the largest weight, for the sum of weights near the largest float would be infinite.
-        most = max(abs(criterion.weight) for criterion in self.criteria)
+        most = max(abs(one.weight) for one in self.criteria)  # the sum of the largest floats would be infinite
         parts = [(one.weight / most, part) for one, part in graded if part is not None]
         possible = math.fsum(weight for weight, _ in parts if weight > 0)
         failed = self.failed(grades)
@@ -162,13 +159,11 @@ class Rubric:
         return (grade - low) / (high - low)
 
     def words(self) -> dict[str, str]:
-        """Gives the fields ``criteria`` and ``scale`` of a prompt template. Weights are not shown to the judge."""
+        """Gives the fields ``criteria`` and ``scale`` of a template. Weights are not shown to the judge."""
         low, high = self.scale
         or_none = ", or null where a criterion does not apply" if self.not_applicable else ""
-        return {
-            "criteria": "\n".join(f"- {criterion.name}: {criterion.description}" for criterion in self.criteria),
-            "scale": f"whole numbers from {low} (not met at all) to {high} (met in full){or_none}",
-        }
+        scale = f"whole numbers from {low} (not met at all) to {high} (met in full){or_none}"
+        return {"criteria": "\n".join(f"- {one.name}: {one.description}" for one in self.criteria), "scale": scale}
 
     def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
         """Gives the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
@@ -177,9 +172,7 @@ class Rubric:
         is required and nothing may be added, as strict mode wants. Grades are an enum, which every server with
         structured output takes; ``minimum`` and ``maximum`` are refused by some of Anthropic's and OpenAI's models.
 
-        Args:
-            reason_chars: Sets ``maxLength`` of each reason, which llama.cpp keeps to and Azure, Anthropic and OpenAI's
-                fine-tuned models refuse. ``None`` leaves it out.
+        Reasons have at most ``reason_chars``, which llama.cpp keeps to and Azure and Anthropic refuse.
         """
         score: dict[str, Any] = {"type": "integer", "enum": list(self.scale.grades)}
         if self.not_applicable:

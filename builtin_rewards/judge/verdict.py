@@ -1,9 +1,7 @@
-"""What a judge's reply says: grades and reasons, or the error that tells why it says none.
+"""What a judge's reply says, and several together: grades and reasons, or the error that tells why it says none.
 
-It owns the reading of one reply and the combining of several. What may stand around the JSON is ``formats``'s, how
-grades become a score ``rubric``'s, and grades weighted by likelihood ``likelihood``'s.
-
-A reply is read or it is an error; no default grade exists here.
+What may stand around the JSON is ``formats``'s, how grades become a score ``rubric``'s, and grades weighted by
+likelihood ``likelihood``'s. A reply is read or it is an error; no default grade exists here.
 """
 
 from __future__ import annotations
@@ -39,11 +37,10 @@ class Verdict:
     """What a judge found.
 
     Attributes:
-        grades: By criterion, on the rubric's scale; whole numbers unless combined or weighted. ``None`` where it does
-            not apply.
+        grades: By criterion, on the rubric's scale; ``None`` where it does not apply.
         reasons: By criterion.
         score: What the grades come to, in [0, 1]; ``None`` where no criterion applies.
-        spread: Standard deviation of the scores of the verdicts that it combines, over their number; 0.0 for one.
+        spread: Standard deviation of the scores of the verdicts that it combines, over their number.
         samples: How many verdicts it combines.
     """
 
@@ -111,12 +108,11 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
     """Gives the mean of several verdicts on the same completion, with their spread.
 
     Grades are means by criterion, and the reasons are those of the verdict whose score is nearest to the mean's, the
-    first of such. More than half must be verdicts: from fewer the completion would be scored by whichever question
-    happened to be answered.
+    first of such.
 
     Raises:
         JudgeReplyError: Half of the replies or more are no verdict.
-        JudgeUnavailableError: There are too few verdicts only because replies could not be had.
+        JudgeUnavailableError: Half or more of the samples gave none, for too many replies could not be had.
     """
     known = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
     lost = [error for error in verdicts if isinstance(error, JudgeError)]
@@ -178,9 +174,8 @@ def _misfit(wrong: ValidationError, text: str) -> JudgeReplyError:
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
     places = [(_escaped(".".join(map(str, fault["loc"]))), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
     words = "; ".join(f"{place}: {words}" for place, words in places)
-    if form:
-        return _error(Fault.WRONG_SCHEMA, f"has not the form asked for: {words}", text)
-    return _error(Fault.OUT_OF_RANGE, f"has {words}", text)
+    fault, has = (Fault.WRONG_SCHEMA, "has not the form asked for:") if form else (Fault.OUT_OF_RANGE, "has")
+    return _error(fault, f"{has} {words}", text)
 
 
 def _error(fault: Fault, words: str, text: str) -> JudgeReplyError:
