@@ -35,7 +35,8 @@ Shares: TypeAlias = dict[tuple[int, int], int]
 _ANSWER = "completion"
 _CONVERSATION = "conversation"
 _PAIR = ("first", "second")
-_DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR)
+_LIST = "answers"
+_DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR, _LIST)
 """Fields whose text comes from the model or the dataset: they are fenced."""
 _OURS = ("criteria", "scale")
 """Fields whose text comes from the judge's settings: they are not."""
@@ -55,9 +56,9 @@ class Template:
     r"""The text of a judge's prompt, with fields to fill in.
 
     ``{completion}`` is the answer to grade, ``{conversation}`` all turns, that of the completion included. A pairwise
-    template has ``{first}`` and ``{second}`` instead, and its ``{conversation}`` ends before them. Others are
-    ``{prompt}``, the last that the user says, ``{reference}``, ``{source}``, ``{criteria}`` and ``{scale}``. A literal
-    brace is written twice.
+    template has ``{first}`` and ``{second}`` instead, a listwise one ``{answers}``, all of them, and their
+    ``{conversation}`` ends before these. Others are ``{prompt}``, the last that the user says, ``{reference}``,
+    ``{source}``, ``{criteria}`` and ``{scale}``. A literal brace is written twice.
 
     Attributes:
         name: Names it in errors and logs.
@@ -69,11 +70,6 @@ class Template:
 
     Raises:
         JudgeSetupError: No completion in it, a field that is not known, a lone brace, data in the system message.
-
-    Example:
-        >>> polite = Template("polite", "1", "", "Is this polite?\n{completion}\n{criteria}\nGrades are {scale}.")
-        >>> sorted(polite.uses)
-        ['completion', 'criteria', 'scale']
     """
 
     name: str
@@ -93,8 +89,8 @@ class Template:
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
         ours = _DATA + _OURS
         known = (*ours, *map(str, self.fields))
-        answers = self.uses & {_ANSWER, *_PAIR}
-        whole = answers in ({_ANSWER}, set(_PAIR)) or (not answers and _CONVERSATION in self.uses)
+        answers = self.uses & {_ANSWER, *_PAIR, _LIST}
+        whole = answers in ({_ANSWER}, set(_PAIR), {_LIST}) or (not answers and _CONVERSATION in self.uses)
         problems = (
             (_UNSAFE.findall(self.system + self.user), "characters that do not print; take them out of the text"),
             (
@@ -117,7 +113,7 @@ class Template:
             (
                 [] if whole else sorted(answers) or ["no completion field"],
                 "put {completion} where the answer belongs, or {conversation} for all turns; for a comparison both "
-                "{first} and {second}",
+                "{first} and {second}, for all answers of a group {answers}",
             ),
         )
         for found, words in problems:
@@ -150,16 +146,19 @@ class Template:
         which servers cache.
 
         Args:
-            values: Text or turns for each field that the template uses; others are ignored.
+            values: Text or turns for each field that the template uses; others are ignored. ``{answers}`` is filled
+                with all whose names begin with ``answer-``, in their order, each between lines that have its name.
             max_chars: Characters kept of each data field; see :func:`shortened`. Escapes are not counted.
             images: What follows the text of the user message, each under its name.
         """
-        texts = {name: self._text(name, values, max_chars) for name in self.uses}
+        answers = [name for name in values if name.startswith("answer-")] if _LIST in self.uses else []
+        texts = {name: self._text(name, values, max_chars) for name in (self.uses - {_LIST}).union(answers)}
         low_texts = [text.lower() for text in texts.values()]
         filled = dict(texts)
         for name in texts.keys() - set(_OURS):
             code = _code(name, texts[name], low_texts)
             filled[name] = f"<{name}-{code}>\n{self._text(name, values, max_chars, code)}\n</{name}-{code}>"
+        filled[_LIST] = "\n\n".join(filled[name] for name in answers)
         user: Any = self.user.format_map(filled)
         if images:
             parts: list[Mapping[str, Any]] = [{"type": "text", "text": user}]

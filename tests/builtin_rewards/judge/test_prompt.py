@@ -19,7 +19,7 @@ from builtin_rewards.judge.templates import builtin_template
 
 PLAIN = Template("plain", "1", "", "{prompt}\n{completion}")
 BUILTINS = ("correctness", "rubric", "helpfulness", "faithfulness", "safety", "preference")
-FENCE = re.compile(r"<(/?)(\w+)-([0-9a-f]{12})>")
+FENCE = re.compile(r"<(/?)([\w-]+)-([0-9a-f]{12})>")
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
 
@@ -176,6 +176,12 @@ def test_senseless_templates_are_refused_when_made(given_text: dict[str, Any], w
     """A template that cannot be filled raises at once, and the message names the fix."""
     with pytest.raises(JudgeSetupError, match=re.escape(words)):
         Template(**{"name": "own", "version": "1", "system": "", **given_text})
+
+
+def test_the_answers_of_a_group_have_a_fence_each() -> None:
+    """In their order, each between lines that have its name; no answer can close another's."""
+    text = content(Template("list", "1", "", "{answers}"), {"answer-2": "b", "answer-1": "a", "other": "c"})
+    assert re.fullmatch(r"<answer-2-(\w{12})>\nb\n</answer-2-\1>\n\n<answer-1-(\w{12})>\na\n</answer-1-\2>", text)
 
 
 def test_own_columns_are_fenced_too() -> None:
