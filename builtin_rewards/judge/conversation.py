@@ -4,9 +4,9 @@ Owns the reading of messages, whoever wrote them: OpenAI's form, TRL's, and Anth
 prompt is ``prompt``'s, which of them a template shows ``prompted``'s.
 
 A message is a part of its text, one of its thinking, and one of each tool call and result, each with a head that says
-who speaks: ``user``, ``assistant thinks``, ``assistant calls search (c1)``, ``tool search (c1)``. In a completion, what
-the assistant says and does has ``, to grade`` in its head. Names stand in a head in safe characters; a name that has
-others stands in the text below. An image is ``[image DIGITS]`` in the text and is passed on beside it under that name.
+who speaks: ``user``, ``assistant thinks``, ``assistant calls search (c1)``, ``tool search (c1)``; in a completion, what
+the assistant says and does has ``, to grade`` in it. A name has safe characters there, and stands in the text where it
+has others. An image is ``[image DIGITS]`` in the text and is passed on beside it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from rewardkit import CoercionError
 from rewardkit.forms import why_no_text
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_TOOLS = ("tool", "function")
-_NAME_CHARS = 64
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
 _TEXTS = ("text", "refusal")
 """Types of blocks of text."""
@@ -34,7 +32,7 @@ _ARGUMENTS = ("arguments", "input", "parameters")
 
 
 class Image(NamedTuple):
-    """An image: its name in the text, and its address or its bytes as a ``data:`` address."""
+    """An image: its name in the text, and its address, or its bytes as one."""
 
     name: str
     url: str
@@ -171,7 +169,7 @@ def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
         (*read.parts, *calls) or ((head, ""),),
         "\n".join(read.said),
         tuple(read.images),
-        bool(calls) or role in _TOOLS or any(whose.startswith("tool") for whose, _ in read.parts),
+        bool(calls) or role in ("tool", "function") or any(whose.startswith("tool") for whose, _ in read.parts),
         tuple(read.unseen),
         graded,
     )
@@ -257,7 +255,7 @@ def _id(value: object) -> str:
 
 def _safe(value: object) -> str:
     """Gives a name as it stands in a head, where none may pass for the head's own words."""
-    return _NOT_IN_A_HEAD.sub("_", str(value))[:_NAME_CHARS]
+    return _NOT_IN_A_HEAD.sub("_", str(value))[:64]
 
 
 def _raw(name: object) -> str:

@@ -158,7 +158,7 @@ class Negotiator:
 
     async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:
         """Gives the reply of ``send`` and its format; it is called again with others where those were rejected."""
-        format, changes = self.format, dict(self.changes)
+        format, changes = self.format, {**self.changes}
         while True:
             try:
                 reply = await send(format, changes)
@@ -173,7 +173,7 @@ class Negotiator:
                     format = Format.TEXT
             else:
                 self.changes = {**self.changes, **changes}
-                self.format = Format.TEXT if format is Format.TEXT else self.format
+                self.format = format if format is Format.TEXT else self.format
                 return reply, format
 
     def note(self, format: Format, fault: Fault | None = None) -> None:

@@ -33,10 +33,9 @@ Shares: TypeAlias = dict[tuple[int, int], int]
 """Characters by the places of a turn and of a part in it."""
 
 _ANSWER = "completion"
-_CONVERSATION = "conversation"
 _PAIR = ("first", "second")
 _LIST = "answers"
-_DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR, _LIST)
+_DATA = ("prompt", _ANSWER, "conversation", "reference", "source", *_PAIR, _LIST)
 """Fields whose text comes from the model or the dataset: they are fenced."""
 _OURS = ("criteria", "scale")
 """Fields whose text comes from the judge's settings: they are not."""
@@ -46,7 +45,6 @@ _HEAD_CHARS = 24
 _LEAST_CHARS, _LEAST_PARTS = 200, 64
 """Of more parts than have so many characters each, the middle is left out; never of so few."""
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CODE_DIGITS = 12
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
 """Controls other than tab and line ends, lone surrogates, and the tag characters."""
 
@@ -90,7 +88,7 @@ class Template:
         ours = _DATA + _OURS
         known = (*ours, *map(str, self.fields))
         answers = self.uses & {_ANSWER, *_PAIR, _LIST}
-        whole = answers in ({_ANSWER}, set(_PAIR), {_LIST}) or (not answers and _CONVERSATION in self.uses)
+        whole = answers in ({_ANSWER}, set(_PAIR), {_LIST}) or (not answers and "conversation" in self.uses)
         problems = (
             (_UNSAFE.findall(self.system + self.user), "characters that do not print; take them out of the text"),
             (
@@ -138,7 +136,7 @@ class Template:
     def fill(
         self, values: Mapping[str, Value], *, max_chars: int = MAX_CHARS, images: Sequence[Image] = ()
     ) -> tuple[Mapping[str, Any], ...]:
-        """Gives the chat messages for these values. The same values give the same messages.
+        """Gives the chat messages for these values, always the same.
 
         Data is put between lines ``<completion-CODE>`` and ``</completion-CODE>``. The code is made of the text's own
         hash, and again with a counter as long as any of the texts holds it, so no text can hold the line that closes
@@ -196,14 +194,14 @@ def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = ""
     """
     parts = [part for turn in turns for part in turn.parts]
     lines: list[str] = []
-    for is_shown, group in itertools.groupby(
-        zip(parts, _shares(turns, max_chars), strict=True), lambda one: one[1] > 0
-    ):
+    shares = _shares(turns, max_chars)
+    for is_shown, places in itertools.groupby(range(len(parts)), lambda place: shares[place] > 0):
         if not is_shown:
-            lines.append(f"[{code} ... {sum(1 for _ in group)} parts of the conversation left out ...]")
+            lines.append(f"[{code} ... {len([*places])} parts of the conversation left out ...]")
             continue
-        for (head, text), share in group:
-            lines += [f"[{code} {head}]", shortened(text, max(2, share - _size(head)))]
+        for place in places:
+            head, text = parts[place]
+            lines += [f"[{code} {head}]", shortened(text, max(2, shares[place] - _size(head)))]
     return "\n".join(lines)
 
 
@@ -273,7 +271,7 @@ def escaped(text: str) -> str:
 
 
 def near_names(name: str, known: Collection[str]) -> str:
-    """Gives the hint of an error about an unknown name: those that look like it, or all."""
+    """Gives the hint about an unknown name: those that look like it, or all."""
     near = difflib.get_close_matches(name, known, n=2)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
 
@@ -291,5 +289,5 @@ def _names(text: str, template: str) -> Iterator[str]:
 def _code(name: str, text: str, low_texts: Collection[str]) -> str:
     """Gives the first code for a text that stands in none of the texts, whatever the case of its letters."""
     digest = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
-    codes = (hashlib.sha256(f"{digest} {count}".encode()).hexdigest()[:_CODE_DIGITS] for count in itertools.count())
+    codes = (hashlib.sha256(f"{digest} {count}".encode()).hexdigest()[:12] for count in itertools.count())
     return next(code for code in codes if not any(code in other for other in low_texts))

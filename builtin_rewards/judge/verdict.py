@@ -115,9 +115,8 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
         JudgeUnavailableError: Half or more of the samples gave none, for too many replies could not be had.
     """
     known = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
-    lost = [error for error in verdicts if isinstance(error, JudgeError)]
     if 2 * len(known) <= len(verdicts):
-        raise _too_few(lost, len(verdicts)) from lost[0]
+        raise _too_few([error for error in verdicts if isinstance(error, JudgeError)], len(verdicts))
     grades = {name: _mean([verdict.grades[name] for verdict in known]) for name in rubric.names}
     score = rubric.normalised(grades)
     scores = [verdict.score for verdict in known if verdict.score is not None]
@@ -172,17 +171,16 @@ def _misfit(wrong: ValidationError, text: str) -> JudgeReplyError:
     """Gives the error for JSON of another form; a grade off the scale is the fault only where the form is right."""
     faults = wrong.errors(include_url=False, include_context=False, include_input=False)
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
-    places = [(_escaped(".".join(map(str, fault["loc"]))), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
+    places = [(_begins(".".join(map(str, fault["loc"]))), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
     words = "; ".join(f"{place}: {words}" for place, words in places)
     fault, has = (Fault.WRONG_SCHEMA, "has not the form asked for:") if form else (Fault.OUT_OF_RANGE, "has")
     return _error(fault, f"{has} {words}", text)
 
 
 def _error(fault: Fault, words: str, text: str) -> JudgeReplyError:
-    ending = f"; it begins {_escaped(text)}" if text else ""
-    return JudgeReplyError(f"the judge's reply {words}{ending}", fault)
+    return JudgeReplyError(f"the judge's reply {words}{text and f'; it begins {_begins(text)}'}", fault)
 
 
-def _escaped(text: str) -> str:
+def _begins(text: str) -> str:
     """Gives the beginning of a text with what cannot be printed escaped, so that a log takes it on one line."""
     return repr(text[:_SHOWN_CHARS]) + ("..." if len(text) > _SHOWN_CHARS else "")
