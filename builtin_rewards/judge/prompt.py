@@ -85,36 +85,23 @@ class Template:
             raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
-        ours = _DATA + _OURS
-        known = (*ours, *map(str, self.fields))
-        answers = self.uses & {_ANSWER, *_PAIR, _LIST}
-        whole = answers in ({_ANSWER}, set(_PAIR), {_LIST}) or (not answers and "conversation" in self.uses)
-        problems = (
-            (_UNSAFE.findall(self.system + self.user), "characters that do not print; take them out of the text"),
-            (
-                [
-                    name
-                    for name in self.fields
-                    if name in ours or not isinstance(name, str) or not _FIELD.fullmatch(name)
-                ],
-                f"no further fields; give columns' names in letters, digits and '_', none of {', '.join(ours)}",
-            ),
-            (
-                unknown := sorted(self.uses.difference(known)),
-                f"no such field; {near_names(unknown[0] if unknown else '', known)}. A literal brace is written twice; "
-                f"a dataset column is named in fields",
-            ),
-            (
-                sorted(self.instructs.difference(_OURS)),
-                "in the system message, which is for instructions only; put the data into the user message",
-            ),
-            (
-                [] if whole else sorted(answers) or ["no completion field"],
-                "put {completion} where the answer belongs, or {conversation} for all turns; for a comparison both "
-                "{first} and {second}, for all answers of a group {answers}",
-            ),
-        )
-        for found, words in problems:
+        ours, known = _DATA + _OURS, (*_DATA, *_OURS, *map(str, self.fields))
+        odd = [name for name in self.fields if name in ours or not isinstance(name, str) or not _FIELD.fullmatch(name)]
+        unknown = sorted(self.uses.difference(known))
+        near = near_names(unknown[0], known) if unknown else ""
+        in_system = sorted(self.instructs.difference(_OURS))
+        answers = sorted(self.uses & {_ANSWER, *_PAIR, _LIST})
+        shown = answers in ([_ANSWER], [*_PAIR], [_LIST]) or (not answers and "conversation" in self.uses)
+        problems = {
+            "characters that do not print; take them out of the text": _UNSAFE.findall(self.system + self.user),
+            f"no further fields; give columns' names in letters, digits and '_', none of {', '.join(ours)}": odd,
+            f"no such field; {near}. A literal brace is written twice; a dataset column is named in fields": unknown,
+            "data in the system message, which is for instructions only; put it into the user message": in_system,
+        }
+        where = "put {completion} where the answer belongs, or {conversation} for all turns; for a comparison both "
+        where += "{first} and {second}, for all answers of a group {answers}"
+        problems[where] = [] if shown else answers or ["no completion field"]
+        for words, found in problems.items():
             if found:
                 raise JudgeSetupError(f"template {self.name!r}: {', '.join(map(repr, found))}: {words}")
 

@@ -70,11 +70,6 @@ class Scale(NamedTuple):
     low: int
     high: int
 
-    @property
-    def grades(self) -> range:
-        """All grades, from the lowest."""
-        return range(self.low, self.high + 1)
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Rubric:
@@ -174,9 +169,10 @@ class Rubric:
 
         Reasons have at most ``reason_chars``, which llama.cpp keeps to and Azure and Anthropic refuse.
         """
-        score: dict[str, Any] = {"type": "integer", "enum": list(self.scale.grades)}
+        grades = range(self.scale.low, self.scale.high + 1)
+        score: dict[str, Any] = {"type": "integer", "enum": [*grades]}
         if self.not_applicable:
-            score = {"type": ["integer", "null"], "enum": [*self.scale.grades, None]}
+            score = {"type": ["integer", "null"], "enum": [*grades, None]}
         return _strict_object({name: _reasoned("score", score, reason_chars) for name in self.names})
 
 

@@ -184,7 +184,7 @@ def test_senseless_rubrics_are_refused_when_made(make: Callable[[], object], wor
 
 
 def test_the_bounds_are_allowed() -> None:
-    assert 101 == len(Rubric([CORRECT], (0, 100)).scale.grades)
+    assert (0, 100) == Rubric([CORRECT], (0, 100)).scale
     assert 100 == len(Rubric([f"c{n}" for n in range(100)]).criteria)
 
 
