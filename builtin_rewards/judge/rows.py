@@ -20,7 +20,7 @@ _KEYS = {
     **dict.fromkeys(("weight", "points"), "weight"),
     **{key: key for key in ("kind", "must", "name", "id", "title", "tags")},
 }
-"""What the keys of a criterion mean; the last three are passed over."""
+"""What the keys of a criterion mean, of several for one the first; the last three are passed over."""
 _KINDS = ("positive", "negative", "must")
 _MOST_CHARS = 4000
 """Characters that one criterion may have, white space folded."""
@@ -89,11 +89,10 @@ def _criterion(given: object, number: int) -> Criterion:
         given = {"text": given}
     if not isinstance(given, Mapping):
         raise JudgeSetupError(f"criterion {number} is neither text nor an object, but {shorten(given)}")
-    known: dict[str, Any] = {}
-    for key, value in given.items():
-        if value is not None and key not in _KEYS:  # data sets fill up what a row lacks
-            raise JudgeSetupError(f"criterion {number} has {key!r}; {near_names(str(key), _KEYS)}")
-        known |= {} if value is None else {_KEYS[key]: value}
+    held = {key: value for key, value in given.items() if value is not None}  # data sets fill up what a row lacks
+    if odd := [key for key in held if key not in _KEYS]:
+        raise JudgeSetupError(f"criterion {number} has {odd[0]!r}; {near_names(str(odd[0]), _KEYS)}")
+    known = {_KEYS[key]: held[key] for key in reversed(_KEYS) if key in held}
     text, kind, weight = known.get("text", ""), known.get("kind", "positive"), known.get("weight", 1.0)
     if kind not in _KINDS:
         raise JudgeSetupError(f"criterion {number}: kind={shorten(kind)}: expected one of {', '.join(_KINDS)}")

@@ -218,7 +218,7 @@ def _checked_scale(given: tuple[int, int]) -> Scale:
     two = isinstance(given, tuple | list) and len(given) == 2 and all(type(end) is int for end in given)
     if not two or not 0 < given[1] - given[0] < _MOST_STEPS:
         raise JudgeSetupError(
-            f"scale={given!r}: expected two whole numbers, the worst grade first, then the best, and at most "
+            f"scale={shorten(given)}: expected two whole numbers, the worst grade first, then the best, and at most "
             f"{_MOST_STEPS} grades, such as (1, 5) or (0, 100)"
         )
     return Scale(*given)

@@ -67,6 +67,13 @@ def test_each_row_is_graded_by_its_own_rubric(each: bool) -> None:
     assert str(scored[5].reason).startswith("at most 0, for c2 must be: ")
 
 
+def test_of_two_keys_for_one_thing_the_first_in_the_table_counts() -> None:
+    """However they stand in the row."""
+    rubric = row_rubric([{"points": 2, "description": "More.", "text": "A.", "weight": 3}], LIKE)
+    assert rubric is not None
+    assert ("A.", 3) == (rubric.criteria[0].description, rubric.criteria[0].weight)
+
+
 def test_one_question_each_is_rendered_each() -> None:
     """``render`` gives the messages of all of them; of several samples those of the first."""
     made = judge(each=True, samples=3)
