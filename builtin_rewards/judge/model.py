@@ -118,7 +118,7 @@ class JudgeModel:
         options: Further parameters of the request, such as ``{"seed": 1}``. Of several samples each has a seed of its
             own, counted on from this one.
         deadline_s: Seconds for one judgement from its turn on, all its tries and waits together.
-        format: ``"json_schema"``, ``"json_object"`` or ``"text"``; ``None``: the schema, or text where that is refused.
+        format: ``"json_schema"``, ``"json_object"`` or ``"text"``; ``None`` finds out what the server takes.
         load: How much the server is asked at once and in a minute.
         retry: What is tried again and when.
         budget: Caps on what may be spent; ``None`` for none.
