@@ -146,11 +146,10 @@ class Template:
         filled[_LIST] = "\n\n".join(filled[name] for name in answers)
         user: Any = self.user.format_map(filled)
         if images:
-            parts: list[Mapping[str, Any]] = [{"type": "text", "text": user}]
-            for image in dict.fromkeys(images):
-                parts.append({"type": "text", "text": f"[image {image.name}]:"})
-                parts.append({"type": "image_url", "image_url": {"url": image.url}})
-            user = parts
+            user = [{"type": "text", "text": user}]
+        for image in dict.fromkeys(images):
+            user.append({"type": "text", "text": f"[image {image.name}]:"})
+            user.append({"type": "image_url", "image_url": {"url": image.url}})
         messages = (("system", self.system.format_map(filled)), ("user", user))
         return tuple({"role": role, "content": content} for role, content in messages if content)
 

@@ -63,34 +63,24 @@ def shown(made: LLMJudge | PairwiseJudge, *rollouts: Rollout) -> str:
 # The decisive fact ----------------------------------------------------------------------------------------------------
 
 ANSWERED = [calls("search", '{"q": "Paris"}'), result("18 degrees"), assistant("It is mild.")]
-DECIDED: dict[str, tuple[str, list[dict[str, Any]], Any]] = {
-    "system prompt": ("DECIDES", [system("Never say DECIDES."), user("Hello?")], "Hello!"),
-    "developer prompt": ("DECIDES", [{"role": "developer", "content": "DECIDES"}, user("Hello?")], "Hello!"),
-    "system prompt, message": ("DECIDES", [system("DECIDES"), user("Hello?")], [assistant("Hello!")]),
-    "earlier user turn": ("DECIDES", [user("I am DECIDES."), assistant("Hi."), user("Who am I?")], "You are Bo."),
-    "earlier answer": ("DECIDES", [user("A number?"), assistant("DECIDES"), user("Twice it?")], "14"),
-    "result before": ("DECIDES", [user("Paris?"), calls("search", "{}"), result("DECIDES"), user("So?")], "Mild."),
-    "call before": ("DECIDES", [user("Paris?"), calls("DECIDES", "{}"), result("18"), user("So?")], "Mild."),
-    "result in the completion": (
-        "DECIDES",
-        [user("Paris?")],
-        [calls("search", "{}"), result("DECIDES"), assistant("Mild.")],
-    ),
-    "name of the call": ("DECIDES", [user("Delete it.")], [calls("DECIDES", "{}")]),
-    "arguments as text": ("DECIDES", [user("Delete it.")], [calls("delete", '{"path": "DECIDES"}')]),
-    "arguments as an object": ("DECIDES", [user("Delete it.")], [calls("delete", {"path": "DECIDES"})]),
-    "Anthropic's blocks": (
-        "DECIDES",
-        [user("Delete it.")],
-        [assistant([{"type": "tool_use", "id": "t1", "name": "rm", "input": {"path": "DECIDES"}}])],
-    ),
-    "Anthropic's result": (
-        "DECIDES",
-        [user("Paris?"), user([{"type": "tool_result", "tool_use_id": "t1", "content": "DECIDES"}]), user("So?")],
-        "Mild.",
-    ),
-    "first of two answers": ("DECIDES", [user("Go.")], [assistant("DECIDES"), user("Sure?"), assistant("Yes.")]),
-    "refusal": ("DECIDES", [user("Go.")], [assistant(None, refusal="DECIDES")]),
+REMOVES = {"type": "tool_use", "id": "t1", "name": "rm", "input": {"path": "DECIDES"}}
+FOUND = {"type": "tool_result", "tool_use_id": "t1", "content": "DECIDES"}
+DECIDED: dict[str, tuple[list[dict[str, Any]], Any]] = {
+    "system prompt": ([system("Never say DECIDES."), user("Hello?")], "Hello!"),
+    "developer prompt": ([{"role": "developer", "content": "DECIDES"}, user("Hello?")], "Hello!"),
+    "system prompt, message": ([system("DECIDES"), user("Hello?")], [assistant("Hello!")]),
+    "earlier user turn": ([user("I am DECIDES."), assistant("Hi."), user("Who am I?")], "You are Bo."),
+    "earlier answer": ([user("A number?"), assistant("DECIDES"), user("Twice it?")], "14"),
+    "result before": ([user("Paris?"), calls("search", "{}"), result("DECIDES"), user("So?")], "Mild."),
+    "call before": ([user("Paris?"), calls("DECIDES", "{}"), result("18"), user("So?")], "Mild."),
+    "result after": ([user("Paris?")], [calls("search", "{}"), result("DECIDES"), assistant("Mild.")]),
+    "name of the call": ([user("Delete it.")], [calls("DECIDES", "{}")]),
+    "arguments as text": ([user("Delete it.")], [calls("delete", '{"path": "DECIDES"}')]),
+    "arguments as an object": ([user("Delete it.")], [calls("delete", {"path": "DECIDES"})]),
+    "Anthropic's blocks": ([user("Delete it.")], [assistant([REMOVES])]),
+    "Anthropic's result": ([user("Paris?"), user([FOUND]), user("So?")], "Mild."),
+    "first of two answers": ([user("Go.")], [assistant("DECIDES"), user("Sure?"), assistant("Yes.")]),
+    "refusal": ([user("Go.")], [assistant(None, refusal="DECIDES")]),
 }
 
 
@@ -101,19 +91,19 @@ def grades(asked: Asked) -> str:
 @pytest.mark.parametrize("name", DECIDED)
 def test_a_fact_anywhere_in_a_conversation_decides(name: str) -> None:
     """In the system prompt, an earlier turn, a tool's result or a call: with it the verdict is another."""
-    word, prompt, completion = DECIDED[name]
-    other = json.loads(json.dumps([prompt, completion]).replace(word, "else"))
+    prompt, completion = DECIDED[name]
+    other = json.loads(json.dumps([prompt, completion]).replace("DECIDES", "else"))
     scored = outcomes(judge(FakeJudge(grades)), Rollout(prompt, completion), Rollout(*other))
     assert [0.0, 1.0] == [outcome.score for outcome in scored]
     assert not any(metric.startswith("left_out") for outcome in scored for metric in outcome.metrics)
 
 
-@pytest.mark.parametrize("name", [name for name in DECIDED if isinstance(DECIDED[name][1], list)])
+@pytest.mark.parametrize("name", DECIDED)
 def test_a_pairwise_judge_sees_the_same(name: str) -> None:
     """The turns before stand in its conversation, those of each answer in the answer."""
-    word, prompt, completion = DECIDED[name]
+    prompt, completion = DECIDED[name]
     text = shown(PairwiseJudge("m", client=FakeJudge("")), Rollout(prompt, completion), Rollout(prompt, "Another."))
-    assert word in text
+    assert "DECIDES" in text
 
 
 def test_a_question_and_its_answer_are_asked_as_ever() -> None:
@@ -552,7 +542,7 @@ def test_any_few_turns_are_rendered(turns: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("form", [None, "text"])
 def test_render_shows_what_is_sent(name: str, form: str | None) -> None:
     """To the letter, whether given as a rollout or in columns."""
-    _, prompt, completion = DECIDED[name]
+    prompt, completion = DECIDED[name]
     made = judge(format=form, reference="answer")
     rollout = Rollout(prompt, completion, {"answer": "18"})
     rendered = made.render(rollout)
