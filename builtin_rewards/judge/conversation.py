@@ -98,7 +98,7 @@ def tools_turn(value: object) -> Turn | None:
     Each tool is a part, ``tools search``, of its description and its parameters as JSON. They are OpenAI's or
     Anthropic's definitions of functions, one or a list, which may be JSON; what is neither stands there as it is.
     """
-    tools = [_from_json(one) for one in _listed(_from_json(value))]
+    tools = [from_json(one) for one in _listed(from_json(value))]
     parts = tuple(_defined(tool) for tool in tools if _holds(tool))
     return Turn("tools", parts, uses_tools=True) if parts else None
 
@@ -233,7 +233,7 @@ def _without_none(value: Any) -> Any:
     return {key: _without_none(one) for key, one in value.items() if one is not None} if known else value
 
 
-def _from_json(value: Any) -> Any:
+def from_json(value: Any) -> Any:
     """Gives what a text says where it is a JSON object or list, an array as a list, and other values as they are."""
     if not isinstance(value, str):
         return value.tolist() if callable(getattr(type(value), "tolist", None)) else value

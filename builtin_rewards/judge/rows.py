@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from builtin_rewards.judge.conversation import from_json
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import Criterion, Rubric
-from builtin_rewards.reading.values import read_json
 from rewardkit.coerce import build_coercer
 from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder, shorten
 
@@ -29,7 +29,7 @@ _text = build_coercer(str | None)
 
 def passages(value: object) -> str | None:
     """Gives a column's text; of a list of several texts all that say something, numbered; refuses others."""
-    listed = _listed(value)
+    listed = value if isinstance(value, str) else from_json(value)
     if not isinstance(listed, list | tuple):
         return _text(listed)  # type: ignore[return-value]  # as annotated
     if not all(isinstance(one, str) for one in listed):
@@ -62,26 +62,17 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     Raises:
         JudgeSetupError: It is no such list; names the criterion and what is wrong with it.
     """
-    listed = _listed(value)
+    listed = from_json(value)
     if listed is None or (isinstance(listed, str) and _text(listed) is None):
         return None
-    if isinstance(listed, str) and listed.strip().startswith("["):
-        try:
-            listed = read_json(listed)
-        except ValueError as wrong:
-            raise JudgeSetupError(f"no JSON: {wrong}") from None
     if not isinstance(listed, list | tuple):
-        raise JudgeSetupError(f"it is no list, but {type(listed).__name__}")
+        raise JudgeSetupError(f"it is no list, nor JSON of one, but {type(listed).__name__}")
     criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
     places: dict[str, int] = {}
     for number, criterion in enumerate(criteria, 1):
         if (first := places.setdefault(criterion.description.casefold(), number)) != number:
             raise JudgeSetupError(f"criteria {first} and {number} are the same")
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap)
-
-
-def _listed(value: Any) -> Any:
-    return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
 
 
 def _criterion(given: object, number: int) -> Criterion:

@@ -116,10 +116,11 @@ def test_a_row_without_a_rubric_is_skipped(nothing: object) -> None:
 
 
 BAD = [
-    ("Names a dose.", "it is no list, but str"),
-    ({"text": "A."}, "it is no list, but dict"),
-    (5, "it is no list, but int"),
-    ("[1, 2", "no JSON"),
+    ("Names a dose.", "it is no list, nor JSON of one, but str"),
+    ('{"text": "A."}', "nor JSON of one, but dict"),
+    ({"text": "A."}, "it is no list, nor JSON of one, but dict"),
+    (5, "it is no list, nor JSON of one, but int"),
+    ("[1, 2", "nor JSON of one, but str"),
     ([], "at least one"),
     ([5], "criterion 1 is neither text nor an object, but 5"),
     (["A.", " "], "criterion 'c2' has no text"),
@@ -132,7 +133,7 @@ BAD = [
     ([{"text": "A.", "weight": float("nan")}], "weight=nan"),
     ([{"text": "A.", "weight": 0}], "weight=0"),
     ([{"text": "A.", "weight": 10**400}], "criterion 'c1': weight=1000"),
-    ("[" * 100_000, "no JSON"),
+    ("[" * 100_000, "nor JSON of one, but str"),
     (["A.", "b" * 4001], "criterion 2 has 4,001 characters"),
     ([{"text": "A.", "weight": -1}], "none has a positive weight"),
     ([{"text": "A.", "kind": "essential"}], "kind='essential'"),
