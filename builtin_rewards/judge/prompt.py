@@ -44,7 +44,6 @@ _HEAD_CHARS = 24
 """Characters of a head's brackets, code and line ends."""
 _LEAST_CHARS, _LEAST_PARTS = 200, 64
 """Of more parts than have so many characters each, the middle is left out; never of so few."""
-_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
 """Controls other than tab and line ends, lone surrogates, and the tag characters."""
 
@@ -85,16 +84,16 @@ class Template:
             raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
-        ours, known = _DATA + _OURS, (*_DATA, *_OURS, *map(str, self.fields))
-        odd = [name for name in self.fields if name in ours or not isinstance(name, str) or not _FIELD.fullmatch(name)]
+        known = (*_DATA, *_OURS, *self.fields)
+        odd = [name for name in self.fields if not isinstance(name, str) or name in _DATA + _OURS]
         unknown = sorted(self.uses.difference(known))
-        near = near_names(unknown[0], known) if unknown else ""
+        near = near_names(unknown[0], [str(name) for name in known]) if unknown else ""
         in_system = sorted(self.instructs.difference(_OURS))
         answers = sorted(self.uses & {_ANSWER, *_PAIR, _LIST})
         shown = answers in ([_ANSWER], [*_PAIR], [_LIST]) or (not answers and "conversation" in self.uses)
         problems = {
             "characters that do not print; take them out of the text": _UNSAFE.findall(self.system + self.user),
-            f"no further fields; give columns' names in letters, digits and '_', none of {', '.join(ours)}": odd,
+            f"no further fields; name columns, none of them {', '.join(_DATA + _OURS)}": odd,
             f"no such field; {near}. A literal brace is written twice; a dataset column is named in fields": unknown,
             "data in the system message, which is for instructions only; put it into the user message": in_system,
         }

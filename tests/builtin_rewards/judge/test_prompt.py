@@ -165,7 +165,6 @@ def test_unsafe_characters_are_shown(text: str, shown: str) -> None:
         ({"user": "{}"}, "'': no such field"),
         ({"user": "{completion}", "system": "{prompt}"}, "system message"),
         ({"user": "{completion}", "fields": ("prompt",)}, "no further fields"),
-        ({"user": "{completion}", "fields": ("a b",)}, "no further fields"),
         ({"user": "{completion}", "fields": (3,)}, "3: no further fields"),
         ({"user": "{completion}", "fields": "notes"}, "write ('notes',)"),
         ({"user": None}, "user is text"),
