@@ -4,9 +4,9 @@ Owns the reading of messages, whoever wrote them: OpenAI's form, TRL's, and Anth
 prompt is ``prompt``'s, which of them a template shows ``prompted``'s.
 
 A message is a part of its text, one of its thinking, and one of each tool call and result, each with a head that says
-who speaks: ``user``, ``assistant thinks``, ``assistant calls search (c1)``, ``tool search (c1)``. In a completion, what
-the assistant says and does has ``, to grade`` in its head. Names stand in a head in safe characters; a name that has
-others stands in the text below. An image is ``[image DIGITS]`` in the text and is passed on beside it under that name.
+who speaks: ``user``, ``assistant thinks``, ``assistant calls search (c1)``, ``tool search (c1)``; in a completion, what
+the assistant says and does has ``, to grade`` in it. A name has safe characters there, and stands in the text where it
+has others. An image is ``[image DIGITS]`` in the text and is passed on beside it.
 """
 
 from __future__ import annotations
@@ -14,32 +14,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rewardkit import CoercionError
 from rewardkit.forms import why_no_text
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_TOOLS = ("tool", "function")
-_NAME_CHARS = 64
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
 _TEXTS = ("text", "refusal")
-"""Where a block of content has its text."""
-_THOUGHTS = ("thinking", "redacted_thinking")
-"""Types of blocks of thinking."""
-_REASONING = ("reasoning_content", "reasoning")
-"""Where a message has its thinking."""
+"""Types of blocks of text."""
 _ARGUMENTS = ("arguments", "input", "parameters")
 """Where a tool call has its arguments."""
 
 
 class Image(NamedTuple):
-    """An image: its name in the text, and its address or its bytes as a ``data:`` address."""
+    """An image: its name in the text, and its address, or its bytes as one."""
 
     name: str
     url: str
@@ -54,7 +47,7 @@ class Turn:
         parts: Head and text of each part.
         said: Its own text, without thinking and tool results.
         images: The images in it.
-        uses_tools: Whether it calls a tool, or is what a tool gave back.
+        uses_tools: Whether it defines a tool, calls one, or is what one gave back.
         unseen: The types of its parts that no judge can be shown, such as ``input_audio``.
         graded: Whether it is the assistant's in a completion.
     """
@@ -82,11 +75,7 @@ Turns = tuple[Turn, ...]
 
 
 def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
-    """Gives the turns of a prompt or a completion.
-
-    Args:
-        text: A string, or a list of chat messages.
-        of: ``"prompt"`` or ``"completion"``.
+    """Gives the turns of a ``"prompt"`` or a ``"completion"``: a string, or a list of chat messages.
 
     Raises:
         CoercionError: It is neither, or a message has a role that is not known; names it.
@@ -95,8 +84,7 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
         raise CoercionError(f"{of}: {wrong}")
     role = "user" if of == "prompt" else "assistant"
     messages = [{"role": role, "content": text}] if isinstance(text, str) else text
-    found = [_turn(message, f"{of}, message {number}") for number, message in enumerate(messages)]
-    return tuple(replace(turn, graded=of == "completion" and turn.role == "assistant") for turn in found)
+    return tuple(_turn(message, of, f"{of}, message {number}") for number, message in enumerate(messages))
 
 
 def last_said(turns: Turns, role: str) -> str:
@@ -104,100 +92,95 @@ def last_said(turns: Turns, role: str) -> str:
     return next((turn.said for turn in reversed(turns) if turn.role == role and turn.said), "")
 
 
-def to_grade(turns: Turns) -> Turns:
-    """Gives the turns of a completion with a mark on the assistant's."""
+def tools_turn(value: object) -> Turn | None:
+    """Gives the turn, a conversation's first, that tells which tools there were to call; ``None`` where none were.
 
-    def marked(turn: Turn) -> Turn:
-        if not turn.graded:
-            return turn
-        other = (f"{turn.role} thinks", *(head for head, _ in turn.parts if head.startswith("tool")))
-        return replace(
-            turn, parts=tuple((head if head in other else f"{head}, to grade", text) for head, text in turn.parts)
-        )
-
-    return tuple(map(marked, turns))
+    Each tool is a part, ``tools search``, of its description and its parameters as JSON. They are OpenAI's or
+    Anthropic's definitions of functions, one or a list, which may be JSON; what is neither stands there as it is.
+    """
+    tools = [from_json(one) for one in _listed(from_json(value))]
+    parts = tuple(_defined(tool) for tool in tools if _holds(tool))
+    return Turn("tools", parts, uses_tools=True) if parts else None
 
 
-class _Block(NamedTuple):
-    """What a block of content comes to: under whose head, and its text, image, or type that cannot be shown."""
+@dataclass(slots=True)
+class _Message:
+    """What a message comes to, as far as it is read."""
 
+    role: str
     head: str
-    text: str = ""
-    image: Image | None = None
-    unseen: str = ""
-    begins: bool = False
+    parts: list[tuple[str, str]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+
+    def says(self, text: str, head: str) -> None:
+        """Adds a text; what stands under one head in a row is one part."""
+        if text and self.parts and self.parts[-1][0] == head:
+            self.parts[-1] = (head, "\n".join(filter(None, (self.parts[-1][1], text))))
+        elif text:
+            self.parts.append((head, text))
+        self.said += [text] if text and head == self.head else []
+
+    def has(self, block: Any, head: str) -> None:
+        """Adds what a block of content comes to, but for the calls.
+
+        A block of text with nothing in it is nothing: data sets fill up what a row lacks. Others are unseen.
+        """
+        if isinstance(block, str):
+            return self.says(block, head)
+        if not isinstance(block, Mapping):
+            return self.unseen.append(type(block).__name__)
+        kind = _safe(block.get("type") or "text")
+        if kind == "tool_result":
+            of = f"tool{_id(block.get('tool_use_id'))}"
+            self.parts.append((of, ""))
+            for inner in _listed(block.get("content") or []):
+                self.has(inner, of)
+        elif text := _first_text(block, "text", "refusal"):
+            self.says(text, head)
+        elif kind in ("thinking", "redacted_thinking"):
+            self.says(_first_text(block, "thinking") or "[not shown]", f"{self.role} thinks")
+        elif (url := _image_url(block)) is not None:
+            image = Image(hashlib.sha256(url.encode()).hexdigest()[:6], url)
+            self.images.append(image)
+            self.says(f"[image {image.name}]", head)
+        elif kind != "tool_use" and (kind not in _TEXTS or any(_holds(block[key]) for key in block if key != "type")):
+            self.unseen.append(kind)
+        return None
 
 
-def _turn(message: Mapping[str, Any], where: str) -> Turn:
-    role = message["role"]
+def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
+    role, name = message["role"], message.get("name") or ""
     if role not in _ROLES:
         raise CoercionError(f"{where}: nobody knows who {role!r} is; the roles are {', '.join(_ROLES)}")
-    name = message.get("name") or ""
-    head = f"{role}{name and f' {_safe(name)}'}{_id(message.get('tool_call_id'))}"
-    blocks = [*_thoughts(message, role), *_blocks(_content(message), head, role)]
-    said = "\n".join(block.text for block in blocks if block.head == head and block.text)
-    calls = tuple(_calls(message))
-    named = [_Block(head, raw)] if (raw := _raw(name)) else []
-    own = tuple(part for part in _parts([*named, *blocks]) if part[1] or part[0].startswith("tool"))
-    shown = own + tuple((f"{role} calls {called}", arguments) for called, arguments in calls)
+    graded = of == "completion" and role == "assistant"
+    mark = ", to grade" if graded else ""
+    head = f"{role}{name and f' {_safe(name)}'}{_id(message.get('tool_call_id'))}{mark}"
+    read = _Message(role, head, [(head, raw)] if (raw := _raw(name)) else [])
+    read.says(_first_text(message, "reasoning_content", "reasoning"), f"{role} thinks")
+    for block in _listed(message.get("content") or message.get("refusal") or []):
+        read.has(block, head)
+    if message.get("audio"):
+        read.unseen.append("audio")
+    calls = [(f"{role} calls {called}{mark}", arguments) for called, arguments in _calls(message)]
     return Turn(
         role,
-        shown or ((head, ""),),
-        said,
-        tuple(block.image for block in blocks if block.image is not None),
-        bool(calls) or role in _TOOLS or any(whose.startswith("tool") for whose, _ in own),
-        tuple(block.unseen for block in blocks if block.unseen),
+        (*read.parts, *calls) or ((head, ""),),
+        "\n".join(read.said),
+        tuple(read.images),
+        bool(calls) or role in ("tool", "function") or any(whose.startswith("tool") for whose, _ in read.parts),
+        tuple(read.unseen),
+        graded,
     )
 
 
-def _parts(blocks: Sequence[_Block]) -> Iterator[tuple[str, str]]:
-    """Gives head and text of what stands under one head in a row; each tool result stands by itself."""
-    begun = itertools.accumulate(block.begins for block in blocks)
-    for (head, _), group in itertools.groupby(zip(blocks, begun, strict=True), key=lambda one: (one[0].head, one[1])):
-        yield head, "\n".join(block.text for block, _ in group if block.text)
-
-
-def _content(message: Mapping[str, Any]) -> list[Any]:
-    content = message.get("content") or message.get("refusal") or ""
-    return [*_listed(content), *([{"type": "audio", "audio": message["audio"]}] if message.get("audio") else [])]
+def _first_text(given: Mapping[str, Any], *keys: str) -> str:
+    return next((given[key] for key in keys if isinstance(given.get(key), str) and given[key]), "")
 
 
 def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else [value]
-
-
-def _thoughts(message: Mapping[str, Any], role: str) -> Iterator[_Block]:
-    texts = (message.get(key) for key in _REASONING)
-    if thought := next((text for text in texts if isinstance(text, str) and text), ""):
-        yield _Block(f"{role} thinks", thought)
-
-
-def _blocks(content: Sequence[Any], head: str, role: str) -> Iterator[_Block]:
-    """Gives what the blocks of content come to, but the calls.
-
-    A block of text without anything in it comes to nothing: data sets fill up what a row lacks. One that holds what
-    cannot be read is unseen.
-    """
-    for block in content:
-        if not isinstance(block, Mapping):
-            yield _Block(head, block) if isinstance(block, str) else _Block(head, unseen=type(block).__name__)
-            continue
-        kind = _safe(block.get("type") or "text")
-        if kind == "tool_result":
-            of = f"tool{_id(block.get('tool_use_id'))}"
-            yield _Block(of, begins=True)
-            inner = block.get("content")
-            yield from _blocks([] if inner is None else _listed(inner), of, role)
-        elif text := next((block[key] for key in _TEXTS if isinstance(block.get(key), str) and block[key]), ""):
-            yield _Block(head, text)
-        elif kind in _THOUGHTS:
-            thought = block.get("thinking")
-            yield _Block(f"{role} thinks", thought if isinstance(thought, str) and thought else "[not shown]")
-        elif (url := _image_url(block)) is not None:
-            image = Image(hashlib.sha256(url.encode()).hexdigest()[:6], url)
-            yield _Block(head, f"[image {image.name}]", image)
-        elif kind != "tool_use" and (kind not in _TEXTS or any(_holds(block[key]) for key in block if key != "type")):
-            yield _Block(head, unseen=kind)
 
 
 def _holds(value: object) -> bool:
@@ -223,19 +206,47 @@ def _image_url(block: Mapping[str, Any]) -> str | None:
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Gives the name and the arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
-    content, calls = message.get("content"), message.get("tool_calls") or ()
-    listed = [*calls] if isinstance(calls, list | tuple) else [calls]
-    listed += [message["function_call"]] if message.get("function_call") else []
-    blocks = content if isinstance(content, list | tuple) else ()
-    for call in [*listed, *(one for one in blocks if isinstance(one, Mapping) and one.get("type") == "tool_use")]:
+    """Gives name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
+    calls = [*_listed(message.get("tool_calls") or []), *_listed(message.get("function_call") or [])]
+    blocks = [block for block in _listed(message.get("content")) if isinstance(block, Mapping)]
+    for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:
         outer = call if isinstance(call, Mapping) else {"arguments": call}
-        found = (outer.get(key) for key in ("function", "custom"))
-        inner = next((one for one in found if isinstance(one, Mapping)), outer)
-        arguments = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), call)
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+        inner = next((outer[key] for key in ("function", "custom") if isinstance(outer.get(key), Mapping)), outer)
+        text = _to_json(next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), call))
         name = inner.get("name") or "unnamed"
         yield f"{_safe(name)}{_id(outer.get('id'))}", "\n".join([raw, text] if (raw := _raw(name)) else [text])
+
+
+def _defined(tool: Any) -> tuple[str, str]:
+    """Gives head and text of a tool's definition."""
+    inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
+    if not isinstance(inner, Mapping) or not (name := _first_text(inner, "name")):
+        return "tools", _to_json(tool)
+    takes = _to_json(_without_none(inner.get("parameters") or inner.get("input_schema") or {}))
+    words = (_raw(name), _first_text(inner, "description"), f"parameters: {takes}")
+    return f"tools {_safe(name)}", "\n".join(filter(None, words))
+
+
+def _without_none(value: Any) -> Any:
+    """Gives a schema without the keys of other rows, which data sets fill up with nothing."""
+    known = isinstance(value, Mapping)
+    return {key: _without_none(one) for key, one in value.items() if one is not None} if known else value
+
+
+def from_json(value: Any) -> Any:
+    """Gives what a text says where it is a JSON object or list, an array as a list, and other values as they are."""
+    if not isinstance(value, str):
+        return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
+    try:
+        read = json.loads(value)
+    except (ValueError, RecursionError):
+        read = None
+    return read if isinstance(read, list | dict) else value.strip()
+
+
+def _to_json(value: object) -> str:
+    """Gives a text as it is, and other values as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
 
 
 def _id(value: object) -> str:
@@ -244,7 +255,7 @@ def _id(value: object) -> str:
 
 def _safe(value: object) -> str:
     """Gives a name as it stands in a head, where none may pass for the head's own words."""
-    return _NOT_IN_A_HEAD.sub("_", str(value))[:_NAME_CHARS]
+    return _NOT_IN_A_HEAD.sub("_", str(value))[:64]
 
 
 def _raw(name: object) -> str:

@@ -1,13 +1,11 @@
-"""The three ways to ask a server for JSON, and which of them, and of a request's parameters, a server takes.
+"""How a server is asked for JSON, what may stand around it in a reply, and what of a request a server takes.
 
-It owns what is sent for each format, what may stand around the JSON in a reply, and the state of what a server is
-known to take. What the JSON means is ``verdict``'s; sending, retries and deadlines are the endpoint's.
+What the JSON means is ``verdict``'s; sending, retries and deadlines are the endpoint's.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -17,18 +15,15 @@ from builtin_rewards.judge.endpoint.foreign import names_format
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 
-_log = logging.getLogger("rewardkit")
-
 
 class Format(StrEnum):
-    """How a reply's form is asked for, the strictest first."""
+    """How a reply's form is asked for: what the server holds the model to."""
 
     JSON_SCHEMA = "json_schema"
-    """The server holds the model to the schema."""
     JSON_OBJECT = "json_object"
-    """The server holds the model to JSON; the schema stands in the prompt."""
+    """The form stands in the prompt. Only where the user says so."""
     TEXT = "text"
-    """The server holds the model to nothing; the schema stands in the prompt, and the verdict ends the text."""
+    """The form stands in the prompt, and the verdict ends the text."""
 
     @property
     def in_prompt(self) -> bool:
@@ -36,29 +31,29 @@ class Format(StrEnum):
         return self is not Format.JSON_SCHEMA
 
 
-_ORDER = tuple(Format)
 LONGEST_OBJECT = 100_000
-"""Characters of a verdict; a longer one is refused, so that no reply holds up the event loop."""
-
-_REJECTING = frozenset({400, 404, 422})
-_SAID = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
-"""What stands before the server's words in an endpoint's error: address and model, which may be named anything."""
-_WORDLESS = re.compile(
-    r"(error code: \d+|bad request|not found|unprocessable entity|error|none|no words)?\W*(;|$)", re.IGNORECASE
-)
-"""Words that say no more than the status does."""
-_IGNORED_LIMIT = 3
-
+"""Characters of a verdict, so that no reply holds up the event loop."""
 REFUSABLE: Mapping[str, str | None] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
     **dict.fromkeys(("temperature", "top_p", "seed", "logprobs", "top_logprobs")),
 }
 """By a parameter that some servers and models refuse: its other name; ``None`` where it can be left out."""
+Changes: TypeAlias = Mapping[str, str | None]
+"""By a parameter that a server refuses: the name it goes by there, or ``None`` to leave it out."""
+
+_IGNORED_LIMIT = 3
+"""Replies that are not what the server was to enforce, before any that is: it pays no heed to the schema."""
+_REJECTING = frozenset({400, 404, 422, 500})
+"""What a server says of a format that it does not take, ``llama_cpp.server`` the last."""
+_SAID = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
+"""What stands before the server's words in an endpoint's error: address and model, which may be named anything."""
 _COMPLAINT = re.compile(
     r"(not|n't|un) ?-?(support|allow|permit|accept|recogni[sz]ed|known|expected)|extra|deprecated|only the default",
     re.IGNORECASE,
 )
+_PARAMETER = re.compile(rf"(?<!\w)({'|'.join(REFUSABLE)})(?!\w)")
+_FENCE_OPENS = re.compile(r"```(?:json)?\Z", re.IGNORECASE)
 
 
 def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -69,10 +64,9 @@ def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any]
 
 
 def format_instruction(schema: Mapping[str, Any]) -> str:
-    """Gives the words that ask for an object of this schema, for the end of a prompt.
+    """Gives the words that ask for an object of this schema, for the end of a prompt; ``json_object`` wants a "JSON".
 
-    The example has a place holder for each value, not a value: a model that repeats it gives no verdict, and no grade
-    is suggested. The word JSON is in it, which ``json_object`` requires.
+    The example has place holders, no values: a model that repeats it gives no verdict, and no grade is suggested.
     """
     return (
         "Reply with one JSON object in exactly this form, with these keys in this order:\n\n"
@@ -83,36 +77,23 @@ def format_instruction(schema: Mapping[str, Any]) -> str:
 
 
 def _example(schema: Mapping[str, Any]) -> str:
-    if "properties" not in schema:
-        return _place_holder(schema)
-    parts = [f"{json.dumps(key)}: {_example(part)}" for key, part in schema["properties"].items()]
-    return "{" + ", ".join(parts) + "}"
-
-
-def _place_holder(schema: Mapping[str, Any]) -> str:
+    if "properties" in schema:
+        parts = [f"{json.dumps(key)}: {_example(part)}" for key, part in schema["properties"].items()]
+        return "{" + ", ".join(parts) + "}"
     values = schema.get("enum")
-    if values and all(type(value) is int for value in values):
+    if not values:
+        return '"<one or two sentences>"'
+    if all(type(value) is int for value in values):
         return f"<a whole number from {values[0]} to {values[-1]}>"
-    if values:
-        return f"<one of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}>"
-    return '"<one or two sentences>"' if schema.get("type") == "string" else "<a number>"
-
-
-_FENCE_OPENS = re.compile(r"```(?:json)?\Z", re.IGNORECASE)
+    return f"<one of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}>"
 
 
 def object_text(text: str, format: Format) -> str:
     """Gives the part of a reply that must be the JSON object.
 
-    ====================================  ============================================================================
-    ``JSON_SCHEMA`` and ``JSON_OBJECT``   the whole reply; a code fence around it, and the reasoning of a model that
-                                          ends it with ``</think>``, aside
-    ``TEXT``                              the object that ends the reply, closing fence aside; whatever stands before
-                                          it is not read
-    ====================================  ============================================================================
-
-    So a verdict that the model quotes on its way never counts, and of two verdicts only one that ends the text. What
-    no parser can tell apart from a verdict is a quotation with which the reply ends.
+    Of ``TEXT`` it is the object that ends the reply, closing fence aside; whatever stands before it is not read. Of
+    the others it is the whole reply; a code fence around it, and reasoning that ends with ``</think>``, aside. So a
+    verdict that the model quotes on its way never counts, unless the reply ends with it.
 
     Raises:
         ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.
@@ -120,11 +101,10 @@ def object_text(text: str, format: Format) -> str:
     text = text.strip()
     bare = text.removesuffix("```").rstrip()
     start = object_start(bare)
-    if format is not Format.TEXT and (start is None or text.startswith("{")):
-        if len(text) > LONGEST_OBJECT:
-            raise ValueError(f"it is longer than {LONGEST_OBJECT:,} characters")
+    is_whole = format is not Format.TEXT and (start is None or text.startswith("{"))
+    if is_whole and len(text) <= LONGEST_OBJECT:
         return text
-    if start is None:
+    if is_whole or start is None:
         raise ValueError(f"no JSON object of at most {LONGEST_OBJECT:,} characters ends it")
     before = bare[:start].rstrip()
     if before.startswith("<think>") and "</think>" not in before:
@@ -143,9 +123,7 @@ def object_start(text: str) -> int | None:
     """Gives where the JSON object that ends a text begins; ``None`` where none of up to ``LONGEST_OBJECT`` ends it.
 
     Read from the end, the text is in no doubt: behind the object's last brace no string is open, and inside a string
-    the quotation mark that no backslash precedes is the one that opens it. At most one place in a text begins an
-    object that reaches its end: a second one would be inside the first's structure and end earlier, or inside one of
-    its strings and leave a string open. Whether the object is JSON is left to its reader.
+    the quotation mark that no backslash precedes is the one that opens it.
     """
     if not text.endswith("}"):
         return None
@@ -161,123 +139,64 @@ def object_start(text: str) -> int | None:
     return None
 
 
-Changes: TypeAlias = Mapping[str, str | None]
-"""By a parameter that a server refuses: the name it goes by there, or ``None`` to leave it out."""
-
-
 class Negotiator:
-    """What is known of the formats and parameters that one model on one server takes; one a process, of a
-    client one an event loop.
+    """What is known of the formats and parameters that one model on one server takes.
 
-    It begins with the strictest format. A server that rejects a request with words about formats (400, 404, 422, or
-    500: ``llama_cpp.server`` says no to ``json_schema`` with a 500), or with no words at all (400, 404, 422), is asked
-    the same in the next weaker one. One that names a parameter of ``REFUSABLE`` which it does not take (400, 422) is
-    asked the same with the parameter renamed, or without it. What was changed is remembered only once a reply came of
-    it, so words about something else, which no change mends, cost requests and no more. Any number of requests may
-    learn the same at once. A 429, an outage and a rejection with other words are raised as they are.
+    It begins with the JSON schema. A server that rejects a request with words about formats is asked for text, and so
+    is one whose first three replies are not what it was to enforce: Anthropic's compatible end pays no heed to the
+    schema. One that names a parameter of ``REFUSABLE`` is asked the same with the parameter renamed, or without it.
+    What was changed is remembered only once a reply came of it. A format that is fixed is never left.
 
-    A server that takes ``response_format`` and pays no heed to it shows it by replies: three that are not what it
-    was to enforce, before any that is, are a step too.
-
-    Event loops of several threads may use one without a lock: each thing that is learned is one assignment, and where
-    two are learned at once the worst is that one of them is learned again.
-
-    Args:
-        fixed: Use this format and no other; ``None`` negotiates.
-
-    Attributes:
-        format: What the next request is asked for in.
-        changes: What is renamed or left out of the next request.
+    Event loops of several threads may use one without a lock: each thing that is learned is one assignment.
     """
 
     def __init__(self, fixed: Format | None = None) -> None:
-        self.format = fixed or _ORDER[0]
-        self.changes: dict[str, str | None] = {}
-        self._fixed = fixed is not None
-        self._taken = False
-        self._read = False
+        self.format = fixed or Format.JSON_SCHEMA
+        self.changes: Changes = {}
+        self._settled = self._fixed = fixed is not None
         self._ignored = 0
 
     async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:
-        """Gives the reply of ``send`` and its format; it is called again with others where those were rejected.
-
-        Raises:
-            JudgeUnavailableError: What ``send`` raised last.
-        """
-        format, changes = self.format, dict(self.changes)
+        """Gives the reply of ``send`` and its format; it is called again with others where those were rejected."""
+        format, changes = self.format, {**self.changes}
         while True:
             try:
                 reply = await send(format, changes)
             except JudgeUnavailableError as error:
-                parameter = _refused(error)
+                said = _SAID.sub("", error.words, count=1) if error.fault is Fault.REJECTED else ""
+                parameter = _refused(error, said)
                 if parameter is not None and parameter not in changes:
                     changes[parameter] = REFUSABLE[parameter]
-                elif self._rejected(format, error):
-                    format = max(_weaker(format), self.format, key=_ORDER.index)
-                else:
+                elif format is Format.TEXT or self._fixed or error.status not in _REJECTING or not names_format(said):
                     raise
+                else:
+                    format = Format.TEXT
             else:
-                self._learn(changes)
-                self._step_to(format)
-                self._taken = self._taken or format is self.format
+                self.changes = {**self.changes, **changes}
+                self.format = format if format is Format.TEXT else self.format
                 return reply, format
-
-    def _learn(self, changes: Changes) -> None:
-        for parameter, name in changes.items():
-            if parameter not in self.changes:
-                self.changes[parameter] = name
-                _log.info(
-                    "the server takes no %s: %s", parameter, f"it is sent as {name}" if name else "it is left out"
-                )
 
     def note(self, format: Format, fault: Fault | None = None) -> None:
         """Takes note of what became of a reply: the fault of reading it, or ``None`` for a verdict."""
-        if format is not self.format or self._fixed or format is Format.TEXT or self._read:
-            return
-        unheeded = {Fault.UNREADABLE} | ({Fault.WRONG_SCHEMA} if format is Format.JSON_SCHEMA else set())
-        self._read = fault is None
-        self._ignored += fault in unheeded
-        if self._ignored >= _IGNORED_LIMIT:
-            self._step_to(_weaker(format))
-
-    def _rejected(self, format: Format, error: JudgeUnavailableError) -> bool:
-        if self._fixed or format is Format.TEXT or error.fault not in (Fault.REJECTED, Fault.SERVER_ERROR):
-            return False
-        said = _SAID.sub("", error.words, count=1)
-        if names_format(said):
-            return error.status in (*_REJECTING, 500)
-        known_to_work = self._taken and format is self.format
-        return error.status in _REJECTING and not known_to_work and _WORDLESS.match(said) is not None
-
-    def _step_to(self, format: Format) -> None:
-        if _ORDER.index(format) > _ORDER.index(self.format):
-            self.format, self._taken, self._read, self._ignored = format, False, False, 0
+        if format is Format.JSON_SCHEMA:
+            self._settled = self._settled or fault is None
+            self._ignored += fault in (Fault.UNREADABLE, Fault.WRONG_SCHEMA)
+            self.format = self.format if self._settled or self._ignored < _IGNORED_LIMIT else Format.TEXT
 
 
 def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """Gives a request's options as a server takes them.
-
-    Where two come to go by one name, ``max_completion_tokens`` is sent: only a user sets that.
-    """
-    sent = {changes.get(name, name): value for name, value in options.items()}
-    length = "max_completion_tokens"
-    if length in options:
-        sent[changes.get(length, length)] = options[length]
-    elif length in (options.get("extra_body") or {}):
-        sent.pop(length, None)
+    """Gives a request's options as a server takes them; of two by one name that which only a user sets."""
+    users = "max_completion_tokens"
+    ordered = sorted(options.items(), key=lambda one: one[0] == users)
+    sent = {changes.get(name, name): value for name, value in ordered}
+    if users not in options and users in (options.get("extra_body") or {}):
+        sent.pop(users, None)
     return {name: value for name, value in sent.items() if name is not None}
 
 
-def _refused(error: JudgeUnavailableError) -> str | None:
+def _refused(error: JudgeUnavailableError, said: str) -> str | None:
     """Gives the parameter that an error's words say a server does not take; ``None`` where they name none."""
-    if error.fault is not Fault.REJECTED or error.status not in (400, 422):
+    if error.status not in (400, 422) or not _COMPLAINT.search(said):
         return None
-    said = _SAID.sub("", error.words, count=1)
-    if not _COMPLAINT.search(said):
-        return None
-    named = [(found.start(), name) for name in REFUSABLE if (found := re.search(rf"(?<!\w){name}(?!\w)", said))]
-    return error.parameter if error.parameter in REFUSABLE else min(named)[1] if named else None
-
-
-def _weaker(format: Format) -> Format:
-    return _ORDER[_ORDER.index(format) + 1]
+    named = _PARAMETER.search(said)
+    return error.parameter if error.parameter in REFUSABLE else named[0] if named else None

@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, to_grade
+from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.endpoint.values import Reply
@@ -219,7 +219,7 @@ class Prompted:
         graded = answers.get("completion", ())
         template = of_conversations(self.template) if _is_long(prompt, graded) else self.template
         values: dict[str, Value] = {name: _answer(turns) for name, turns in answers.items()}
-        values |= {"prompt": last_said(prompt, "user"), "conversation": (*prompt, *to_grade(graded))}
+        values |= {"prompt": last_said(prompt, "user"), "conversation": (*prompt, *graded)}
         shown = [*self._shown(prompt), *itertools.chain(*answers.values())]
         return View(template, values, tuple(image for turn in shown for image in turn.images))
 

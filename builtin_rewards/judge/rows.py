@@ -5,19 +5,22 @@ Owns the rules by which columns become these, in a run and in ``rewardkit check`
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.conversation import from_json
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from rewardkit.coerce import build_coercer
 from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder, shorten
 
-_TEXTS = ("text", "criterion", "description")
-_WEIGHTS = ("weight", "points")
-_OTHERS = ("name", "kind", "must", "id", "title", "tags")
+_KEYS = {
+    **dict.fromkeys(("text", "criterion", "description"), "text"),
+    **dict.fromkeys(("weight", "points"), "weight"),
+    **{key: key for key in ("kind", "must", "name", "id", "title", "tags")},
+}
+"""What the keys of a criterion mean, of several for one the first; the last three are passed over."""
 _KINDS = ("positive", "negative", "must")
 _MOST_CHARS = 4000
 """Characters that one criterion may have, white space folded."""
@@ -25,12 +28,8 @@ _text = build_coercer(str | None)
 
 
 def passages(value: object) -> str | None:
-    """Gives a column's text; of a list of several texts all that say something, numbered.
-
-    Raises:
-        ColumnValueError: It is neither.
-    """
-    listed = _listed(value)
+    """Gives a column's text; of a list of several texts all that say something, numbered; refuses others."""
+    listed = value if isinstance(value, str) else from_json(value)
     if not isinstance(listed, list | tuple):
         return _text(listed)  # type: ignore[return-value]  # as annotated
     if not all(isinstance(one, str) for one in listed):
@@ -46,7 +45,7 @@ PASSAGES = Annotated[Any, Rule("text or a list of texts", passages, TextOrder.OT
 
 
 def rubric_annotation(like: Rubric) -> Any:
-    """Gives the annotation of a column of rubrics, whose scale and such are those of another rubric."""
+    """Gives the annotation of a column of rubrics, whose scale and cap are those of another rubric."""
 
     def convert(value: object) -> Rubric | None:
         try:
@@ -60,61 +59,36 @@ def rubric_annotation(like: Rubric) -> Any:
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
     """Gives the rubric in a column: a list, or one as JSON, of texts or objects; ``None`` where there is nothing.
 
-    An object has ``text`` (or ``criterion``, ``description``), perhaps ``weight`` (or ``points``), negative for what
-    should not be, ``kind`` (``"positive"``, ``"negative"`` or ``"must"``), ``must``, and ``name``.
-
     Raises:
         JudgeSetupError: It is no such list; names the criterion and what is wrong with it.
     """
-    listed = _listed(value)
-    if isinstance(listed, str) and listed.strip().startswith("["):
-        try:
-            listed = json.loads(listed)
-        except (ValueError, RecursionError) as wrong:
-            raise JudgeSetupError(f"no JSON: {wrong}") from None
+    listed = from_json(value)
     if listed is None or (isinstance(listed, str) and _text(listed) is None):
         return None
     if not isinstance(listed, list | tuple):
-        raise JudgeSetupError(f"it is no list, but {type(listed).__name__}")
+        raise JudgeSetupError(f"it is no list, nor JSON of one, but {type(listed).__name__}")
     criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
-    texts = [criterion.description.casefold() for criterion in criteria]
-    for number, text in enumerate(texts):
-        if text in texts[:number]:
-            raise JudgeSetupError(f"criteria {texts.index(text) + 1} and {number + 1} are the same")
+    places: dict[str, int] = {}
+    for number, criterion in enumerate(criteria, 1):
+        if (first := places.setdefault(criterion.description.casefold(), number)) != number:
+            raise JudgeSetupError(f"criteria {first} and {number} are the same")
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap)
 
 
-def _listed(value: Any) -> Any:
-    """Gives an array as a list; other values as they are."""
-    return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
-
-
 def _criterion(given: object, number: int) -> Criterion:
-    where = f"criterion {number}"
     if isinstance(given, str):
         given = {"text": given}
     if not isinstance(given, Mapping):
-        raise JudgeSetupError(f"{where} is neither text nor an object, but {shorten(given)}")
-    known = {name: value for name, value in given.items() if value is not None}  # data sets fill up what a row lacks
-    for name in known:
-        if name not in (*_TEXTS, *_WEIGHTS, *_OTHERS):
-            raise JudgeSetupError(f"{where} has {name!r}; {near_names(name, (*_TEXTS, *_WEIGHTS, *_OTHERS))}")
-    text = _either(known, _TEXTS, "")
-    if not isinstance(text, str) or not text.strip():
-        raise JudgeSetupError(f"{where} has no text")
-    text = " ".join(text.split())
+        raise JudgeSetupError(f"criterion {number} is neither text nor an object, but {shorten(given)}")
+    held = {key: value for key, value in given.items() if value is not None}  # data sets fill up what a row lacks
+    if odd := [key for key in held if key not in _KEYS]:
+        raise JudgeSetupError(f"criterion {number} has {odd[0]!r}; {near_names(str(odd[0]), _KEYS)}")
+    known = {_KEYS[key]: held[key] for key in reversed(_KEYS) if key in held}
+    text, kind, weight = known.get("text", ""), known.get("kind", "positive"), known.get("weight", 1.0)
+    if kind not in _KINDS:
+        raise JudgeSetupError(f"criterion {number}: kind={shorten(kind)}: expected one of {', '.join(_KINDS)}")
+    text = " ".join(text.split()) if isinstance(text, str) else ""
     if len(text) > _MOST_CHARS:
-        raise JudgeSetupError(f"{where} has {len(text):,} characters; at most {_MOST_CHARS:,} are shown to a judge")
-    weight, kind, must = _either(known, _WEIGHTS, 1.0), known.get("kind", "positive"), known.get("must", False)
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise JudgeSetupError(f"{where}: its weight {shorten(weight)} is no number")
-    if kind not in _KINDS or not isinstance(must, bool):
-        raise JudgeSetupError(
-            f"{where}: kind={shorten(kind)}, must={shorten(must)}: kind is one of {', '.join(_KINDS)}; must a bool"
-        )
-    sign = -1 if kind == "negative" and weight > 0 else 1
-    return Criterion(known.get("name", f"c{number}"), text, sign * weight, must=must or kind == "must")
-
-
-def _either(given: Mapping[str, Any], names: Sequence[str], default: Any) -> Any:
-    return next((given[name] for name in names if name in given), default)
+        raise JudgeSetupError(f"criterion {number} has {len(text):,} characters; a judge is shown {_MOST_CHARS:,}")
+    weight = -abs(weight) if kind == "negative" and is_number(weight) else weight
+    return Criterion(known.get("name", f"c{number}"), text, weight, kind == "must" or known.get("must", False))

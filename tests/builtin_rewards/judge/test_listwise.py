@@ -343,7 +343,7 @@ def test_conversations_are_shown_whole() -> None:
     made = judge(FakeJudge.verdict(**{"answer-1": 5, "answer-2": 5}).reply, repeats=1)
     system, user = made.render(prompt=prompt, completions=[[call], "So."])
     assert 1 == user["content"].count("Be brief.")
-    assert re.search(r"<answer-\d-(\w+)>\n\[\1 assistant calls look \(c1\)\]", user["content"])
+    assert re.search(r"<answer-\d-(\w+)>\n\[\1 assistant calls look \(c1\), to grade\]", user["content"])
     assert [0.5, 0.5] == [one.value for one in made(prompt=prompt, completions=[[call], "So."])]
     assert [system, user] == list(asked(made)[0].messages)
     with pytest.raises(JudgeSetupError, match="compares two completions or more"):
@@ -399,7 +399,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "repeats": ({"repeats": 0}, "repeats=0: expected a whole number from 1 to 8"),
     "repeats of a kind": ({"repeats": True}, "repeats=True"),
     "most": ({"most": 1}, "most=1: expected a whole number from 2 to 90"),
-    "scale": ({"scale": (5, 1)}, "upside down"),
+    "scale": ({"scale": (5, 1)}, "the worst grade first"),
     "template of the other kind": ({"template": "preference"}, "is for a PairwiseJudge, and this is a ListwiseJudge"),
     "no such template": ({"template": "rank"}, "no such built-in template"),
     "unused reference": ({"reference": "answer"}, "reference"),

@@ -67,6 +67,13 @@ def test_each_row_is_graded_by_its_own_rubric(each: bool) -> None:
     assert str(scored[5].reason).startswith("at most 0, for c2 must be: ")
 
 
+def test_of_two_keys_for_one_thing_the_first_in_the_table_counts() -> None:
+    """However they stand in the row."""
+    rubric = row_rubric([{"points": 2, "description": "More.", "text": "A.", "weight": 3}], LIKE)
+    assert rubric is not None
+    assert ("A.", 3) == (rubric.criteria[0].description, rubric.criteria[0].weight)
+
+
 def test_one_question_each_is_rendered_each() -> None:
     """``render`` gives the messages of all of them; of several samples those of the first."""
     made = judge(each=True, samples=3)
@@ -109,21 +116,24 @@ def test_a_row_without_a_rubric_is_skipped(nothing: object) -> None:
 
 
 BAD = [
-    ("Names a dose.", "it is no list, but str"),
-    ({"text": "A."}, "it is no list, but dict"),
-    (5, "it is no list, but int"),
-    ("[1, 2", "no JSON"),
+    ("Names a dose.", "it is no list, nor JSON of one, but str"),
+    ('{"text": "A."}', "nor JSON of one, but dict"),
+    ({"text": "A."}, "it is no list, nor JSON of one, but dict"),
+    (5, "it is no list, nor JSON of one, but int"),
+    ("[1, 2", "nor JSON of one, but str"),
     ([], "at least one"),
     ([5], "criterion 1 is neither text nor an object, but 5"),
-    (["A.", " "], "criterion 2 has no text"),
-    ([{"weight": 1}], "criterion 1 has no text"),
-    (["A.", {"kind": "must"}], "criterion 2 has no text"),
-    ([{"text": "A.", "weight": "five"}], "criterion 1: its weight 'five' is no number"),
-    ([{"text": "A.", "points": True}], "criterion 1: its weight True is no number"),
+    (["A.", " "], "criterion 'c2' has no text"),
+    ([{"weight": 1}], "criterion 'c1' has no text"),
+    ([{"text": ["A."]}], "criterion 'c1' has no text"),
+    (["A.", {"kind": "must", "name": "safe"}], "criterion 'safe' has no text"),
+    ([{"text": "A.", "weight": "five"}], "criterion 'c1': weight='five' is no finite number"),
+    ([{"text": "A.", "points": True, "kind": "negative"}], "criterion 'c1': weight=True is no finite number"),
+    ([{5: "A."}], "criterion 1 has 5; there are text"),
     ([{"text": "A.", "weight": float("nan")}], "weight=nan"),
     ([{"text": "A.", "weight": 0}], "weight=0"),
     ([{"text": "A.", "weight": 10**400}], "criterion 'c1': weight=1000"),
-    ("[" * 100_000, "no JSON"),
+    ("[" * 100_000, "nor JSON of one, but str"),
     (["A.", "b" * 4001], "criterion 2 has 4,001 characters"),
     ([{"text": "A.", "weight": -1}], "none has a positive weight"),
     ([{"text": "A.", "kind": "essential"}], "kind='essential'"),
@@ -132,6 +142,7 @@ BAD = [
     (["A.", "B.", " a. "], "criteria 1 and 3 are the same"),
     ([{"text": "A.", "name": "x"}, {"text": "B.", "name": "x"}], "named twice"),
     ([{"text": "A.", "name": "no name"}], "criterion name 'no name'"),
+    ([f"Is it {n}?" for n in range(101)], "there are 101, and a judge is asked at most 100"),
 ]
 
 
