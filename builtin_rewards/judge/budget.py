@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from builtin_rewards.judge.database import Database, Layout
+from builtin_rewards.judge.database import Database
 from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.loops import per_loop
@@ -56,18 +56,20 @@ class Spend(NamedTuple):
         return f"{self.usd:.4f} USD, {self.tokens} tokens, {self.requests} requests"
 
 
-_LAYOUT = Layout(
-    "Budget(ledger=...)",
-    application_id=0x726B6A6C,  # "rkjl"
-    version=3,
-    schema=(
-        # One row for what a judge has spent, and one for each of its requests in flight, with the time of its start.
+class _Ledger(Database):
+    """One row for what a judge has spent, and one for each of its requests in flight, with the time of its start."""
+
+    setting = "Budget(ledger=...)"
+    application_id = 0x726B6A6C  # "rkjl"
+    version = 3
+    schema = (
         "CREATE TABLE amounts (id INTEGER PRIMARY KEY, judge TEXT NOT NULL, at REAL NOT NULL DEFAULT 0, "
         "usd REAL NOT NULL, tokens INTEGER NOT NULL, requests INTEGER NOT NULL)",
         "CREATE UNIQUE INDEX spent ON amounts (judge) WHERE at = 0",
-    ),
-    busy_s=5.0,
-)
+    )
+    busy_s = 5.0
+
+
 _TOTAL = "SELECT ifnull(sum(usd), 0), ifnull(sum(tokens), 0), ifnull(sum(requests), 0) FROM amounts"
 _BEGIN = "INSERT INTO amounts (judge, at, usd, tokens, requests) VALUES (?, ?, ?, ?, ?)"
 _END = "DELETE FROM amounts WHERE id = ?"
@@ -99,7 +101,7 @@ class Budget:
     tokens: int | None = None
     requests: int | None = None
     ledger: str | os.PathLike[str] | None = None
-    _ledger: Database = field(init=False, repr=False, compare=False)
+    _ledger: _Ledger = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         caps = {"usd": self.usd, "tokens": self.tokens, "requests": self.requests}
@@ -109,7 +111,7 @@ class Budget:
             if cap is not None and not (is_number(cap, whole=name != "usd") and cap > 0):
                 kind = "an amount" if name == "usd" else "a whole number"
                 raise JudgeSetupError(f"Budget({name}={cap!r}): expected {kind} above 0, or None for no cap")
-        object.__setattr__(self, "_ledger", Database(self.ledger, _LAYOUT))
+        object.__setattr__(self, "_ledger", _Ledger(self.ledger))
 
     def set_up(self) -> None:
         """Make the ledger if there is none; JudgeSetupError says that it cannot be used. The first use does so too."""
@@ -201,7 +203,7 @@ class Ticket:
     where nothing else was said.
     """
 
-    _ledger: Database
+    _ledger: _Ledger
     _number: int | None
     _judge: str
     _most: Spend

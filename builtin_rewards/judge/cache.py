@@ -15,21 +15,13 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from builtin_rewards.judge.database import Database, Layout
+from builtin_rewards.judge.database import Database
 from builtin_rewards.judge.endpoint.values import Reply, Request, Token, Usage
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 
 _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
-_LAYOUT = Layout(
-    "JudgeCache(path=...)",
-    application_id=0x726B6A63,  # "rkjc"
-    version=2,
-    schema=("CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",),
-    busy_s=0.25,  # an event loop waits for another process no longer than this
-    readable=True,
-)
 _FULL = "SELECT 1 FROM pragma_page_count, pragma_page_size WHERE page_count * page_size > ?"
 _PUT = f"INSERT OR IGNORE INTO replies SELECT ?, ? WHERE NOT EXISTS ({_FULL}) RETURNING key"
 _LEFT_ALONE_S = 30.0
@@ -51,11 +43,18 @@ class JudgeCache(Database):
         JudgeSetupError: The path is none, or a bound is no bound.
     """
 
+    setting = "JudgeCache(path=...)"
+    application_id = 0x726B6A63  # "rkjc"
+    version = 2
+    schema = ("CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",)
+    busy_s = 0.25  # an event loop waits for another process no longer than this
+    readable = True
+
     def __init__(self, path: str | os.PathLike[str] = "judge.db", max_bytes: int = 1_000_000_000) -> None:
         if path is None or not is_number(max_bytes, whole=True) or max_bytes < 1:
             expected = "expected a path, and a whole number of bytes, at least 1"
             raise JudgeSetupError(f"JudgeCache(path={path!r}, max_bytes={max_bytes!r}): {expected}")
-        super().__init__(path, _LAYOUT)
+        super().__init__(path)
         self.max_bytes = max_bytes
         self._left_alone_until = 0.0
 

@@ -1,7 +1,7 @@
 """An SQLite file that several processes, and several threads of each, read and write.
 
 Owns how such a file is made, refused, opened and left alone over a fork. It is for whatever the processes of a run
-share, and knows nothing of judges but their error for wrong settings: a :class:`Layout` tells what lies in the file.
+share, and knows nothing of judges but their error for wrong settings.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from builtin_rewards.judge.errors import JudgeSetupError
@@ -31,9 +30,14 @@ _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs
 share (https://www.sqlite.org/wal.html, "all processes using a database must be on the same host")."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What a file holds.
+class Database:
+    """One SQLite file, made at its first use, when it is pickled, or by :meth:`set_up`. Threads take turns.
+
+    A subclass tells what it holds. One that has seen the file, and its pickled copies, never make it anew: what a file
+    held that vanished would be lost without a word.
+
+    Args:
+        path: The file. ``None``: one in a private folder, removed when the process that made it exits.
 
     Attributes:
         setting: The setting that names its path, for messages: ``"JudgeCache(path=...)"``.
@@ -42,39 +46,26 @@ class Layout:
         schema: The statements that make its tables.
         busy_s: Seconds to wait for another process's transaction.
         readable: Whether a file that can only be read is of use.
-    """
-
-    setting: str
-    application_id: int
-    version: int
-    schema: tuple[str, ...]
-    busy_s: float
-    readable: bool = False
-
-
-class Database:
-    """One SQLite file, made at its first use, when it is pickled, or by :meth:`set_up`. Threads take turns.
-
-    One that has seen the file, and its pickled copies, never make it anew: what a file held that vanished would be lost
-    without a word.
-
-    Args:
-        path: The file. ``None``: one in a private folder, removed when the process that made it exits.
-        layout: What it holds.
 
     Raises:
         JudgeSetupError: The path is none, or at its first use what :meth:`set_up` says. Else each use raises
             ``sqlite3.Error`` where the file cannot be read or written.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, layout: Layout) -> None:
-        self.layout = layout
+    setting: ClassVar[str]
+    application_id: ClassVar[int]
+    version: ClassVar[int]
+    schema: ClassVar[tuple[str, ...]]
+    busy_s: ClassVar[float]
+    readable: ClassVar[bool] = False
+
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._made = False
         self._connection: sqlite3.Connection | None = None
         try:
             self._path = None if path is None else Path(path).expanduser().absolute()
         except (TypeError, RuntimeError) as error:
-            raise JudgeSetupError(f"{layout.setting}: expected a path, got {path!r}") from error
+            raise JudgeSetupError(f"{self.setting}: expected a path, got {path!r}") from error
 
     def __getstate__(self) -> dict[str, Any]:
         self.set_up()
@@ -106,31 +97,30 @@ class Database:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileExistsError):
                     os.mknod(self.path, 0o600)  # to open and close it would end SQLite's locks on it
-                if self.is_read_only and not self.layout.readable:
+                if self.is_read_only and not self.readable:
                     raise PermissionError("it can only be read")
                 with closing(self._connect(_SET_UP_S)) as connection:
                     self._fill(connection)
             except (OSError, ValueError, sqlite3.Error) as error:
                 words = f"{self.path} can neither be made nor used as one ({error})"
-                raise JudgeSetupError(f"{self.layout.setting}: {words}; name a file in a writable place") from error
+                raise JudgeSetupError(f"{self.setting}: {words}; name a file in a writable place") from error
             self._made = True
 
     def _fill(self, connection: sqlite3.Connection) -> None:
         """Fill an empty file, refuse one of another kind or version, and have it log ahead where that works."""
-        layout = self.layout
         if not self.path.stat().st_size:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 if connection.execute(_HEADER).fetchone() == (0, 0):  # of several processes the first fills it
-                    for statement in layout.schema:
+                    for statement in self.schema:
                         connection.execute(statement)
-                    connection.execute(f"PRAGMA application_id={layout.application_id}")
-                    connection.execute(f"PRAGMA user_version={layout.version}")
+                    connection.execute(f"PRAGMA application_id={self.application_id}")
+                    connection.execute(f"PRAGMA user_version={self.version}")
         kind, version = connection.execute(_HEADER).fetchone()
-        if (kind, version) != (layout.application_id, layout.version):
-            found = f"has format {version}" if kind == layout.application_id else "is a database of another kind"
+        if (kind, version) != (self.application_id, self.version):
+            found = f"has format {version}" if kind == self.application_id else "is a database of another kind"
             raise JudgeSetupError(
-                f"{layout.setting}: {self.path} {found}, this release reads and writes format {layout.version}; name "
+                f"{self.setting}: {self.path} {found}, this release reads and writes format {self.version}; name "
                 "another file, and keep this one for its release"
             )
         if not self.is_read_only and not _on_network(self.path.parent):
@@ -159,7 +149,7 @@ class Database:
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self.set_up()
-            self._connection = self._connect(self.layout.busy_s)
+            self._connection = self._connect(self.busy_s)
             weakref.finalize(self, self._connection.close)
             _open.add(self)
         return self._connection

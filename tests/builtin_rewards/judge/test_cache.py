@@ -219,11 +219,10 @@ def test_no_reply_is_kept_beyond_the_bound(tmp_path: Path, caplog: pytest.LogCap
 
 _WRITER = """
 import sys
-from dataclasses import replace
 from builtin_rewards.judge.cache import JudgeCache
 from builtin_rewards.judge.endpoint.values import Reply
 cache, who = JudgeCache(sys.argv[1]), int(sys.argv[2])
-cache.layout = replace(cache.layout, busy_s=60.0)  # one that stands still in the middle of a put is waited for
+JudgeCache.busy_s = 60.0  # one that stands still in the middle of a put is waited for
 wrong = 0
 for number in range(120):
     cache.put(f"{who}-{number}", Reply(f"{who} {number}" * 30, "m"))

@@ -9,21 +9,34 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builtin_rewards.judge import database as databases
-from builtin_rewards.judge.database import Database, Layout
+from builtin_rewards.judge.database import Database
 from builtin_rewards.judge.errors import JudgeSetupError
 
-_LAYOUT = Layout("Numbers(path=...)", 0x6E756D62, 3, ("CREATE TABLE numbers (value INTEGER)",), busy_s=60.0)
+
+class Numbers(Database):
+    """A file of numbers."""
+
+    setting = "Numbers(path=...)"
+    application_id = 0x6E756D62
+    version = 3
+    schema = ("CREATE TABLE numbers (value INTEGER)",)
+    busy_s = 60.0
 
 
-def _made(path: Path) -> Database:
-    database = Database(path, _LAYOUT)
+class ReadableNumbers(Numbers):
+    """One that is of use where it can only be read."""
+
+    readable = True
+
+
+def _made(path: Path) -> Numbers:
+    database = Numbers(path)
     database.set_up()
     return database
 
@@ -31,7 +44,7 @@ def _made(path: Path) -> Database:
 def test_the_file_is_made_when_it_is_needed_for_its_owner_alone(tmp_path: Path) -> None:
     """With its folder, and not by the settings; nobody else can read it, nor the files beside it."""
     path = tmp_path / "deep" / "er" / "n.db"
-    database = Database(path, _LAYOUT)
+    database = Numbers(path)
     assert not path.parent.exists()
     database.rows("INSERT INTO numbers VALUES (1)")
     assert {0o600} == {file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
@@ -58,7 +71,7 @@ def test_a_file_that_can_only_be_read_is_read_where_that_is_of_use(
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     with pytest.raises(JudgeSetupError, match=r"it can only be read.*name a file in a writable place"):
         _made(tmp_path / "n.db")
-    readable = Database(tmp_path / "n.db", replace(_LAYOUT, readable=True))
+    readable = ReadableNumbers(tmp_path / "n.db")
     assert [(7,)] == readable.rows("SELECT value FROM numbers")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         readable.rows("INSERT INTO numbers VALUES (8)")
@@ -179,10 +192,15 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     assert [(number,) for number in range(160)] == database.rows("SELECT value FROM numbers ORDER BY value")
 
 
-_OPENS = f"""
+_OPENS = """
 import os, sys, threading
-from builtin_rewards.judge.database import Database, Layout
-database = Database(sys.argv[1], {_LAYOUT!r})
+from builtin_rewards.judge.database import Database
+
+class Numbers(Database):
+    setting, application_id, version, busy_s = "Numbers(path=...)", 0x6E756D62, 3, 60.0
+    schema = ("CREATE TABLE numbers (value INTEGER)",)
+
+database = Numbers(sys.argv[1])
 """
 _FORKS = """
 database.set_up()
