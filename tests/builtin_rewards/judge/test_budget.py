@@ -19,10 +19,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builtin_rewards.judge import JudgeCache, LLMJudge
 from builtin_rewards.judge.budget import Budget, Spend, Ticket, most_tokens
 from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.prices import Price
+from rewardkit import Runtime
+from rewardkit.testing import FakeJudge
 
 _ROOT = Path(__file__).parents[3]
 _MOST = Usage(60, 40)
@@ -77,6 +80,15 @@ def test_a_ledger_that_cannot_be_used_is_refused_before_anything_is_asked(tmp_pa
     for use in (budget.set_up, budget.spent, lambda: pickle.dumps(budget)):
         with pytest.raises(JudgeSetupError, match=r"Budget\(ledger=\.\.\.\): .*name a file in a writable place"):
             use()
+
+
+@pytest.mark.parametrize("setting", ["budget", "cache"])
+def test_a_runtime_refuses_a_file_that_cannot_be_used(tmp_path: Path, setting: str) -> None:
+    """When it is made, before its workers start."""
+    kept: Any = Budget(requests=1, ledger=tmp_path) if setting == "budget" else JudgeCache(tmp_path)
+    judge = LLMJudge("m", template="helpfulness", client=FakeJudge("4"), **{setting: kept})
+    with pytest.raises(JudgeSetupError, match="name a file in a writable place"):
+        Runtime([judge])
 
 
 def test_a_cap_in_usd_needs_a_price(tmp_path: Path) -> None:
@@ -283,44 +295,7 @@ def test_spending_stays_below_the_cap_plus_one_request(cap: int, actions: list[A
         budget._ledger.close()
 
 
-def _spend_all(budget: Budget, seed: int, in_flight: int) -> tuple[int, int]:
-    """Ask until the budget is spent, that many at once; gives requests let through, and those after the end."""
-    draw = random.Random(seed)
-    through = late = 0
-    over = threading.Event()
-
-    async def one() -> None:
-        nonlocal through, late
-        while True:
-            most = Usage(draw.randrange(1, 400), draw.randrange(1, 100))
-            known_over = over.is_set()
-            try:
-                ticket = await budget.reserve_within("j", most, _PRICE, timeout_s=300)
-            except BudgetSpentError:
-                over.set()
-                return
-            through += 1
-            late += known_over
-            await asyncio.sleep(draw.random() * 0.004)
-            ticket.settle(Usage(draw.randrange(most.prompt_tokens + 1), draw.randrange(most.completion_tokens + 1)))
-
-    async def all_of_them() -> None:
-        await asyncio.gather(*(one() for _ in range(in_flight)))
-
-    asyncio.run(all_of_them())
-    return through, late
-
-
 _MOST_USD = _PRICE.cost(Usage(399, 99))
-
-
-def test_the_cap_holds_with_64_in_flight_on_an_event_loop(tmp_path: Path) -> None:
-    """All of the budget is spent, less than one request's most beyond it, and nothing is sent after."""
-    budget = Budget(usd=0.2, ledger=tmp_path / "l.db")
-    through, late = _spend_all(budget, 1, 64)
-    spent = budget.spent()
-    assert 0.2 <= spent.usd < 0.2 + _MOST_USD
-    assert (through, 0) == (spent.requests, late)
 
 
 def test_the_cap_holds_over_threads_at_once(tmp_path: Path) -> None:

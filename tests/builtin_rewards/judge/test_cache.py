@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import os
 import pickle
@@ -14,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.values import Reply, Request, Token, Usage
@@ -47,38 +44,6 @@ def _run(*programs: tuple[str, ...]) -> list[str]:
 # --- the key
 
 
-_TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)
-_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | _TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
-    max_leaves=6,
-)
-_QUESTIONS = st.tuples(
-    st.none() | _TEXTS,
-    st.builds(
-        Request,
-        _TEXTS,
-        st.lists(st.fixed_dictionaries({"role": _TEXTS, "content": _TEXTS}), max_size=3).map(tuple),
-        st.dictionaries(_TEXTS, _VALUES, max_size=3),
-        st.integers(0, 9),
-    ),
-    _TEXTS,
-)
-
-
-@settings(max_examples=50)
-@given(_QUESTIONS, _QUESTIONS)
-def test_two_questions_have_one_key_only_if_they_are_one(one: Any, other: Any) -> None:
-    """Whatever differs, the key differs; lone surrogates and NUL included."""
-    same = json.dumps(_plain(one), sort_keys=True) == json.dumps(_plain(other), sort_keys=True)
-    assert same == (question_key(*one) == question_key(*other))
-
-
-def _plain(question: Any) -> Any:
-    base_url, request, version = question
-    return [base_url, dataclasses.asdict(request), version]
-
-
 _SCHEMA = {"type": "json_schema", "json_schema": {"name": "verdict", "schema": {"properties": {"a": {"maximum": 5}}}}}
 _OTHER_SCHEMA = {"type": "json_schema", "json_schema": {"name": "verdict", "schema": {"properties": {"a": {}}}}}
 
@@ -92,6 +57,7 @@ _OTHER_SCHEMA = {"type": "json_schema", "json_schema": {"name": "verdict", "sche
         pytest.param("http://a/v1", {"messages": ({"role": "user", "content": "Grade this"},)}, "1", id="message"),
         pytest.param("http://a/v1", {"messages": ({"role": "system", "content": "grade this"},)}, "1", id="role"),
         pytest.param("http://a/v1", {"messages": ()}, "1", id="no message"),
+        pytest.param("http://a/v1", {"messages": ({"role": "user", "content": "\ud800\0"},)}, "1", id="odd text"),
         pytest.param("http://a/v1", {"options": {**_REQUEST.options, "temperature": 0.1}}, "1", id="temperature"),
         pytest.param("http://a/v1", {"options": {**_REQUEST.options, "seed": 1}}, "1", id="one more option"),
         pytest.param("http://a/v1", {"options": {**_REQUEST.options, "response_format": _SCHEMA}}, "1", id="schema"),
@@ -106,7 +72,9 @@ def test_each_part_changes_the_key(base_url: str | None, change: Any, version: s
     """Also a bound deep inside a schema of the same name."""
     key = question_key("http://a/v1", _REQUEST, "1")
     assert key != question_key(base_url, dataclasses.replace(_REQUEST, **change), version)
-    assert 64 == len(key)
+    assert (
+        "579c76baf1e45d0a87124a43e99de4068c16385b39a0588bc90922830b7131e8" == key
+    )  # or replies that were paid for are found no more
 
 
 def test_the_order_of_options_does_not_change_the_key() -> None:
