@@ -19,7 +19,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,12 +33,10 @@ from builtin_rewards.judge.prices import Price
 _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
-_REQUEST_TOKENS = 64
-"""What a chat template may add to a prompt: markers and a short system prompt of its own."""
+_REQUEST_TOKENS, _MESSAGE_TOKENS = 64, 16
+"""What a chat template may add to a prompt, a short system prompt of its own, and to each message: role and markers."""
 _IMAGE_TOKENS = 50_000
 """The most that a model is known to count for one image: gpt-4o-mini's 48,169."""
-_MESSAGE_TOKENS = 16
-"""What a chat template may add to a message: its role and markers."""
 _AGAIN_S = 0.02
 """How often a call that waits for room looks again; one a process and event loop does."""
 _LOST_AFTER_S = 3600.0
@@ -195,8 +193,8 @@ class Budget:
             ) from error
 
 
-@dataclass(slots=True)
-class Ticket:
+@dataclass
+class Ticket(AbstractContextManager["Ticket"]):
     """What a request needs to be sent under a budget. One ticket is one request over HTTP, a try again is another.
 
     It ends once, by the first of :meth:`settle` and :meth:`release`. As a context manager it is settled at its most
@@ -231,9 +229,6 @@ class Ticket:
         except sqlite3.Error as error:
             # The reply is had and stays good. The request goes on to count at its most, which is never too little.
             _log.warning('what judge "%s" spent counts at its most: the ledger says: %s', self._judge, error)
-
-    def __enter__(self) -> Ticket:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.settle()

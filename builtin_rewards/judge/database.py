@@ -66,6 +66,8 @@ class Database:
             self._path = None if path is None else Path(path).expanduser().absolute()
         except (TypeError, RuntimeError) as error:
             raise JudgeSetupError(f"{self.setting}: expected a path, got {path!r}") from error
+        with _lock:
+            _all.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
         self.set_up()
@@ -151,7 +153,7 @@ class Database:
             self.set_up()
             self._connection = self._connect(self.busy_s)
             weakref.finalize(self, self._connection.close)
-            _open.add(self)
+            _all.add(self)
         return self._connection
 
     def _connect(self, busy_s: float) -> sqlite3.Connection:
@@ -184,20 +186,21 @@ def _private_file() -> Path:
     return Path(folder, "private.db")
 
 
-_open: weakref.WeakSet[Database] = weakref.WeakSet()
+_all: weakref.WeakSet[Database] = weakref.WeakSet()
 _lock = threading.RLock()
-"""Held by whoever uses a connection, or forks."""
+"""Held by whoever uses a connection or the set, or forks."""
 
 
 def _before_fork() -> None:
-    """Close all connections.
+    """Close all connections, and find places for private files, so that the child uses the same.
 
     SQLite keeps one record of locks per file and process. A child in which a connection was open would take the
     parent's locks for its own, and the parent's last close would delete the log that the child writes to.
     """
     _lock.acquire()
-    for database in list(_open):
+    for database in list(_all):
         database.close()
+        _ = database.path
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)

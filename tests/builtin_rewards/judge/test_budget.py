@@ -477,19 +477,19 @@ import os, pathlib, pickle
 from builtin_rewards.judge.budget import Budget
 from builtin_rewards.judge.endpoint.values import Usage
 budget = Budget(requests=9)
-budget.reserve("j", Usage(1, 1)).settle()
-pid = os.fork()
-if not pid:
-    budget.reserve("j", Usage(1, 1)).settle()
-    raise SystemExit(0)
-os.waitpid(pid, 0)
+for _ in range(2):
+    pid = os.fork()
+    if not pid:
+        budget.reserve("j", Usage(1, 1)).settle()
+        raise SystemExit(0)
+    os.waitpid(pid, 0)
 path = budget._ledger.path
 print(path, path.exists(), budget.spent().requests, oct(path.parent.stat().st_mode))
 """
 
 
 def test_a_private_ledger_ends_with_the_process_that_made_it() -> None:
-    """Not with a child it forked, which counts in it as well; nothing is left of it."""
+    """Not with a child it forked, before its first use or after; both count in it, and nothing is left of it."""
     path, there, requests, mode = _printed(_started(_MAKES)).split()
     assert ("True", "2", "0o40700") == (there, requests, mode)
     assert not Path(path).parent.exists()
