@@ -9,6 +9,7 @@ Each figure is the median of five turns.
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import statistics
 import tempfile
@@ -40,24 +41,21 @@ def _pay(budget: Budget, seconds: float) -> float:
     return rate(lambda number: budget.reserve("j", Usage(60, 40)).settle(Usage(30, 20)), seconds)
 
 
-def measure(seconds: float) -> dict[str, float]:
-    """Measure each once."""
-    figures = {}
+def store_figures(seconds: float = 1.0) -> dict[str, float]:
+    """Give the medians of all over turns of so long."""
     with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("forkserver").Pool(3) as pool:
         budget = Budget(requests=10**9, ledger=Path(folder, "ledger.db"))
-        figures["budget, calls/s"] = _pay(budget, seconds)
-        figures["budget of 3 processes, calls/s"] = sum(pool.starmap(_pay, [(budget, seconds)] * 3, chunksize=1))
         cache = JudgeCache(Path(folder, "judge.db"))
-        figures["cache put, calls/s"] = rate(lambda number: cache.put(f"{number:064}", REPLY), seconds)
-        figures["cache get, calls/s"] = rate(lambda number: cache.get(f"{number % 1000:064}"), seconds)
+        numbers = itertools.count()
+        acts: dict[str, Callable[[], float]] = {
+            "budget, calls/s": lambda: _pay(budget, seconds),
+            "budget of 3 processes, calls/s": lambda: sum(pool.starmap(_pay, [(budget, seconds)] * 3, chunksize=1)),
+            "cache put, calls/s": lambda: rate(lambda _: cache.put(f"{next(numbers):064}", REPLY), seconds),
+            "cache get, calls/s": lambda: rate(lambda number: cache.get(f"{number % 100:064}"), seconds),
+        }
+        turns = [{name: act() for name, act in acts.items()} for _ in range(TURNS)]
         cache.close()
-    return figures
-
-
-def store_figures(seconds: float = 1.0) -> dict[str, float]:
-    """Give the medians of all."""
-    turns = [measure(seconds) for _ in range(TURNS)]
-    return {name: statistics.median(turn[name] for turn in turns) for name in turns[0]}
+    return {name: statistics.median(turn[name] for turn in turns) for name in acts}
 
 
 def main() -> None:
