@@ -87,7 +87,7 @@ class Database:
         return self.path.exists() and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
     def set_up(self) -> None:
-        """Make the file if there is none, readable by its owner alone; else see that it is one of this layout. Once.
+        """Make the file if there is none, readable by its owner alone; else see that it is of this kind. Once.
 
         Raises:
             JudgeSetupError: It can neither be made nor used; the message says what helps.
@@ -104,8 +104,8 @@ class Database:
                 with closing(self._connect(_SET_UP_S)) as connection:
                     self._fill(connection)
             except (OSError, ValueError, sqlite3.Error) as error:
-                words = f"{self.path} can neither be made nor used as one ({error})"
-                raise JudgeSetupError(f"{self.setting}: {words}; name a file in a writable place") from error
+                words = f"{self.path} can neither be made nor used ({error}); name a file in a writable place"
+                raise JudgeSetupError(f"{self.setting}: {words}") from error
             self._made = True
 
     def _fill(self, connection: sqlite3.Connection) -> None:
