@@ -23,7 +23,6 @@ _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
 _FULL = "SELECT 1 FROM pragma_page_count, pragma_page_size WHERE page_count * page_size > ?"
-_PUT = f"INSERT OR IGNORE INTO replies SELECT ?, ? WHERE NOT EXISTS ({_FULL}) RETURNING key"
 _LEFT_ALONE_S = 30.0
 """A cache that broke is not asked again for this long, for each try may take a while."""
 
@@ -66,20 +65,18 @@ class JudgeCache(Database):
         except (TypeError, ValueError):  # the entry is broken
             return None
 
-    def put(self, key: str, reply: Reply) -> bool:
-        """Keep a reply, and say whether it was kept.
+    def put(self, key: str, reply: Reply) -> None:
+        """Keep a reply, where it is a whole answer: none that refuses, is empty, or ended by anything but ``"stop"``.
 
-        Only a whole answer is: none that refuses, is empty, or ended by anything but ``"stop"``. Where there is one
-        under the key already, that one stays, so that all readers see the same.
+        Where there is one under the key already, that one stays, so that all readers see the same.
         """
-        if reply.refusal is not None or reply.finish_reason != "stop" or not reply.text or self.is_read_only:
-            return False
-        body = json.dumps((reply.text, reply.model, reply.usage, reply.tokens), separators=(",", ":"))
-        if self._rows(_PUT, key, body, self.max_bytes):
-            return True
+        if reply.refusal is not None or reply.finish_reason != "stop" or not reply.text:
+            return
         if self._rows(_FULL, self.max_bytes):
             _warn_once("the judge cache %s has its max_bytes=%d: nothing more is kept", self.path, self.max_bytes)
-        return False
+        elif not self.is_read_only:
+            body = json.dumps((reply.text, reply.model, reply.usage, reply.tokens), separators=(",", ":"))
+            self._rows("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, body)
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
         """The rows of a statement; none if the file cannot be used, now or a moment ago."""

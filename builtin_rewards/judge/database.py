@@ -83,8 +83,8 @@ class Database:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it is there, and can be read and not written."""
-        return self.path.exists() and not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+        """Whether a file that is there can be read and not written."""
+        return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
     def set_up(self) -> None:
         """Make the file if there is none, readable by its owner alone; else see that it is of this kind. Once.
