@@ -64,6 +64,7 @@ bench: $(READY) ## measure what the runtime, the jail and a judge cost
 	$(BIN)/python tests/benchmarks/bench_hostile_leavings.py
 	PYTHONPATH=tests/helpers $(BIN)/python tests/benchmarks/bench_overrun.py
 	$(BIN)/python tests/benchmarks/bench_judge.py
+	$(BIN)/python tests/benchmarks/bench_judge_store.py
 
 docs: $(READY) ## run the examples in the docs
 	$(BIN)/python -m pytest tests/test_docs.py

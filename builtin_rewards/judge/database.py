@@ -1,257 +1,206 @@
 """An SQLite file that several processes, and several threads of each, read and write.
 
-Owns how such a file is made, refused, opened and left alone over a fork. What lies in it is told by a :class:`Layout`;
-what becomes of an error while it is in use is left to the cache and the ledger.
+Owns how such a file is made, refused, opened and left alone over a fork. It is for whatever the processes of a run
+share, and knows nothing of judges but their error for wrong settings.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from builtin_rewards.judge.errors import JudgeSetupError
+from sandbox import folders
 
+_FOLDERS = "rewardkit-database-"
+_SET_UP_S = 60.0
+"""Seconds to wait for another process that makes the same file."""
+_HEADER = "SELECT * FROM pragma_application_id, pragma_user_version"
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "gfs2", "ocfs2", "fuse")
-"""What the names of file systems begin with whose files other hosts may have open: WAL needs memory that all its users
+"""What the names of file systems begin with whose files other hosts may have open. WAL needs memory that all its users
 share (https://www.sqlite.org/wal.html, "all processes using a database must be on the same host")."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What a file holds.
-
-    Attributes:
-        name: What it is called in messages: ``"judge cache"``.
-        setting: The setting that names its path, for messages: ``"JudgeCache(path=...)"``.
-        application_id: Tells its files from all others; kept in the file's header.
-        version: The format's number. A file of another version is refused, never changed.
-        schema: The statements that make its tables.
-        readable: Whether one that can only be read is of use.
-    """
-
-    name: str
-    setting: str
-    application_id: int
-    version: int
-    schema: tuple[str, ...]
-    readable: bool = False
-
-
 class Database:
-    """One SQLite file. Pickles as its settings; each process opens a connection of its own, when it first needs it.
+    """One SQLite file, made at its first use, when it is pickled, or by :meth:`set_up`. Threads take turns.
 
-    One connection a process, held by a lock, so that threads take turns at it. It is closed before the process
-    forks: SQLite keeps one record of locks per file and process, so a child in which a connection was open would
-    take its own locks for granted, and the parent's last close would delete the log that the child writes to.
+    A subclass tells what it holds. One that has seen the file, and its pickled copies, never make it anew: what a file
+    held that vanished would be lost without a word.
 
     Args:
-        path: The file, absolute.
-        layout: What it holds.
+        path: The file. ``None``: one in a private folder, removed when the process that made it exits.
+
+    Attributes:
+        setting: The setting that names its path, for messages: ``"JudgeCache(path=...)"``.
+        application_id: Tells its files from all others; kept in the file's header.
+        version: The format's number, in the header too. A file of another is refused, never changed.
+        schema: The statements that make its tables.
         busy_s: Seconds to wait for another process's transaction.
+        readable: Whether a file that can only be read is of use.
+
+    Raises:
+        JudgeSetupError: The path is none, or at its first use what :meth:`set_up` says. Else each use raises
+            ``sqlite3.Error`` where the file cannot be read or written.
     """
 
-    def __init__(self, path: Path, layout: Layout, *, busy_s: float) -> None:
-        self.path = path
-        self.layout = layout
-        self.busy_s = busy_s
-        self._lock = threading.RLock()
-        self._close: weakref.finalize[Any, Any] | None = None
-        self._connection: sqlite3.Connection | None = None
-        with _forking:
-            _open_ones.add(self)
+    setting: ClassVar[str]
+    application_id: ClassVar[int]
+    version: ClassVar[int]
+    schema: ClassVar[tuple[str, ...]]
+    busy_s: ClassVar[float]
+    readable: ClassVar[bool] = False
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _database, (self.path, self.layout, self.busy_s)
+    def __init__(self, path: str | os.PathLike[str] | None) -> None:
+        self._made = False
+        self._connection: sqlite3.Connection | None = None
+        try:
+            self._path = None if path is None else Path(path).expanduser().absolute()
+        except (TypeError, RuntimeError) as error:
+            raise JudgeSetupError(f"{self.setting}: expected a path, got {path!r}") from error
+        with _lock:
+            _all.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.set_up()
+        return {**vars(self), "_connection": None}
+
+    @property
+    def path(self) -> Path:
+        """The file, from the root, so that it means the same in every process."""
+        with _lock:
+            if self._path is None:
+                self._path = _private_file()
+            return self._path
 
     @property
     def is_read_only(self) -> bool:
-        """Whether it can be read and not written."""
+        """Whether a file that is there can be read and not written."""
         return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
-    def found(self) -> None:
-        """Make the file if there is none, readable by its owner alone; else see that it is one of this layout.
+    def set_up(self) -> None:
+        """Make the file if there is none, readable by its owner alone; else see that it is of this kind. Once.
 
         Raises:
             JudgeSetupError: It can neither be made nor used; the message says what helps.
         """
-        setting, name = self.layout.setting, self.layout.name
-        try:
-            if self.path.is_dir():
-                raise JudgeSetupError(f"{setting}: {self.path} is a folder; name a file in it")
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists() or not self.path.stat().st_size:
-                self._make()
-            self._check()
-        except (OSError, ValueError) as error:
-            words = f"no {name} can be made at {self.path} ({error})"
-            raise JudgeSetupError(f"{setting}: {words}; name a writable place") from error
-        except sqlite3.Error as error:
-            words = f"{self.path} cannot be used as a {name} ({error})"
-            raise JudgeSetupError(
-                f"{setting}: {words}; name another file in a writable place, and keep this"
-            ) from error
-
-    def _make(self) -> None:
-        """Make it beside its place and put it there whole, so that of several that make it all find the same one."""
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}-{threading.get_ident()}")
-        try:
-            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            with closing(sqlite3.connect(beside, isolation_level=None)) as connection:
-                for statement in (
-                    *self.layout.schema,
-                    f"PRAGMA application_id={self.layout.application_id}",
-                    f"PRAGMA user_version={self.layout.version}",
-                ):
-                    connection.execute(statement)
-                if not file_system(self.path).startswith(_NETWORK):
-                    connection.execute("PRAGMA journal_mode=WAL")  # kept in the file, where it works
-            if self.path.exists() and not self.path.stat().st_size:
-                os.replace(beside, self.path)
-            else:
+        with _lock:
+            if self._made:
+                return
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileExistsError):
-                    os.link(beside, self.path)
-        finally:
-            for end in ("", "-wal", "-shm"):
-                Path(f"{beside}{end}").unlink(missing_ok=True)
+                    os.mknod(self.path, 0o600)  # to open and close it would end SQLite's locks on it
+                if self.is_read_only and not self.readable:
+                    raise PermissionError("it can only be read")
+                with closing(self._connect(_SET_UP_S)) as connection:
+                    self._fill(connection)
+            except (OSError, ValueError, sqlite3.Error) as error:
+                words = f"{self.path} can neither be made nor used ({error}); name a file in a writable place"
+                raise JudgeSetupError(f"{self.setting}: {words}") from error
+            self._made = True
 
-    def _check(self) -> None:
-        """Refuse a file of another kind or version, or one that cannot be written where it must be."""
-        layout = self.layout
-        if self.is_read_only and not layout.readable:
-            raise PermissionError("it can only be read")
-        if self.rows("PRAGMA application_id")[0][0] != layout.application_id:
+    def _fill(self, connection: sqlite3.Connection) -> None:
+        """Fill an empty file, refuse one of another kind or version, and have it log ahead where that works."""
+        if not self.path.stat().st_size:
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                if connection.execute(_HEADER).fetchone() == (0, 0):  # of several processes the first fills it
+                    for statement in self.schema:
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA application_id={self.application_id}")
+                    connection.execute(f"PRAGMA user_version={self.version}")
+        kind, version = connection.execute(_HEADER).fetchone()
+        if (kind, version) != (self.application_id, self.version):
+            found = f"has format {version}" if kind == self.application_id else "is a database of another kind"
             raise JudgeSetupError(
-                f"{layout.setting}: {self.path} is no {layout.name} but another database; name another file"
+                f"{self.setting}: {self.path} {found}, this release reads and writes format {self.version}; name "
+                "another file, and keep this one for its release"
             )
-        version = self.rows("PRAGMA user_version")[0][0]
-        if version != layout.version:
-            raise JudgeSetupError(
-                f"{layout.setting}: {self.path} is a {layout.name} of format {version}, this release reads and writes "
-                f"format {layout.version}; name another file, and keep this one for its release"
-            )
+        if not self.is_read_only and not _on_network(self.path.parent):
+            with suppress(sqlite3.OperationalError):  # in use: it works without, and the next one tries again
+                connection.execute("PRAGMA journal_mode=WAL")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock: what is read here stays true until it is left, then all is written, or nothing.
-
-        Raises:
-            sqlite3.Error: It cannot be read or written; the connection is closed, the next use opens another.
-        """
-        with self._held() as connection:
+        """Hold the write lock: what is read here stays true until it is left, then all is written, or nothing."""
+        with _lock, self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+            yield connection
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run one statement by itself and give its rows.
+        """Run one statement by itself and give its rows."""
+        with _lock:
+            return self._connected().execute(statement, values).fetchall()
 
-        Raises:
-            sqlite3.Error: As :meth:`transaction`.
-        """
-        with self._held() as connection:
-            return connection.execute(statement, values).fetchall()
+    def close(self) -> None:
+        """Close this process's connection; the next use opens another."""
+        with _lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
 
-    @contextmanager
-    def _held(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self._connection or self._open()
-            except sqlite3.Error:
-                self.close()
-                raise
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self.set_up()
+            self._connection = self._connect(self.busy_s)
+            weakref.finalize(self, self._connection.close)
+            _all.add(self)
+        return self._connection
 
-    def _open(self) -> sqlite3.Connection:
-        # "rw" makes no file: one that vanished is not silently begun anew. One that cannot be written has no log.
-        mode = "mode=ro&immutable=1" if self.is_read_only and self.layout.readable else "mode=rw"
-        self._connection = connection = sqlite3.connect(
-            f"file:{quote(str(self.path))}?{mode}",
-            uri=True,
-            timeout=self.busy_s,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        self._close = weakref.finalize(self, connection.close)
+    def _connect(self, busy_s: float) -> sqlite3.Connection:
+        # "rw" makes no file. One that cannot be written has no log, nor can one be made beside it.
+        mode = "ro&immutable=1" if self.is_read_only else "rw"
+        address = f"file:{quote(str(self.path))}?mode={mode}"
+        connection = sqlite3.connect(address, busy_s, isolation_level=None, check_same_thread=False, uri=True)
         # A crash of the process loses nothing; a crash of the machine may lose the last transactions of WAL.
         connection.execute("PRAGMA synchronous=NORMAL")
         return connection
 
-    def close(self) -> None:
-        """Close this process's connection; the next use opens another."""
-        with self._lock:
-            if self._close is not None:
-                self._close()
-            self._connection = self._close = None
+
+def _on_network(folder: Path) -> bool:
+    """Whether other hosts may have files of this folder open."""
+    device = folder.stat().st_dev
+    number = f" {os.major(device)}:{os.minor(device)} "
+    mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
+    return any(number in mount and mount.partition(" - ")[2].startswith(_NETWORK) for mount in mounts)
 
 
-def _database(path: Path, layout: Layout, busy_s: float) -> Database:
-    return Database(path, layout, busy_s=busy_s)
+def _private_file() -> Path:
+    folders.sweep(_FOLDERS)
+    folder, maker = folders.make(_FOLDERS), os.getpid()
+
+    @atexit.register
+    def remove() -> None:
+        if os.getpid() == maker:  # and not a forked child, which inherits this
+            shutil.rmtree(folder, ignore_errors=True)
+
+    return Path(folder, "private.db")
 
 
-def file_system(path: Path, mounts: str | None = None) -> str:
-    """The type of the file system that a file lies on, as ``/proc/self/mountinfo`` names it; empty if unknown.
-
-    Args:
-        path: The file; it need not exist.
-        mounts: The text of ``/proc/self/mountinfo``; read if ``None``.
-    """
-    if mounts is None:
-        try:
-            mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
-        except OSError:
-            return ""
-    parents = {str(parent): depth for depth, parent in enumerate(reversed(Path(os.path.realpath(path)).parents))}
-    best, found = -1, ""
-    for line in mounts.splitlines():
-        left, _, right = line.partition(" - ")
-        depth = parents.get(left.split(" ")[4].replace("\\040", " "), -1)
-        if depth >= max(best, 0):  # the last of several mounts on one point hides the others
-            best, found = depth, right.split(" ")[0]
-    return found
-
-
-def absolute(path: str | os.PathLike[str], setting: str) -> Path:
-    """The path from the root, so that it means the same in every process.
-
-    Raises:
-        JudgeSetupError: It is no path.
-    """
-    try:
-        return Path(path).expanduser().absolute()
-    except (TypeError, RuntimeError) as error:
-        raise JudgeSetupError(f"{setting}: expected a path, got {path!r}") from error
-
-
-_open_ones: weakref.WeakSet[Database] = weakref.WeakSet()
-_held: list[Database] = []
-_forking = threading.Lock()
-"""Protects both: other threads make databases, and fork too."""
+_all: weakref.WeakSet[Database] = weakref.WeakSet()
+_lock = threading.RLock()
+"""Held by whoever uses a connection or the set, or forks."""
 
 
 def _before_fork() -> None:
-    _forking.acquire()
-    for database in list(_open_ones):
-        database._lock.acquire()
-        _held.append(database)
+    """Close all connections, and find places for private files, so that the child uses the same.
+
+    SQLite keeps one record of locks per file and process. A child in which a connection was open would take the
+    parent's locks for its own, and the parent's last close would delete the log that the child writes to.
+    """
+    _lock.acquire()
+    for database in list(_all):
         database.close()
+        _ = database.path
 
 
-def _after_fork() -> None:
-    while _held:
-        _held.pop()._lock.release()
-    _forking.release()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release)

@@ -165,11 +165,14 @@ class JudgeModel:
         object.__setattr__(self, "_server", None if self.client is not None else Server(self.base_url, self.key_env))
 
     def set_up(self) -> None:
-        """Asks the server, once a process, whether it has the model and takes the key; what is not there is no error.
+        """Makes the cache's and the budget's files, and asks the server, once a process, for the model and the key.
 
         Raises:
-            JudgeSetupError: It has not, or does not, or ``base_url`` lacks its ``/v1``.
+            JudgeSetupError: A file cannot be used, the server has no such model, or ``base_url`` lacks its ``/v1``.
         """
+        for kept in (self.cache, self.budget):
+            if kept is not None:
+                kept.set_up()
         if self.verify and self._server is not None:
             verify(self._server, self.model)
 

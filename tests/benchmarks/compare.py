@@ -1,7 +1,7 @@
 """What a change costs: two checkouts measured in turn, and the ratio of the second to the first.
 
     git worktree add ../before HEAD~20
-    python tests/benchmarks/compare.py ../before . [--rounds 7] [--only runtime,sandbox,import]
+    python tests/benchmarks/compare.py ../before . [--rounds 7] [--only runtime,sandbox,import,store]
 
 Each round measures both, each in a process of its own, and which of them comes first alternates. The measuring is this
 checkout's for both; what is measured is what each imports. A change is told as real where it has the same sign in
@@ -84,10 +84,18 @@ def import_figures() -> Figures:
     return {"import rewardkit, ms": 1000 * statistics.median(bench_runtime.import_s() for _ in range(7))}
 
 
+def store_figures() -> Figures:
+    """Measure a judge's budget and its cache."""
+    import bench_judge_store
+
+    return bench_judge_store.store_figures(0.3)
+
+
 PARTS: dict[str, Callable[[], Figures]] = {
     "runtime": runtime_figures,
     "sandbox": sandbox_figures,
     "import": import_figures,
+    "store": store_figures,
 }
 
 

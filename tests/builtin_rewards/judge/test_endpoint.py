@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.judge.budget import Budget, Spending
+from builtin_rewards.judge.budget import Budget, Spend, Spending
 from builtin_rewards.judge.endpoint.breaker import REFUSED
 from builtin_rewards.judge.endpoint.client import Server, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint
@@ -17,11 +17,10 @@ from builtin_rewards.judge.endpoint.limits import FIRST, Load
 from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeUnavailableError
-from builtin_rewards.judge.ledger import Spend
 
 Serve = Callable[..., Any]
 ONCE = RetryPolicy(attempts=1)
-MOST = Spend(prompt_tokens=89, completion_tokens=10, requests=1, unknown_price_requests=1)
+MOST = Spend(tokens=99, requests=1)
 """What the request below may take at most."""
 
 
@@ -45,7 +44,7 @@ SENT = {
     "429 behind 200": (lambda f: f.completion({"error": {"message": "slow", "code": 429}}), MOST),
     "error behind 200 with usage": (
         lambda f: f.completion({"error": {"message": "died", "code": 502}, "usage": USED}),
-        Spend(prompt_tokens=7, completion_tokens=2, requests=1, unknown_price_requests=1),
+        Spend(tokens=9, requests=1),
     ),
 }
 """By what the server does: what the budget counts for it. What the server said no to is free; a gateway that waited no

@@ -77,19 +77,18 @@ def test_a_model_without_a_price_is_told_when_prices_are_given(caplog: pytest.Lo
     assert 'prices={"small": Price(' in record.getMessage()
 
 
-@pytest.mark.parametrize("value", [-1, math.nan, math.inf, "1", None, True], ids=repr)
-@pytest.mark.parametrize("name", ["prompt", "completion"])
-def test_what_is_no_price_is_refused(name: str, value: Any) -> None:
-    """The message names the field and the value."""
-    fields: dict[str, Any] = {"prompt": 1.0, "completion": 1.0, name: value}
-    with pytest.raises(JudgeSetupError, match=f"{name}={value!r}"):
-        Price(**fields)
+_NO_PRICES = [
+    ({name: value}, f"{name}={value!r}")
+    for name in ("prompt", "completion")
+    for value in (-1, math.nan, "1", None, True)
+]
 
 
-def test_a_cached_price_above_the_full_one_is_refused() -> None:
-    """Else the full price would be no bound."""
-    with pytest.raises(JudgeSetupError, match="cached=3"):
-        Price(2, 1, cached=3)
+@pytest.mark.parametrize(("fields", "words"), [*_NO_PRICES, ({"cached": 3}, "cached=3")], ids=repr)
+def test_what_is_no_price_is_refused(fields: dict[str, Any], words: str) -> None:
+    """The message names the field and the value; cached tokens that cost more would make the full price no bound."""
+    with pytest.raises(JudgeSetupError, match=words):
+        Price(**{"prompt": 2.0, "completion": 1.0, **fields})
 
 
 @pytest.mark.parametrize("prices", [{"m": 1.0}, {1: Price(1, 1)}, [("m", Price(1, 1))]], ids=repr)

@@ -367,7 +367,7 @@ def plain(completion: str) -> float:
     return 0.125
 
 
-@pytest.mark.parametrize("processes", [1, 2], ids=["one judge", "two judges in two processes"])
+@pytest.mark.parametrize("processes", [1, 3], ids=["one judge", "three judges in three processes"])
 def test_spending_stops_at_the_cap(faults: ModuleType, serve: Serve, tmp_path: Path, processes: int) -> None:
     """With 64 in flight no call is made once the cap is reached, and the fallback scores the rest."""
     each, cap, count = 0.25, 8.0, 150
