@@ -104,6 +104,20 @@ def last_said(turns: Turns, role: str) -> str:
     return next((turn.said for turn in reversed(turns) if turn.role == role and turn.said), "")
 
 
+def tools_turn(value: object) -> Turn | None:
+    """Gives the turn, a conversation's first, that tells which tools there were to call; ``None`` where none were.
+
+    Each tool is a part, ``tools search``, of its description and its parameters as JSON.
+
+    Args:
+        value: What a row has in its column ``tools``: a list of OpenAI's or Anthropic's definitions of functions, or
+            one of them; these, or the whole list, may be JSON. What is neither stands there as it is, as JSON.
+    """
+    tools = [_from_json(one) for one in _listed(_from_json(value))]
+    parts = tuple(_defined(tool) for tool in tools if _holds(tool))
+    return Turn("tools", parts, uses_tools=True) if parts else None
+
+
 def to_grade(turns: Turns) -> Turns:
     """Gives the turns of a completion with a mark on the assistant's."""
 
@@ -233,9 +247,47 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         found = (outer.get(key) for key in ("function", "custom"))
         inner = next((one for one in found if isinstance(one, Mapping)), outer)
         arguments = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), call)
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+        text = arguments if isinstance(arguments, str) else _to_json(arguments)
         name = inner.get("name") or "unnamed"
         yield f"{_safe(name)}{_id(outer.get('id'))}", "\n".join([raw, text] if (raw := _raw(name)) else [text])
+
+
+def _defined(tool: Any) -> tuple[str, str]:
+    """Gives head and text of a tool's definition."""
+    inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    if not isinstance(name, str) or not name:
+        return "tools", tool if isinstance(tool, str) else _to_json(tool)
+    described = inner.get("description") or ""
+    takes = inner.get("parameters") or inner.get("input_schema") or {}
+    words = (_raw(name), str(described), f"parameters: {_to_json(_without_none(takes))}")
+    return f"tools {_safe(name)}", "\n".join(line for line in words if line)
+
+
+def _without_none(value: Any) -> Any:
+    """Gives a schema without the keys of other rows, which data sets fill up with nothing."""
+    if isinstance(value, Mapping):
+        return {key: _without_none(one) for key, one in value.items() if one is not None}
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    """Gives what a text says where it is a JSON object or list, an array as a list, and other values as they are."""
+    if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    if isinstance(value, str):
+        return value.strip()
+    return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
+
+
+def _to_json(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+    except (ValueError, RecursionError):  # it holds itself, or is too deep
+        return f"[{type(value).__name__}: no JSON]"
 
 
 def _id(value: object) -> str:

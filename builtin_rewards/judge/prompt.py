@@ -45,7 +45,7 @@ _DATA = ("prompt", _ANSWER, _CONVERSATION, "reference", "source", *_PAIR)
 """Fields whose text comes from the model or the dataset: they are fenced."""
 _OURS = ("criteria", "scale")
 """Fields whose text comes from the judge's settings: they are not."""
-_INSTRUCTIONS = ("system", "developer")
+_INSTRUCTIONS = ("system", "developer", "tools")
 _HEAD_CHARS = 24
 """Characters of a head's brackets, code and line ends."""
 _LEAST_CHARS, _LEAST_TURNS, _LEAST_PARTS = 200, 64, 8
@@ -209,9 +209,9 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
     """Gives turns as text; of too many characters some turns are shortened and some left out, and what, is told.
 
-    What the system says, the user's last turn, that of the prompt too, and what is to be graded are always shown, each
-    shortened to its share. The others have what those leave, at least a quarter of the characters: the last ones whole,
-    as many as fit.
+    What the system says, the tools there were, the user's last turn, that of the prompt too, and what is to be graded
+    are always shown, each shortened to its share. The others have what those leave, at least a quarter of the
+    characters: the last ones whole, as many as fit.
 
     Args:
         turns: The turns.

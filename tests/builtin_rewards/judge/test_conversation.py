@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from builtin_rewards.judge import Criterion, JudgeSetupError, LLMJudge, PairwiseJudge, Template
-from builtin_rewards.judge.conversation import turns_of
+from builtin_rewards.judge.conversation import tools_turn, turns_of
 from builtin_rewards.judge.prompt import transcript
 from rewardkit import Cause, CoercionError, Outcome, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
@@ -364,6 +364,38 @@ def test_turns_are_rendered_as_stated() -> None:
 def test_what_a_call_says_is_shown_whatever_its_form(call: dict[str, Any], expected: str) -> None:
     """Its arguments by any of their names; where there are none, the whole call."""
     assert expected == transcript(turns_of([assistant(None, tool_calls=[call])], "completion"), code="42")
+
+
+WEATHER = {"name": "weather", "description": "How warm it is.", "parameters": {"type": "object", "old": None}}
+DEFINED = '[42 tools weather]\nHow warm it is.\nparameters: {"type": "object"}'
+ODD_TOOL: dict[str, Any] = {}
+ODD_TOOL["self"] = ODD_TOOL
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        ([{"type": "function", "function": WEATHER}], DEFINED),
+        (WEATHER, DEFINED),
+        (json.dumps([WEATHER]), DEFINED),
+        ([json.dumps({"function": WEATHER})], DEFINED),
+        ([{"name": "weather", "description": "How warm it is.", "input_schema": {"type": "object"}}], DEFINED),
+        ([WEATHER, {"name": "x]y"}], f"{DEFINED}\n[42 tools x_y]\nname: x]y\nparameters: {{}}"),
+        (["weather(city)", {"built_in": 1}], '[42 tools]\nweather(city)\n[42 tools]\n{"built_in": 1}'),
+        ("[weather", "[42 tools]\n[weather"),
+        ([{"function": "weather"}, ODD_TOOL], '[42 tools]\n{"function": "weather"}\n[42 tools]\n[dict: no JSON]'),
+    ],
+)
+def test_tools_are_told_by_name_description_and_parameters(tools: Any, expected: str) -> None:
+    """In OpenAI's form, Anthropic's or JSON; what is neither stands there as it is."""
+    turn = tools_turn(tools)
+    assert turn is not None
+    assert (expected, "tools", True) == (transcript([turn], code="42"), turn.role, turn.uses_tools)
+
+
+@pytest.mark.parametrize("nothing", [None, "", " ", [], "[]", (), {}, [None]])
+def test_where_there_are_no_tools_there_is_no_turn(nothing: Any) -> None:
+    assert tools_turn(nothing) is None
 
 
 def test_a_tool_result_in_a_users_turn_does_not_speak_as_the_user() -> None:
