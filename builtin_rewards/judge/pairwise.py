@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, Unpack
 from builtin_rewards.judge.conversation import Turns, turns_of
 from builtin_rewards.judge.costs import cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.model import Answer, Asking, JudgeModel, Question
+from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prompt import MAX_CHARS, Template
 from builtin_rewards.judge.prompted import (
     Prompted,
@@ -26,6 +26,7 @@ from builtin_rewards.judge.prompted import (
     judging_options,
 )
 from builtin_rewards.judge.rubric import preference_schema
+from builtin_rewards.judge.settings import Asking
 from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores, win_rates
 from builtin_rewards.judge.tournament import Match, Plan, play, round_robin, swiss
 from builtin_rewards.judge.verdict import Preference, read_preference
@@ -80,7 +81,7 @@ class Comparing(Prompted):
         return _ROUNDS
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
-        prompt = turns_of(columns.get("prompt", ""), "prompt")
+        prompt = self.columns.asked(columns)
         read = [_read(one) for one in columns["completions"]]
         answers = [() if isinstance(one, CoercionError) else one for one in read]
         missing = self.columns.missing(columns)
@@ -108,7 +109,7 @@ class Comparing(Prompted):
                 "a PairwiseJudge compares two completions, and this is one; give two rollouts of a prompt, or "
                 "completions=[first, second]"
             )
-        prompt = turns_of(columns.get("prompt", ""), "prompt")
+        prompt = self.columns.asked(columns)
         first, second = (turns_of(one, "completion") for one in columns["completions"][:2])
         group = _Group(self, prompt, [first, second], self.columns.values(columns))
         asked = not self.columns.missing(columns) and not self.unseen(prompt, first, second)
