@@ -12,7 +12,7 @@ import math
 import threading
 from collections.abc import Coroutine, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from builtin_rewards.judge.costs import billed, with_costs
@@ -67,11 +67,7 @@ class JudgeReward(Reward[..., Any]):
         super().__init__(function, self.kind, options, function.hints)
 
     def __call__(self, *arguments: Any, **columns: Any) -> Any:
-        """Judges; to be awaited where an event loop runs, and otherwise the score itself.
-
-        Raises:
-            JudgeSetupError: The first call finds that a server refuses the key or the model, see :meth:`set_up`.
-        """
+        """Judges; to be awaited where an event loop runs, and otherwise the score itself. The first call sets up."""
         asked = self._set_up_before(super().__call__(*arguments, **columns))
         try:
             asyncio.get_running_loop()
@@ -99,11 +95,7 @@ class JudgeReward(Reward[..., Any]):
         return self._judging.inner
 
     def set_up(self) -> None:
-        """Sees that the server of each model behind it has the model and takes the key.
-
-        Raises:
-            JudgeSetupError: One has not, or does not.
-        """
+        """Raises JudgeSetupError where a server behind it has no such model or refuses the key; asks once a process."""
         for one in (self, *self.inner):
             model = getattr(one.function, "model", None)
             if isinstance(model, JudgeModel):
@@ -128,7 +120,7 @@ class JudgeReward(Reward[..., Any]):
         return _rebuilt(type(self), function, self.options)
 
     def _having(self, options: RewardOptions) -> JudgeReward:
-        return _rebuilt(type(self), self._judging.named(options.name), options)
+        return _rebuilt(type(self), replace(self._judging, name=options.name), options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self._judging, self.options)

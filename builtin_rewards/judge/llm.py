@@ -224,11 +224,9 @@ class LLMJudge(PromptedReward):
     ) -> None:
         usual = "rubric" if settings.get("reference") is None else "correctness"
         template = chosen_template(settings.get("template"), usual, pairwise=False)
-        if criteria_column is not None:
-            _check_criteria_column(criteria_column, criteria, template)
-            criteria, scale = ["criteria"], _ROWS_SCALE if scale is None else scale
-        given = _criteria(criteria, template)
-        rubric = Rubric(given, _SCALE if scale is None else scale, not_applicable=not_applicable, cap=cap)
+        usual_scale = _SCALE if criteria_column is None else _ROWS_SCALE
+        given = _criteria(criteria, criteria_column, template)
+        rubric = Rubric(given, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         check({"samples": samples})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
             raise JudgeSetupError(
@@ -246,22 +244,22 @@ class LLMJudge(PromptedReward):
         super().__init__(grading, judging_options(grading, settings.get("default")))
 
 
-def _check_criteria_column(column: str, criteria: object, template: Template) -> None:
-    check_column(column, "criteria", "criteria_column")
-    if criteria is not None:
-        raise JudgeSetupError("criteria and criteria_column: give one of them; the column has all of a row's")
-    if "criteria" in template.instructs:
-        raise JudgeSetupError(
-            f"criteria_column={column!r}: template {template.name!r} has {{criteria}} in the system message, which is "
-            f"for instructions only; put it into the user message"
-        )
-
-
-def _criteria(given: Sequence[Criterion | str] | None, template: Template) -> Sequence[Criterion | str]:
-    if given is not None:
-        return given
-    if not template.criteria:
+def _criteria(
+    given: Sequence[Criterion | str] | None, column: str | None, template: Template
+) -> Sequence[Criterion | str]:
+    """Gives the criteria; of a column, which has its own in each row, one that stands in."""
+    if column is not None:
+        check_column(column, "criteria", "criteria_column")
+        if given is not None:
+            raise JudgeSetupError("criteria and criteria_column: give one of them; the column has all of a row's")
+        if "criteria" in template.instructs:
+            raise JudgeSetupError(
+                f"criteria_column={column!r}: template {template.name!r} has {{criteria}} in the system message, which "
+                f"is for instructions only; put it into the user message"
+            )
+        return ["criteria"]
+    if given is None and not template.criteria:
         raise JudgeSetupError(
             f"criteria: template {template.name!r} has none of its own; give [Criterion('correct', 'Is it right?')]"
         )
-    return template.criteria
+    return template.criteria if given is None else given

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
@@ -21,8 +21,6 @@ UNSEEN = "unseen"
 _SAME = 1e-9
 """Scores no further apart than this are the same grade: they were weighted, and divided by a scale's width."""
 _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
-
-J = TypeVar("J", bound="Judging")
 
 
 def same(one: float, other: float) -> bool:
@@ -42,33 +40,30 @@ class Judging:
     name: str
 
     @property
-    def hints(self) -> dict[str, Any]:
-        """The annotations of its parameters."""
+    def takes(self) -> Mapping[str, tuple[Any, bool]]:
+        """The parameters: the annotation of each, and whether it is required."""
         raise NotImplementedError
 
     @property
-    def optional(self) -> Mapping[str, Any]:
-        """The defaults of the parameters that a call need not give."""
-        raise NotImplementedError
+    def hints(self) -> dict[str, Any]:
+        """The parameters' annotations."""
+        return {name: annotation for name, (annotation, _) in self.takes.items()}
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kind, needed = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+        takes = self.takes.items()
+        return inspect.Signature(
+            [inspect.Parameter(name, kind, default=needed if required else "") for name, (_, required) in takes]
+        )
 
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
         """The rewards that it asks itself, and those inside them."""
         return ()
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        kind, empty, optional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty, self.optional
-        return inspect.Signature(
-            [inspect.Parameter(name, kind, default=optional.get(name, empty)) for name in self.hints]
-        )
-
     async def __call__(self, **columns: Any) -> Any:
         raise NotImplementedError
-
-    def named(self: J, name: str) -> J:
-        """Gives the same under another name."""
-        return replace(self, name=name)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,35 +73,23 @@ class AskingMembers(Judging):
     members: tuple[Reward[..., Any], ...]
 
     @property
-    def hints(self) -> dict[str, Any]:
-        return {name: dict if name == "example" else object for name in self._takes()}
-
-    @property
-    def optional(self) -> Mapping[str, Any]:
-        return {name: None for name, required in self._takes().items() if not required}
+    def takes(self) -> Mapping[str, tuple[Any, bool]]:
+        required: dict[str, bool] = {}
+        for member in self.members:
+            for one in member.spec.parameters:
+                if not one.supplied:
+                    required[one.name] = required.get(one.name, False) or one.required or one.name in _RESERVED
+            if member.spec.rest is not None:
+                required["example"] = True
+        return {name: (dict if name == "example" else object, needed) for name, needed in required.items()}
 
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
         return tuple(dict.fromkeys(one for member in self.members for one in (member, *member.inner)))
 
-    def _takes(self) -> dict[str, bool]:
-        """Gives the parameters, and whether one of the members cannot do without."""
-        found: dict[str, bool] = {}
-        for member in self.members:
-            for one in member.spec.parameters:
-                if not one.supplied:
-                    found[one.name] = found.get(one.name, False) or one.required or one.name in _RESERVED
-            if member.spec.rest is not None:
-                found["example"] = True
-        return found
-
 
 def checked(owner: str, members: Iterable[Any]) -> tuple[tuple[Reward[..., Any], ...], tuple[float, float] | None]:
-    """Gives the members of a chain or a jury, and the range of their scores; ``None`` where one of them has no range.
-
-    Raises:
-        JudgeSetupError: There are fewer than two, one is no reward of single completions, or two have one name.
-    """
+    """Gives the members of a chain or a jury, and the range of their scores; raises JudgeSetupError."""
     listed = tuple(members)
     if len(listed) < 2:
         raise JudgeSetupError(f"{owner} is made of at least 2 rewards, got {len(listed)}")

@@ -76,10 +76,8 @@ class JudgeModel:
             of the environment, else OpenAI's own.
         key_env: The environment variable that holds the key. A key itself is never taken: settings travel.
         temperature: ``None`` leaves it to the server, as models that reason want.
-        max_tokens: Tokens a reply may have; ``None`` leaves it out. A model that wants ``max_completion_tokens`` is
-            sent that.
-        options: Further parameters of the request, such as ``{"seed": 1}``. Of several samples each has a seed of its
-            own, counted on from this one.
+        max_tokens: Tokens a reply may have; ``None`` leaves it out.
+        options: Further parameters of the request, such as ``{"seed": 1}``, which is counted on for further samples.
         deadline_s: Seconds for one judgement from its turn on, all its tries and waits together.
         format: ``"json_schema"``, ``"json_object"`` or ``"text"``; ``None`` finds out what the server takes.
         load: How much the server is asked at once and in a minute.
@@ -88,8 +86,8 @@ class JudgeModel:
         prices: USD per million tokens, by model, for costs and for a cap in USD.
         cache: Replies kept on disk; ``None`` for none.
         client: What is asked in a server's place, such as :class:`rewardkit.testing.FakeJudge`, in tests.
-        verify: Whether the server is asked, before the judge's first question, if it has the model and takes the key,
-            and whether ``base_url`` lacks its ``/v1``. One that is not there is no error.
+        verify: Whether the server is asked, before the first question, if it has the model and takes the key, and
+            whether ``base_url`` lacks its ``/v1``. One that is not there is no error.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.
@@ -111,6 +109,7 @@ class JudgeModel:
     client: StandIn | None = None
     verify: bool = True
     _asks: Asks = field(init=False, repr=False)
+    _negotiator: Negotiator = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check(vars(self))
@@ -121,23 +120,16 @@ class JudgeModel:
             self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, price)
         asks = Server(self.base_url, self.key_env) if self.client is None else self.client  # last: it looks for a key
         object.__setattr__(self, "_asks", asks)
+        object.__setattr__(self, "_negotiator", Negotiator(None if self.format is None else Format(self.format)))
 
     def set_up(self) -> None:
-        """Asks the server, once a process, whether it has the model and takes the key; what is not there is no error.
-
-        Raises:
-            JudgeSetupError: It has not, or does not, or ``base_url`` lacks its ``/v1``.
-        """
+        """Asks the server, once a process; raises JudgeSetupError where it has no such model or refuses the key."""
         if self.verify and isinstance(self._asks, Server):
             verify(self._asks, self.model)
 
     @classmethod
     def of(cls, model: str, asking: Asking) -> JudgeModel:
-        """Gives the model for the settings of a judge.
-
-        Raises:
-            JudgeSetupError: There is no such setting, or one makes no sense.
-        """
+        """Gives the model for the settings of a judge; raises JudgeSetupError for one that there is none of."""
         check_names(asking)
         return cls(model, **asking)
 
@@ -173,12 +165,7 @@ class JudgeModel:
     async def attempt(
         self, judge: str, question: Question, read: Callable[[Reply, Format], T]
     ) -> Answer[T | JudgeReplyError]:
-        """Asks a question and reads the reply; one that holds no verdict is an answer too, with what it took and why.
-
-        Args:
-            judge: Whose question it is, in the budget and in messages.
-            question: The question.
-            read: Reads the reply that came in a format; raises JudgeReplyError where it holds no verdict.
+        """Asks a judge's question, and ``read`` reads the reply; one that is no verdict is an answer too.
 
         Raises:
             JudgeUnavailableError: No reply could be had.
@@ -188,9 +175,8 @@ class JudgeModel:
             await prepare(self._asks)
         except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
             raise JudgeUnavailableError(wrong.words, Fault.CONNECTION) from None
-        talk, rejected = self._negotiator(), list[int]()
-        until = time.monotonic() + self.deadline_s
-        reply, format = await talk.ask(functools.partial(self._reply, judge, question, until, rejected))
+        until, rejected = time.monotonic() + self.deadline_s, list[int]()
+        reply, format = await self._negotiator.ask(functools.partial(self._reply, judge, question, until, rejected))
         value: T | JudgeReplyError
         try:
             value = read(reply, format)
@@ -199,9 +185,9 @@ class JudgeModel:
             value = error.retold(f"{error.words}; {_ALL_REASONING}") if is_all_reasoning else error
         if not reply.requests:
             return Answer(value, reply, 0, 0.0)
-        talk.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
+        self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
         if self.cache is not None and not isinstance(value, JudgeReplyError):
-            self.cache.put(self._key(self.request(question, format), question), reply)
+            self.cache.put(self._key(question, format), reply)
         price = price_of(self.prices, self.model)
         cost = None if reply.usage is None or price is None else price.cost(reply.usage)
         return Answer(value, reply, sum(rejected) + reply.requests, cost)
@@ -210,8 +196,7 @@ class JudgeModel:
         self, judge: str, question: Question, until: float, rejected: list[int], format: Format, changes: Changes
     ) -> Reply:
         """Gives the reply in a format: a kept one, which took no requests, or a new one."""
-        request = self.request(question, format)
-        kept = None if self.cache is None else self.cache.get(self._key(request, question))
+        kept = None if self.cache is None else self.cache.get(self._key(question, format))
         if kept is not None:
             return kept
         left_s = until - time.monotonic()
@@ -221,29 +206,13 @@ class JudgeModel:
         budget, price = self.budget, price_of(self.prices, self.model)
         spender = None if budget is None else Spending(budget, judge, price)
         endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._asks, self.load, self.retry))
+        request = self.request(question, format)
         try:
             return await endpoint.ask(replace(request, options=changed(request.options, changes)), left_s, spender)
         except JudgeUnavailableError as error:
             rejected.append(error.requests)
             raise
 
-    def _key(self, request: Request, question: Question) -> str:
+    def _key(self, question: Question, format: Format) -> str:
         """Gives the cache's key: of what was asked for, so that it is known before a server's changes are."""
-        return question_key(self.where, request, question.version)
-
-    def _negotiator(self) -> Negotiator:
-        """Gives what is known of the format and parameters that a server takes; a client's is its event loop's."""
-        if isinstance(self._asks, Server):
-            return negotiator(self._asks, self.model, self.format)
-        asked = (id(self._asks), self.model, self.format)  # the id is its own while this loop keeps its endpoint
-        return of_this_loop(("negotiator", asked), lambda: _new_negotiator(self.format))
-
-
-@functools.lru_cache(maxsize=256)
-def negotiator(server: Server, model: str, format: str | None) -> Negotiator:
-    """Gives this process's one for a server's model: each plain call has an event loop of its own."""
-    return _new_negotiator(format)
-
-
-def _new_negotiator(format: str | None) -> Negotiator:
-    return Negotiator(None if format is None else Format(format))
+        return question_key(self.where, self.request(question, format), question.version)

@@ -119,17 +119,13 @@ class Prompted(Judging):
         check({name: getattr(self, name) for name in _SHOWING})
 
     @property
-    def hints(self) -> dict[str, Any]:
-        answers = {"completions": list[object]} if self.columns.group else {"completion": object}
-        hints: dict[str, Any] = {"prompt": object, **answers, _TOOLS: object}
-        hints |= dict.fromkeys(self.columns.by_field.values(), PASSAGES)
-        rubric, like = self.columns.rubric, self.columns.like
-        return hints | {rubric: rubric_annotation(like)} if rubric and like else hints
-
-    @property
-    def optional(self) -> Mapping[str, Any]:
-        defaults: dict[str, Any] = {} if self.columns.prompt else {"prompt": ""}
-        return defaults if _TOOLS in self.columns.read else {**defaults, _TOOLS: None}
+    def takes(self) -> Mapping[str, tuple[Any, bool]]:
+        columns = self.columns
+        answers = {"completions": (list[object], True)} if columns.group else {"completion": (object, True)}
+        takes: dict[str, tuple[Any, bool]] = {"prompt": (object, columns.prompt), **answers, _TOOLS: (object, False)}
+        takes |= dict.fromkeys(columns.by_field.values(), (PASSAGES, True))
+        rubric = {columns.rubric: (rubric_annotation(columns.like), True)} if columns.rubric and columns.like else {}
+        return takes | rubric
 
     @property
     def rounds(self) -> int:

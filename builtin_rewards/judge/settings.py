@@ -17,16 +17,9 @@ from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.prices import Price
 from builtin_rewards.judge.prompt import Template, near_names
 
-_SET_BY_US = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
+_NO_OPTIONS = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
-"""What the library's call takes beside a request's parameters; here it would be sent in the body, and may be a key."""
-_OTHER_NAMES = {
-    "api_key": "the key is read from the environment variable that key_env names, and is never a setting",
-    "timeout": "the deadline of a judgement is deadline_s",
-    "timeout_s": "the deadline of a judgement is deadline_s; that of a call is changed by .with_options(timeout_s=...)",
-    "n": "several samples of each judgement are samples",
-    "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
-}
+"""What a client library's call takes beside a request's parameters; here it would be sent, and it may be a key."""
 
 
 class Asking(TypedDict, total=False):
@@ -108,7 +101,8 @@ def check_names(settings: Mapping[str, Any]) -> None:
     """Raises JudgeSetupError where there is no such setting, with the one that may be meant."""
     for name in settings:
         if name not in Settings.__annotations__:
-            hint = _OTHER_NAMES.get(name) or near_names(name, Settings.__annotations__)
+            key = "the key is read from the environment variable that key_env names"
+            hint = key if name == "api_key" else near_names(name, Settings.__annotations__)
             raise JudgeSetupError(f"a judge has no setting {name!r}; {hint}")
 
 
@@ -117,13 +111,10 @@ def _check_options(options: Mapping[str, Any]) -> None:
     if not isinstance(body, Mapping):
         raise JudgeSetupError(f"options: extra_body={body!r}: expected a mapping, such as {{'top_k': 1}}")
     for name, value in (*body.items(), *options.items()):
-        if name in _SET_BY_US:
+        if name in _NO_OPTIONS:
             raise JudgeSetupError(f"options: {name!r} is set by the judge; take it out")
         if name in _NO_PARAMETERS:
-            raise JudgeSetupError(
-                f"options: {name!r} is no parameter of a request; take it out, and put the key in the environment "
-                f"variable that key_env names"
-            )
+            raise JudgeSetupError(f"options: {name!r} is no parameter of a request; a key goes in key_env's variable")
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as fault:

@@ -13,7 +13,6 @@ import pytest
 
 from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.local import LocalJudgeServer
-from builtin_rewards.judge.model import negotiator
 
 REQUIRED = "REWARDKIT_REQUIRE_REAL_MODEL"
 CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -23,12 +22,6 @@ CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 def faults() -> ModuleType:
     """The module ``fault_server``: its actions, such as ``faults.too_many("1")``."""
     return fault_server
-
-
-@pytest.fixture(autouse=True)
-def nothing_learned() -> None:
-    """A port may be another server's in the next test."""
-    negotiator.cache_clear()
 
 
 @pytest.fixture

@@ -645,6 +645,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "scale of one": ({"scale": (1, 1)}, r"scale=\(1, 1\) has one grade"),
     "scale of fractions": ({"scale": (0, 0.5)}, r"scale=\(0, 0.5\) is not two whole numbers"),
     "same answer several times": ({"samples": 3, "temperature": 0}, "samples=3 .* set temperature=0.7"),
+    "likelihoods of two digits": ({"likelihoods": True, "scale": (0, 10)}, r"scale=\(0, 10\): .* set scale=\(1, 5\)"),
+    "likelihoods below zero": ({"likelihoods": True, "scale": (-2, 2)}, r"likelihoods=True with scale=\(-2, 2\)"),
     "no samples": ({"samples": 0}, "samples=0: expected a whole number, 1 or more"),
     "samples as text": ({"samples": "3"}, "samples='3': expected a whole number"),
     "unknown template": ({"template": "helpfullness"}, "helpfullness.* 'helpfulness'"),
