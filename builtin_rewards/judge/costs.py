@@ -1,7 +1,7 @@
 """What judgements took, as metrics: :func:`cost_metrics`, and :func:`billed` for those that other judges ask for.
 
-A chain and a jury ask through rewards, of which one that fails gives no score that could say what it took. So each
-answer is put on the bill of whoever asked for it, at whatever depth.
+A member of a chain or jury that fails gives no score that could say what it took, so each answer is put on the bill of
+whoever asked for it, at whatever depth.
 """
 
 from __future__ import annotations
@@ -41,10 +41,8 @@ def cost_metrics(answers: Bill) -> dict[str, float]:
     sent = [answer for answer in answers if answer.requests]
     used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
     costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
-    metrics = {
-        "requests": float(sum(answer.requests for answer in sent)),
-        "cached": 1 - len(sent) / len(answers) if answers else 0.0,
-    }
+    cached = 1 - len(sent) / len(answers) if answers else 0.0
+    metrics = {"requests": float(sum(answer.requests for answer in sent)), "cached": cached}
     if len(used) == len(sent):
         metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
         metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))

@@ -1,8 +1,7 @@
 """A chain of judges and plain rewards: the first that can answer does, and the score says which one it was.
 
-Owns :class:`Fallback`, and :class:`JudgeReward`, which all judges are. A link that fails, or that cannot see what it
-would grade, hands on to the next; one that scores, or says that it does not apply, ends the chain. Where every link
-fails the call fails, and the chain's ``default`` stands in: no score is invented.
+Owns :class:`Fallback`, and :class:`JudgeReward`, which all judges are. Where every link fails the call fails, and the
+chain's ``default`` stands in: no score is invented.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ class Chain(AskingMembers):
 
 
 class JudgeReward(Reward[..., Any]):
-    """What all judges, chains and juries are: a reward whose function is an object with settings.
-
-    It pickles as that object and its options, without anything that lives in a process.
-    """
+    """What all judges, chains and juries are: a reward whose function is its settings, and pickles so."""
 
     kind = Kind.SINGLE
 
@@ -102,11 +98,7 @@ class JudgeReward(Reward[..., Any]):
                 model.set_up()
 
     def calibrate(self, rows: Rows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
-        """Asks about labelled rows, and gives how far the judge agrees with the labels.
-
-        See :func:`~builtin_rewards.judge.own_labels.calibrate`; a judge that compares completions raises
-        JudgeSetupError.
-        """
+        """Asks about labelled rows, see :func:`own_labels.calibrate`; raises JudgeSetupError for a judge of groups."""
         if self.spec.kind is Kind.GROUP:
             raise JudgeSetupError(f"{self.name!r} compares completions; only a judge of single ones has labels")
         return calibrate(self, rows, label=label, threshold=threshold)
@@ -141,10 +133,9 @@ def judge_options(name: str, timeout_s: float, default: float | None, **more: An
 class Fallback(JudgeReward):
     """A chain of rewards of which the first that can answer scores.
 
-    Each score's metrics hold ``link/<name>``, 1.0 for the link that answered and 0.0 for the others, so that their
-    means are each link's share, and what the replies to all links took, read or not; its reason tells why the earlier
-    links did not answer. A link that says that it does not apply ends the chain too, and the completion is skipped;
-    one that cannot see a part of it, as an image, hands on.
+    Each score's metrics hold ``link/<name>``, 1.0 for the link that answered and 0.0 for the others, and what the
+    replies to all links took, read or not; its reason tells why the earlier links did not answer. A link that says that
+    it does not apply ends the chain too; one that cannot see a part of the completion, as an image, hands on.
 
     Args:
         links: Judges and other rewards of single completions, in the order they are asked. Of their options only

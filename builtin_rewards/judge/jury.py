@@ -95,11 +95,11 @@ def _shown(said: Said) -> str:
 
 
 class Jury(JudgeReward):
-    """Several judges whose scores become one.
+    """Several judges whose scores become one; its reason has each juror's score and the beginning of its reason.
 
     Metrics of a score: ``juror/<name>`` each juror's own score, ``agreement`` the share of pairs of jurors that gave
     the same score, ``spread`` the scores' standard deviation, ``jurors`` how many scored and ``jurors_lost`` how many
-    failed; what all replies took, read or not. Its reason has each juror's score and the beginning of the reason.
+    failed; what all replies took, read or not.
 
     Args:
         jurors: Judges, or any rewards of single completions; at least two, of different names.
@@ -111,8 +111,7 @@ class Jury(JudgeReward):
         name: The jury's name.
 
     Raises:
-        JudgeSetupError: There are fewer than two jurors, one is no reward of single completions, two share a name, or
-            a setting makes no sense.
+        JudgeSetupError: A juror will not do, or a setting makes no sense.
     """
 
     def __init__(

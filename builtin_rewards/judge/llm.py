@@ -1,7 +1,7 @@
 """A language model that grades one completion by criteria: :class:`LLMJudge`, a reward as any other.
 
 Owns what becomes of one completion: whether it is asked about at all, how many samples are asked, and the score with
-its reason and metrics. The prompt, the reading and the asking are the other modules'.
+its reason and metrics.
 """
 
 from __future__ import annotations
@@ -22,14 +22,7 @@ from builtin_rewards.judge.likelihood import weighted
 from builtin_rewards.judge.members import UNSEEN
 from builtin_rewards.judge.model import Answer, Question
 from builtin_rewards.judge.prompt import Template
-from builtin_rewards.judge.prompted import (
-    Prompted,
-    PromptedReward,
-    check_column,
-    chosen_template,
-    judging_options,
-    prompting,
-)
+from builtin_rewards.judge.prompted import Prompted, PromptedReward, check_column, judging_options, prompting
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.settings import Settings, check
 from builtin_rewards.judge.verdict import Verdict, combine, joined, read_verdict
@@ -183,20 +176,9 @@ class LLMJudge(PromptedReward):
         samples: How often each completion is asked about; more than half must give a verdict, and grades are means.
         likelihoods: Weight grades by the likelihood of each (G-Eval), where the server gives log-probabilities and
             the scale lies within 0 to 9.
-        settings: How the model is asked, see :class:`~builtin_rewards.judge.model.JudgeModel`, ``temperature`` by
-            default 0.7 for several samples; and what all judges that ask one have:
-            ``reference``, the dataset column with the right answer, for templates with ``{reference}``;
-            ``template``, a built-in one's name or a :class:`Template`, by default ``"correctness"`` with a reference,
-            else ``"rubric"``;
-            ``columns``, dataset columns for further fields, such as ``{"source": "article"}``, by default of the
-            fields' own names;
-            ``prefilter`` (``True``), whether answers that say nothing are not asked about;
-            ``max_chars`` (32,000), characters kept of each text, of longer ones the two ends;
-            ``reason_chars`` (``None``), ``maxLength`` of each reason, for small local models, as some providers
-            refuse it;
-            ``images`` (``False``), whether the model takes images, without which a completion with one is skipped;
-            ``default`` (``None``), the score that stands in for a failed call, where ``None`` leaves it out of the
-            baseline; and ``name``, the reward's name.
+        settings: What all judges share, see docs/reference/judge.md, Showing and Asking: ``reference``, ``template``,
+            ``columns``, ``prefilter``, ``max_chars``, ``reason_chars``, ``images``, ``default``, ``name``, and how the
+            model is asked, ``temperature`` by default 0.7 for several samples.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.
@@ -222,23 +204,22 @@ class LLMJudge(PromptedReward):
         likelihoods: bool = False,
         **settings: Unpack[Settings],
     ) -> None:
-        usual = "rubric" if settings.get("reference") is None else "correctness"
-        template = chosen_template(settings.get("template"), usual, pairwise=False)
-        usual_scale = _SCALE if criteria_column is None else _ROWS_SCALE
-        given = _criteria(criteria, criteria_column, template)
-        rubric = Rubric(given, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         check({"samples": samples})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
             raise JudgeSetupError(
                 f"samples={samples} at temperature=0 are one answer {samples} times; "
                 f"set temperature={_SAMPLING_TEMPERATURE}"
             )
+        usual = "rubric" if settings.get("reference") is None else "correctness"
+        usual_scale = _SCALE if criteria_column is None else _ROWS_SCALE
+        shared = prompting(model, settings, "judge", usual)
+        given = _criteria(criteria, criteria_column, shared["template"])
+        rubric = Rubric(given, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         if likelihoods and not 0 <= rubric.scale.low < rubric.scale.high <= 9:
             raise JudgeSetupError(
                 f"likelihoods=True with scale={tuple(rubric.scale)}: a grade's likelihood is that of one token, so "
                 f"grades are single digits; set scale=(1, 5), or another from 0 to 9"
             )
-        shared = prompting(model, template, settings, "judge")
         shared["columns"] = replace(shared["columns"], rubric=criteria_column, like=rubric)
         grading = Grading(**shared, rubric=rubric, samples=samples, likelihoods=likelihoods, each=each)
         super().__init__(grading, judging_options(grading, settings.get("default")))

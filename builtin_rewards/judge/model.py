@@ -37,14 +37,10 @@ _ALL_REASONING = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question to a model.
+    """One question to a model: its messages without the words that ask for a form of reply, which ``schema`` has.
 
-    Attributes:
-        messages: The chat messages, without the words that ask for a form of reply.
-        schema: The JSON schema of the reply.
-        version: The version of the prompt.
-        index: Which of several samples of the question it is, from 0.
-        likelihoods: Whether the tokens' log-probabilities are wanted.
+    ``version`` is that of the prompt, ``index`` which of several samples it is, from 0; with ``likelihoods`` the
+    tokens' log-probabilities are wanted.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -68,26 +64,10 @@ class Answer(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, eq=False)
 class JudgeModel:
-    """A model that judges, and how it is asked.
+    """A model that judges, and how it is asked: docs/reference/judge.md, Asking, says what each setting means.
 
-    Attributes:
-        model: Its name, as the server knows it.
-        base_url: An OpenAI-compatible address, such as ``http://127.0.0.1:8000/v1``; ``None`` for ``OPENAI_BASE_URL``
-            of the environment, else OpenAI's own.
-        key_env: The environment variable that holds the key. A key itself is never taken: settings travel.
-        temperature: ``None`` leaves it to the server, as models that reason want.
-        max_tokens: Tokens a reply may have; ``None`` leaves it out.
-        options: Further parameters of the request, such as ``{"seed": 1}``, which is counted on for further samples.
-        deadline_s: Seconds for one judgement from its turn on, all its tries and waits together.
-        format: ``"json_schema"``, ``"json_object"`` or ``"text"``; ``None`` finds out what the server takes.
-        load: How much the server is asked at once and in a minute.
-        retry: What is tried again and when.
-        budget: Caps on what may be spent; ``None`` for none.
-        prices: USD per million tokens, by model, for costs and for a cap in USD.
-        cache: Replies kept on disk; ``None`` for none.
-        client: What is asked in a server's place, such as :class:`rewardkit.testing.FakeJudge`, in tests.
-        verify: Whether the server is asked, before the first question, if it has the model and takes the key, and
-            whether ``base_url`` lacks its ``/v1``. One that is not there is no error.
+    A key itself is never taken: settings travel. Of several samples each has a seed of its own, counted on from that
+    in ``options``.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.

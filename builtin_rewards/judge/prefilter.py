@@ -27,8 +27,7 @@ OPENERS = (
     "let's work this out in a step by step way to be sure we have the right answer",
     "take a deep breath and work on this problem step by step",
     # The same in other words, and labels of the built-in prompts.
-    *("thinking process", "let me think about this", "to solve the problem", "the solution to this problem is"),
-    *("the final answer", "so the final answer is", "answer to grade", "reference answer"),
+    *("thinking process", "let me think about this", "so the final answer is", "answer to grade", "reference answer"),
 )
 """Words that announce an answer and are none, in lower case and without punctuation."""
 
@@ -41,9 +40,9 @@ _FORMS = (
 )
 """Openers in as many words as there are for them."""
 _TAGS = "think|thinking|thought|reasoning|answer|final_answer|solution|response|result|prompt|completion|reference"
-_FENCE_TAGS = "prompt|completion|conversation|reference|source|first|second"
+_FENCES = "prompt|completion|conversation|reference|source|first|second"
 _FORMATTING = re.compile(
-    rf"</?\s{{0,8}}(?:(?:{_TAGS})|(?:{_FENCE_TAGS})-[0-9a-f]{{1,64}})\s{{0,8}}/?>"
+    rf"</?\s{{0,8}}(?:(?:{_TAGS})|(?:{_FENCES})-[0-9a-f]{{1,64}})\s{{0,8}}/?>"
     r"|<\|[a-z0-9_]{1,40}\|>"
     r"|```(?:[\w+#.-]{0,32}[^\S\n]*+\n\s*+```)?"
     r"|\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf)\s{0,8}\{"
@@ -55,15 +54,9 @@ _SILENT = re.compile("(?:[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-
 """Marks that end a sentence, a brace whose box is gone, what cannot be read, and Markdown's rules."""
 _DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")
 """Marks that may stand around openers."""
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(fold(text).casefold())
-
-
-_OTHERS = sorted({" ".join(_words(one)) for one in OPENERS if not re.fullmatch("|".join(_FORMS), one)}, key=len)
+_OTHERS = [fold(one) for one in sorted(OPENERS, key=len, reverse=True) if not re.fullmatch("|".join(_FORMS), one)]
 # The longest first and never given back, so that a text is read once.
-_ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*map(re.escape, reversed(_OTHERS)), *_FORMS])}) )++")
+_ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*map(re.escape, _OTHERS), *_FORMS])}) )++")
 _CUT_WORD = re.compile(r"\S{0,40}\Z")
 
 

@@ -47,8 +47,7 @@ _OURS = {"prompt", "completion", "conversation", "first", "second", "criteria", 
 _TOOLS = "tools"
 """The column with the tools there were to call, as TRL's data sets have it."""
 _SHOWING = ("prefilter", "max_chars", "reason_chars", "images")
-_INSTRUCTIONS = ("system", "developer")
-_LEFT_OUT = {"system": "system prompts", "tools": "tools, calls or results", "turns": "earlier turns"}
+_LEFT_OUT = {"system": "system", "developer": "system"}
 _said: set[tuple[str, frozenset[str]]] = set()
 """Of which judges it was said already what they leave out, in this process."""
 _log = logging.getLogger("rewardkit")
@@ -59,14 +58,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Which dataset columns fill a template's fields.
+    """Which dataset columns fill a template's fields beside prompt and completion, column by field.
 
-    Attributes:
-        by_field: Column by field, for the fields beside prompt and completion.
-        prompt: Whether the template shows the prompt; where it does not, a call need not give one.
-        group: Whether one call judges all completions of a prompt.
-        rubric: The column with the criteria of a row; ``None`` where they are the judge's.
-        like: What such a rubric has beside its criteria.
+    With ``rubric`` the criteria are a column's, and ``like`` has what such a rubric has beside them. A call need not
+    give the prompt where the template does not show it; with ``group`` one call judges all completions of a prompt.
     """
 
     by_field: Mapping[str, str]
@@ -105,7 +100,7 @@ class View(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prompted(Judging):
-    """The function of a judge that asks a ``model``; its settings are those of :class:`LLMJudge`."""
+    """The function of a judge that asks a ``model``; its settings are those of :class:`Settings`."""
 
     model: JudgeModel
     template: Template
@@ -161,15 +156,14 @@ class Prompted(Judging):
         shown = self._shown(prompt)
         rest = [turn for turn in prompt if not any(turn is one for one in shown)]
         question = _question(prompt)  # a template without {prompt} is meant to be one
-        kinds = Counter(_kind(turn) for turn in rest if turn is not question)
+        others = [turn for turn in rest if turn is not question]
+        kinds = Counter("tools" if turn.uses_tools else _LEFT_OUT.get(turn.role, "turns") for turn in others)
         kinds["images"] = sum(len(turn.images) for turn in rest)
         found = {kind: float(count) for kind, count in kinds.items() if count}
         if found and (once := (self.name, frozenset(found))) not in _said:
             _said.add(once)
-            words = ", ".join(_LEFT_OUT.get(kind, kind) for kind in found)
-            _log.warning(
-                f"judge {self.name!r}: template {self.template.name!r} leaves out {words}; {{conversation}} shows all"
-            )
+            words = f"template {self.template.name!r} leaves out {', '.join(found)}; {{conversation}} shows all"
+            _log.warning(f"judge {self.name!r}: {words}")
         return {f"left_out/{kind}": count for kind, count in found.items()}
 
     def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
@@ -201,10 +195,8 @@ class Prompted(Judging):
     async def attempt(self, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
         """Asks a question when it is its turn, see :meth:`JudgeModel.attempt`; its deadline begins then.
 
-        It waits in the judge's own line, so that none fills its server's, and then in the server's.
-
-        Raises:
-            JudgeUnavailableError: No reply could be had, or its turn did not come.
+        It waits in the judge's own line, so that none fills its server's, and then in the server's; where its turn
+        does not come, it raises JudgeUnavailableError.
         """
         most, wait_s = at_once(self.model), (self.rounds - 1) * self.model.deadline_s
         async with AsyncExitStack() as held:
@@ -250,10 +242,6 @@ def _is_long(prompt: Turns, answer: Turns) -> bool:
     return not alone or not all(turn.is_plain for turn in (*prompt, *answer))
 
 
-def _kind(turn: Turn) -> str:
-    return "system" if turn.role in _INSTRUCTIONS else "tools" if turn.uses_tools else "turns"
-
-
 class PromptedReward(JudgeReward):
     """A judge that asks a model."""
 
@@ -272,9 +260,8 @@ class PromptedReward(JudgeReward):
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:
         """Gives the messages that the judge would send, of all questions; none where nothing would be asked.
 
-        Args:
-            rollouts: What is judged: one rollout, or for a judge of groups two or more.
-            columns: In their place ``prompt``, ``completion`` (or ``completions``) and the row's columns.
+        It takes one rollout, or for a judge of groups two or more; or in their place ``prompt``, ``completion`` (or
+        ``completions``) and the row's columns.
         """
         row = {name: value for name, value in columns.items() if name not in _RESERVED}
         answers = columns.get("completions") or [columns.get("completion", "")]
@@ -299,13 +286,10 @@ def chosen_template(given: str | Template | None, usual: str, *, pairwise: bool)
     return chosen
 
 
-def prompting(model: str, template: Template, settings: Settings, name: str, *, group: bool = False) -> dict[str, Any]:
-    """Gives the fields of a :class:`Prompted` for the settings that all such judges share.
-
-    Raises:
-        JudgeSetupError: There is no such setting, or one makes no sense.
-    """
+def prompting(model: str, settings: Settings, name: str, usual: str, *, group: bool = False) -> dict[str, Any]:
+    """Gives the fields of a :class:`Prompted`; by default it has this name and this template."""
     others = Settings.__annotations__.keys() - Asking.__annotations__
+    template = chosen_template(settings.get("template"), usual, pairwise=group)
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
     asking: Any = {one: value for one, value in settings.items() if one not in others}

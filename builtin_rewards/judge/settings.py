@@ -23,7 +23,7 @@ _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
 
 
 class Asking(TypedDict, total=False):
-    """How a judge's model is asked; all have defaults. See :class:`~builtin_rewards.judge.model.JudgeModel`."""
+    """How a judge's model is asked; all have defaults. See docs/reference/judge.md, Asking."""
 
     base_url: str | None
     key_env: str
@@ -42,7 +42,7 @@ class Asking(TypedDict, total=False):
 
 
 class Settings(Asking, total=False):
-    """What all judges that ask a model take; all have defaults. See :class:`~builtin_rewards.judge.LLMJudge`."""
+    """What all judges that ask a model take; all have defaults. See docs/reference/judge.md, Showing."""
 
     reference: str | None
     template: str | Template | None
@@ -53,10 +53,6 @@ class Settings(Asking, total=False):
     images: bool
     default: float | None
     name: str
-
-
-def _can_be_asked(client: Any) -> bool:
-    return hasattr(getattr(client, "chat", None), "completions")
 
 
 _TABLE: Mapping[str, tuple[Any, str]] = {
@@ -70,7 +66,10 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "retry": (RetryPolicy, "a RetryPolicy, such as RetryPolicy(attempts=3)"),
     "budget": (Budget, "a Budget, such as Budget(usd=5), or None"),
     "cache": (JudgeCache, "a JudgeCache, such as JudgeCache('judge.db'), or None"),
-    "client": (_can_be_asked, "an object with client.chat.completions.create, or None; an address is base_url"),
+    "client": (
+        lambda value: hasattr(getattr(value, "chat", None), "completions"),
+        "an object with client.chat.completions.create, or None; an address is base_url",
+    ),
     "columns": (Mapping, "columns by field, such as {'source': 'article'}, or None"),
     "max_chars": ((int, 2), "a whole number of characters, at least 2"),
     "reason_chars": ((int, 20), "a whole number of characters, at least 20, or None"),
