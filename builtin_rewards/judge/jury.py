@@ -17,6 +17,7 @@ from typing import Any
 from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
+from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.members import UNSEEN, AskingMembers, Said, accepts, ask, checked, none_left, same
 from builtin_rewards.judge.settings import check
 from rewardkit import Reward, Score
@@ -136,8 +137,12 @@ class Jury(JudgeReward):
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
         bench = Bench(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
-        # All jurors are asked at once, so no more calls are under way than the one takes that takes least.
-        calls = min((juror.spec.concurrency for juror in members if juror.spec.is_async), default=None)
+        # All jurors are asked at once, so as many calls are under way as the one takes that takes least; those on one
+        # server take it in parts, lest they wait for it until their deadlines pass.
+        asking = [juror for juror in members if juror.spec.is_async]
+        places = [juror.model.place if isinstance(juror, LLMJudge) else juror.name for juror in asking]
+        parts = [one.spec.concurrency // places.count(place) for one, place in zip(asking, places, strict=True)]
+        calls = max(1, min(parts)) if parts else None
         span = span if threshold is None else (0.0, 1.0)
         options = judge_options(name, longest_s + _MARGIN_S, default, score_range=span, concurrency=calls)
         super().__init__(bench, options)

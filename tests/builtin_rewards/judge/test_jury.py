@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from virtual_time import virtual
 
 from builtin_rewards.judge import (
     Budget,
@@ -241,23 +240,15 @@ def test_jurors_are_asked_at_the_same_time() -> None:
 
 
 def test_a_jury_has_as_many_calls_under_way_as_its_jurors_take() -> None:
-    """As the one that takes least; plain rewards take part in any."""
+    """As the one that takes least; those that ask one server share what it takes. Plain rewards take part in any."""
     few, many = (judge(5, str(at_once), load=Load(concurrency=at_once)) for at_once in (8, 512))
+    one = FakeJudge("so")
+    shared = [judge(5, name, client=one, load=Load(concurrency=8)) for name in "abc"]
 
     assert 10 == few.spec.concurrency == Jury([many, few, exact]).spec.concurrency
     assert many.spec.concurrency == Jury([many, exact]).spec.concurrency
-
-
-def test_jurors_of_one_server_wait_for_their_turns() -> None:
-    """Three times as many questions as the server takes at once: none is lost to its deadline."""
-    client = FakeJudge(json.dumps({"correct": {"reason": "so", "score": 5}}), latency_s=1.0)
-    jurors = [judge(5, name, client=client, load=Load(concurrency=8), deadline_s=5.0) for name in "abc"]
-    made = Jury(jurors)
-
-    async def all_of_them() -> list[Score]:
-        return await asyncio.gather(*(made(prompt="p", completion=str(at)) for at in range(10)))
-
-    assert [(1.0, 3.0)] * 10 == [(one.value, one.metrics["jurors"]) for one in virtual(all_of_them())]
+    assert 3 == Jury([*shared, many]).spec.concurrency
+    assert 1 == Jury([judge(5, name, client=one, load=Load(concurrency=1)) for name in "abc"]).spec.concurrency
 
 
 def test_a_juror_has_its_own_deadline() -> None:
