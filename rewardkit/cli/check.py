@@ -195,6 +195,9 @@ def _score(
         bad = {one.line for one in checked[leaf.name].misfits}
         rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
         if not rows:
+            if leaf.spec.is_async and lines:
+                said = "no right answer was found to score, so what 1,000 completions take is not known"
+                checked[leaf.name].warnings.append(f"{said}; --gold names its column")
             continue
         size = checked[leaf.name].group or 1
         texts = [form.text for _, form in rows]

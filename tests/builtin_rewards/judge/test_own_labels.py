@@ -195,3 +195,14 @@ def test_check_says_what_a_thousand_completions_take(tmp_path: Path, made: str, 
     assert 0 == ran.exit_code
     assert told in ran.stdout
     assert "cost_usd" in ran.stdout
+
+
+def test_check_says_that_it_does_not_know_what_completions_take(tmp_path: Path) -> None:
+    """Of rows without right answers nothing is scored."""
+    (tmp_path / "judges.py").write_text(
+        "from builtin_rewards.judge import LLMJudge\nfrom rewardkit.testing import FakeJudge\n"
+        "judge = LLMJudge('m', ['kind'], client=FakeJudge.verdict(kind=5))\n"
+    )
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "Say hello."}\n')
+    ran = CliRunner().invoke(app, ["check", f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"])
+    assert (0, True) == (ran.exit_code, "what 1,000 completions take is not known; --gold" in ran.stdout)
