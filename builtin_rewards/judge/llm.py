@@ -131,16 +131,15 @@ class Grading(Prompted):
 
 def _decided(said: Sequence[Verdict | JudgeError], plan: _Plan) -> Verdict:
     """Gives the verdict of all samples; one of which a question has no answer is lost."""
-    verdicts = []
-    for at in range(0, len(said), len(plan.parts)):
-        parts = said[at : at + len(plan.parts)]
-        lost = [one for one in parts if isinstance(one, JudgeError)]
-        verdicts.append(lost[0] if lost else joined([one for one in parts if isinstance(one, Verdict)], plan.rubric))
-    if len(verdicts) > 1:
-        return combine(verdicts, plan.rubric)
-    if isinstance(verdicts[0], JudgeError):
-        raise verdicts[0]
-    return verdicts[0]
+    width, verdicts = len(plan.parts), list[Verdict | JudgeError]()
+    for sample in (said[at : at + width] for at in range(0, len(said), width)):
+        read = [one for one in sample if isinstance(one, Verdict)]
+        lost = next((one for one in sample if isinstance(one, JudgeError)), None)
+        verdicts.append(lost or joined(read, plan.rubric))
+    verdict = combine(verdicts, plan.rubric) if len(verdicts) > 1 else verdicts[0]
+    if isinstance(verdict, JudgeError):
+        raise verdict
+    return verdict
 
 
 def _words(verdict: Verdict, rubric: Rubric) -> str:

@@ -37,10 +37,9 @@ _ALL_REASONING = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question to a model: its messages without the words that ask for a form of reply, which ``schema`` has.
+    """One question to a model: the messages, without words about the reply's form, which has a JSON schema.
 
-    ``version`` is that of the prompt, ``index`` which of several samples it is, from 0; with ``likelihoods`` the
-    tokens' log-probabilities are wanted.
+    ``version`` is the prompt's, ``index`` which of several samples it is; ``likelihoods`` asks for the tokens'.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -66,11 +65,7 @@ class Answer(NamedTuple, Generic[T]):
 class JudgeModel:
     """A model that judges, and how it is asked: docs/reference/judge.md, Asking, says what each setting means.
 
-    A key itself is never taken: settings travel. Of several samples each has a seed of its own, counted on from that
-    in ``options``.
-
-    Raises:
-        JudgeSetupError: A setting makes no sense; names it and the fix.
+    A key itself is never taken: settings travel. One that makes no sense raises JudgeSetupError, with the fix.
     """
 
     model: str

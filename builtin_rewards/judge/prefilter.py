@@ -3,11 +3,10 @@ r"""Answers that say nothing, told without asking a judge.
 Owns :func:`content_free`. Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a
 policy in training finds them; what says nothing needs no judge.
 
-What follows the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting: answer tags,
-role and fence lines of prompts, code fences, ``\boxed{}`` and its like. It is content-free where nothing is left, or
-nothing but marks that end a sentence and Markdown's rules, or openers in a row, with marks around them. Anything else
-may be an answer and is the judge's to grade: a number, a word, a symbol, an operator, an empty pair (``[]``), what
-equals the reference, and an opener that is not known.
+What follows the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting. It is
+content-free where nothing is left, or nothing but marks that end a sentence and Markdown's rules, or openers in a row
+with marks around them. Anything else may be an answer and is the judge's to grade: a number, a word, a symbol, an
+operator, an empty pair (``[]``), what equals the reference, and an opener that is not known.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _FORMS = (
 )
 """Openers in as many words as there are for them."""
 _TAGS = "think|thinking|thought|reasoning|answer|final_answer|solution|response|result|prompt|completion|reference"
-_FENCES = "prompt|completion|conversation|reference|source|first|second"
+_FENCES = "prompt|completion|conversation|reference|source|first|second|answer-[0-9]{1,3}"
 _FORMATTING = re.compile(
     rf"</?\s{{0,8}}(?:(?:{_TAGS})|(?:{_FENCES})-[0-9a-f]{{1,64}})\s{{0,8}}/?>"
     r"|<\|[a-z0-9_]{1,40}\|>"
@@ -63,10 +62,8 @@ _CUT_WORD = re.compile(r"\S{0,40}\Z")
 def content_free(completion: str, reference: str | None = None, *, max_chars: int = MAX_CHARS) -> str | None:
     r"""Gives why an answer says nothing, in a short phrase, or ``None`` where it may say something.
 
-    Args:
-        completion: The answer, its thinking included.
-        reference: The right answer, where there is one: a completion that equals it says something, whatever it is.
-        max_chars: Characters of it that are looked at, half of them at either end; as many as a judge is shown.
+    A completion that equals the reference says something, whatever it is. Of a longer one ``max_chars`` characters are
+    looked at, half of them at either end, as many as a judge is shown.
 
     Example:
         >>> content_free("**Solution:**")
