@@ -34,9 +34,9 @@ def weighted(
 ) -> tuple[Verdict, dict[str, float]]:
     """Gives a reply's verdict with each grade replaced by its mean where that is known, and the masses by criterion.
 
-    A grade stays as sampled where less than ``minimum_mass``, 0 to 1, is known of its likelihood: where the reply, asked
-    with ``logprobs`` and ``top_logprobs``, has no tokens, or tokens that do not spell the verdict, where the grade is
-    not written as a digit (``4.0``), and where its token came without alternatives.
+    A grade stays as sampled where less than ``minimum_mass`` (0 to 1) is known of its likelihood: where the reply has
+    no tokens, or tokens that do not spell the verdict, where the grade is not written as a digit (``4.0``), and where
+    its token came without alternatives.
     """
     tokens, grades, masses = reply.tokens or (), dict(verdict.grades), dict[str, float]()
     text = "".join(token.text for token in tokens)

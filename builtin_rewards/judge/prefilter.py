@@ -18,18 +18,13 @@ from builtin_rewards.reading.turn import after_thinking
 from builtin_rewards.reading.typography import fold, normalise
 
 OPENERS = (
-    # Those of arXiv 2507.08794; its other master keys are a blank, ".", "," and ":".
-    *("thought process", "let's solve this problem step by step", "solution"),
-    *("\u89e3", "\u304b\u3044\u305b\u3064", "respuesta"),
-    # Prompts that ask for reasoning and come back as openers: arXiv 2205.11916, 2211.01910, 2309.03409.
-    "let's think step by step",
+    # Of arXiv 2507.08794, 2211.01910 and 2309.03409; labels of the built-in prompts; and see _FORMS.
+    *("thought process", "thinking process", "\u89e3", "\u304b\u3044\u305b\u3064", "respuesta"),
     "let's work this out in a step by step way to be sure we have the right answer",
     "take a deep breath and work on this problem step by step",
-    # The same in other words, and labels of the built-in prompts.
-    *("thinking process", "let me think about this", "so the final answer is", "answer to grade", "reference answer"),
+    *("answer to grade", "reference answer"),
 )
 """Words that announce an answer and are none, in lower case and without punctuation."""
-
 _FORMS = (
     r"(?:let's|let us|let me) (?:think|solve|work|break|do)(?: (?:about|this|it|the|problem|out|down))* step by step",
     r"(?:let's|let us|let me) (?:solve (?:this|the) problem|think(?: about (?:this|it))?)",
@@ -53,9 +48,8 @@ _SILENT = re.compile("(?:[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-
 """Marks that end a sentence, a brace whose box is gone, what cannot be read, and Markdown's rules."""
 _DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")
 """Marks that may stand around openers."""
-_OTHERS = [fold(one) for one in sorted(OPENERS, key=len, reverse=True) if not re.fullmatch("|".join(_FORMS), one)]
-# The longest first and never given back, so that a text is read once.
-_ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*map(re.escape, _OTHERS), *_FORMS])}) )++")
+# Never given back, so that a text is read once.
+_ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*(re.escape(fold(one)) for one in OPENERS), *_FORMS])}) )++")
 _CUT_WORD = re.compile(r"\S{0,40}\Z")
 
 
