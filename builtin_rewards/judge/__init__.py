@@ -5,7 +5,6 @@ one score of several judges, ``fallback`` asks the next where one cannot answer.
 question from its cache key to the verdict that was read; ``endpoint`` is how a server is asked.
 """
 
-from builtin_rewards.judge.agreement import Reduction
 from builtin_rewards.judge.budget import Budget
 from builtin_rewards.judge.cache import JudgeCache
 from builtin_rewards.judge.endpoint.limits import Load
@@ -19,7 +18,7 @@ from builtin_rewards.judge.errors import (
     JudgeUnavailableError,
 )
 from builtin_rewards.judge.fallback import Fallback
-from builtin_rewards.judge.jury import Jury
+from builtin_rewards.judge.jury import Jury, Reduction
 from builtin_rewards.judge.listwise import ListwiseJudge
 from builtin_rewards.judge.llm import LLMJudge
 from builtin_rewards.judge.pairwise import PairwiseJudge

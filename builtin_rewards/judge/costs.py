@@ -1,7 +1,7 @@
 """What judgements took, as metrics: :func:`cost_metrics`, and :func:`billed` for those that other judges ask for.
 
-A chain and a jury ask through rewards, of which one that fails gives no score that could say what it took. So each
-answer is put on the bill of whoever asked for it, at whatever depth.
+A member of a chain or jury that fails gives no score that could say what it took, so each answer is put on the bill of
+whoever asked for it, at whatever depth.
 """
 
 from __future__ import annotations
@@ -16,44 +16,37 @@ from builtin_rewards.judge.model import Answer
 Bill: TypeAlias = Sequence[Answer[Any]]
 
 _NAMES = frozenset({"requests", "cached", "prompt_tokens", "completion_tokens", "cost_usd"})
-_bill: ContextVar[list[Answer[Any]] | None] = ContextVar("bill", default=None)
+_bills: ContextVar[tuple[list[Answer[Any]], ...]] = ContextVar("bills", default=())
 
 
 def charge(answer: Answer[Any]) -> None:
-    """Puts an answer on the bill, where somebody keeps one."""
-    bill = _bill.get()
-    if bill is not None:
+    """Puts an answer on the bills that are kept where it is asked for."""
+    for bill in _bills.get():
         bill.append(answer)
 
 
 @contextmanager
-def billed() -> Iterator[list[Answer[Any]]]:
+def billed() -> Iterator[Bill]:
     """Gives the bill of what is asked in the block and in the tasks begun there; it is on that of the caller too."""
-    callers, own = _bill.get(), list[Answer[Any]]()
-    before = _bill.set(own)
+    bill: list[Answer[Any]] = []
+    before = _bills.set((*_bills.get(), bill))
     try:
-        yield own
+        yield bill
     finally:
-        _bill.reset(before)
-        if callers is not None:
-            callers.extend(own)
+        _bills.reset(before)
 
 
 def cost_metrics(answers: Bill) -> dict[str, float]:
     """Gives what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
     sent = [answer for answer in answers if answer.requests]
     used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
-    metrics = {
-        "requests": float(sum(answer.requests for answer in sent)),
-        "cached": sum(answer.cached for answer in answers) / max(1, len(answers)),
-    }
+    costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
+    cached = 1 - len(sent) / len(answers) if answers else 0.0
+    metrics = {"requests": float(sum(answer.requests for answer in sent)), "cached": cached}
     if len(used) == len(sent):
         metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in used))
         metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in used))
-    costs = [answer.cost_usd for answer in sent]
-    if all(cost is not None for cost in costs):
-        metrics["cost_usd"] = sum(cost for cost in costs if cost is not None)
-    return metrics
+    return metrics | ({"cost_usd": sum(costs)} if len(costs) == len(sent) else {})
 
 
 def with_costs(metrics: Mapping[str, float], bill: Bill) -> dict[str, float]:

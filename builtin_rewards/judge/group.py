@@ -65,7 +65,7 @@ class GroupJudging(Prompted):
 
     def _competing(self, columns: Mapping[str, Any]) -> tuple[list[Score | RewardError], Group, list[int]]:
         """Gives what is known without asking, the completions that compete, and their places."""
-        prompt = turns_of(columns.get("prompt", ""), "prompt")
+        prompt = self.columns.asked(columns)
         missing = self.columns.missing(columns)
         said: list[Score | RewardError] = []
         seen: dict[int, Turns] = {}

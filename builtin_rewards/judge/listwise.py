@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.endpoint.values import Reply
-from builtin_rewards.judge.errors import JudgeError, JudgeSetupError, is_number
+from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.group import Group, GroupJudging
-from builtin_rewards.judge.model import Asking, JudgeModel, Question
-from builtin_rewards.judge.prompt import MAX_CHARS, Template
-from builtin_rewards.judge.prompted import PromptedReward, chosen_template, filled_by, judging_options
+from builtin_rewards.judge.model import Question
+from builtin_rewards.judge.prompt import MAX_CHARS
+from builtin_rewards.judge.prompted import PromptedReward, judging_options, prompting
 from builtin_rewards.judge.rubric import Rubric
+from builtin_rewards.judge.settings import Settings, check
 from builtin_rewards.judge.verdict import read_verdict
 from rewardkit import Kind, RewardError, Score
 
@@ -131,8 +132,7 @@ class ListwiseJudge(PromptedReward):
         most: How many completions one question shows, 2 to 90; by default the window of RankGPT (arXiv 2304.09542).
         scale: Lowest and highest grade, whole numbers; OpenAI's schemas take 1,000 grades of all answers together.
         template: ``"ranking"``, or a :class:`Template` with ``{answers}``, ``{scale}``, or also ``{criteria}``.
-        model, reference, columns, prefilter, max_chars, reason_chars, images, default, name: As for :class:`LLMJudge`.
-        asking: As for :class:`LLMJudge`; ``max_tokens`` is 4096, for all answers of a question.
+        settings: As for :class:`LLMJudge`; ``max_tokens`` is 4096, for all answers of a question.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.
@@ -147,34 +147,10 @@ class ListwiseJudge(PromptedReward):
         repeats: int = 2,
         most: int = 20,
         scale: tuple[int, int] = (0, 10),
-        reference: str | None = None,
-        template: str | Template | None = None,
-        columns: Mapping[str, str] | None = None,
-        prefilter: bool = True,
-        max_chars: int = MAX_CHARS,
-        reason_chars: int | None = None,
-        images: bool = False,
-        default: float | None = None,
-        name: str = "ranking",
-        **asking: Unpack[Asking],
+        **settings: Unpack[Settings],
     ) -> None:
-        for setting, value, low, high in (("repeats", repeats, 1, 8), ("most", most, 2, 90)):
-            if not is_number(value, whole=True) or not low <= value <= high:
-                raise JudgeSetupError(f"{setting}={value!r}: expected a whole number from {low} to {high}")
-        chosen = chosen_template(template, "ranking")
-        filling = filled_by(chosen, reference, columns, group=True)
-        asked = JudgeModel.of(model, {"max_tokens": 4096, **asking})  # last, for it looks for a key
-        listing = Listing(
-            name=name,
-            model=asked,
-            template=chosen,
-            columns=filling,
-            prefilter=prefilter,
-            max_chars=max_chars,
-            reason_chars=reason_chars,
-            images=images,
-            repeats=repeats,
-            most=most,
-            scale=Rubric(["grade"], scale).scale,
-        )
-        super().__init__(listing, judging_options(listing, default))
+        check({"repeats": repeats, "most": most})
+        settings.setdefault("max_tokens", 4096)
+        shared = prompting(model, settings, "ranking", "ranking", group=True)
+        listing = Listing(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
+        super().__init__(listing, judging_options(listing, settings.get("default")))

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from builtin_rewards.judge.agreement import accepts
 from builtin_rewards.judge.calibration import Table, auc, kappa
-from builtin_rewards.judge.members import Said, ask
+from builtin_rewards.judge.members import Said, accepts, ask
 from builtin_rewards.judge.statistics import Interval, wilson
 from builtin_rewards.judge.turns import turns
 from rewardkit import DataError, Reward, Rollout

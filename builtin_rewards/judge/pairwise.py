@@ -9,17 +9,17 @@ import asyncio
 import itertools
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Unpack
 
 from builtin_rewards.judge.conversation import Turns
-from builtin_rewards.judge.errors import JudgeError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
 from builtin_rewards.judge.group import Group, GroupJudging
-from builtin_rewards.judge.model import Asking, JudgeModel, Question
-from builtin_rewards.judge.prompt import MAX_CHARS, Template
-from builtin_rewards.judge.prompted import PromptedReward, at_once, chosen_template, filled_by, judging_options
+from builtin_rewards.judge.model import Question
+from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import preference_schema
+from builtin_rewards.judge.settings import Settings, check
 from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores
 from builtin_rewards.judge.verdict import Preference, read_preference
 from rewardkit import Kind, RewardError, Score
@@ -137,8 +137,7 @@ class PairwiseJudge(PromptedReward):
         score: ``"strength"``, the chance to win against the others by Bradley-Terry strengths; ``"win_rate"``, the
             share of matches won, ties half; ``"rank"``, from 0 for the last to 1 for the first.
         template: ``"preference"``, or a :class:`Template` with ``{first}`` and ``{second}``.
-        model, reference, columns, prefilter, max_chars, reason_chars, images, default, name: As for :class:`LLMJudge`.
-        asking: As for :class:`LLMJudge`; ``deadline_s`` is that of one question, from its turn on.
+        settings: As for :class:`LLMJudge`; ``deadline_s`` is that of one question, from its turn on.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.
@@ -147,42 +146,12 @@ class PairwiseJudge(PromptedReward):
     kind = Kind.GROUP
 
     def __init__(
-        self,
-        model: str,
-        *,
-        order: str = "both",
-        score: str = "strength",
-        reference: str | None = None,
-        template: str | Template | None = None,
-        columns: Mapping[str, str] | None = None,
-        prefilter: bool = True,
-        max_chars: int = MAX_CHARS,
-        reason_chars: int | None = None,
-        images: bool = False,
-        default: float | None = None,
-        name: str = "preference",
-        **asking: Unpack[Asking],
+        self, model: str, *, order: str = "both", score: str = "strength", **settings: Unpack[Settings]
     ) -> None:
-        known = {"order": ("both", "first"), "score": ("strength", "win_rate", "rank")}
-        for setting, value in (("order", order), ("score", score)):
-            if value not in known[setting]:
-                raise JudgeSetupError(f"{setting}={value!r}: expected one of {', '.join(known[setting])}")
-        chosen = chosen_template(template, "preference")
-        filling = filled_by(chosen, reference, columns, group=True)
-        asked = JudgeModel.of(model, asking)  # last, for it looks for a key
-        comparing = Comparing(
-            name=name,
-            model=asked,
-            template=chosen,
-            columns=filling,
-            prefilter=prefilter,
-            max_chars=max_chars,
-            reason_chars=reason_chars,
-            images=images,
-            order=order,
-            score=score,
-        )
-        pairs = at_once(asked) / (2 if order == "both" else 1)
+        check({"order": order, "score": score})
+        shared = prompting(model, settings, "preference", "preference", group=True)
+        comparing = Comparing(**shared, order=order, score=score)
+        pairs = at_once(comparing.model) / (2 if order == "both" else 1)
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused
-        options = replace(judging_options(comparing, default), concurrency=groups)
+        options = replace(judging_options(comparing, settings.get("default")), concurrency=groups)
         super().__init__(comparing, options)

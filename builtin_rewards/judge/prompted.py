@@ -1,39 +1,40 @@
-"""What a grader and a comparer share: a prompt filled from columns, and a model that is asked in turn.
+"""What judges that ask a model share: a prompt filled from columns, and a model that is asked in turn.
 
-Owns :class:`PromptedReward`, the base of both, :class:`Prompted`, that of their functions, and the choice of template
-and columns. What is asked, and what becomes of the answers, is theirs.
+Owns :class:`PromptedReward`, their base, :class:`Prompted`, that of their functions, and the choice of template and
+columns. What is asked, and what becomes of the answers, is theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import inspect
 import itertools
 import keyword
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said
+from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, tools_turn, turns_of
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.members import Judging
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
 from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
+from builtin_rewards.judge.settings import Asking, Settings, check
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from builtin_rewards.judge.turns import turns
-from rewardkit import Reward, RewardOptions, Rollout
+from rewardkit import RewardOptions, Rollout
 from rewardkit.spec import CallContext
 
 MARGIN_S = 10.0
@@ -42,27 +43,25 @@ _QUESTIONS_A_REQUEST = 1.25
 """Questions begun for each request that may be in flight, lest those that wait for their next try leave room unused: at
 20 % of faults and a latency of 1 s they wait for a sixth of their time."""
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
-_INSTRUCTIONS = ("system", "developer")
-_LEFT_OUT = {"system": "system prompts", "tools": "tool calls or results", "turns": "earlier turns", "images": "images"}
+_OURS = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
+_TOOLS = "tools"
+"""The column with the tools there were to call, as TRL's data sets have it."""
+_SHOWING = ("prefilter", "max_chars", "reason_chars", "images")
+_LEFT_OUT = {"system": "system", "developer": "system"}
 _said: set[tuple[str, frozenset[str]]] = set()
 """Of which judges it was said already what they leave out, in this process."""
 _log = logging.getLogger("rewardkit")
 
-P = TypeVar("P", bound="Prompted")
 R = TypeVar("R", bound="PromptedReward")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Which dataset columns fill a template's fields.
+    """Which dataset columns fill a template's fields beside prompt and completion, column by field.
 
-    Attributes:
-        by_field: Column by field, for the fields beside prompt and completion.
-        prompt: Whether the template shows the prompt; where it does not, a call need not give one.
-        group: Whether one call judges all completions of a prompt.
-        rubric: The column with the criteria of a row; ``None`` where they are the judge's.
-        like: What such a rubric has beside its criteria.
+    With ``rubric`` the criteria are a column's, and ``like`` has what such a rubric has beside them. A call need not
+    give the prompt where the template does not show it; with ``group`` one call judges all completions of a prompt.
     """
 
     by_field: Mapping[str, str]
@@ -72,32 +71,23 @@ class Columns:
     like: Rubric | None = None
 
     @property
-    def signature(self) -> inspect.Signature:
-        """The parameters that a run fills."""
-        empty = inspect.Parameter.empty
-        defaults = {"prompt": empty if self.prompt else ""}
-        kind = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Signature(
-            [inspect.Parameter(name, kind, default=defaults.get(name, empty)) for name in self.hints]
-        )
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The parameters' annotations: a gold column that says nothing, ``""`` or ``"None"``, is ``None``."""
-        reserved: dict[str, Any] = {"prompt": object}
-        reserved |= {"completions": list[object]} if self.group else {"completion": object}
-        reserved |= dict.fromkeys(self.by_field.values(), PASSAGES)
-        return reserved if not self.rubric or not self.like else reserved | {self.rubric: rubric_annotation(self.like)}
+    def read(self) -> list[str]:
+        """The columns without which a row is skipped."""
+        return [*self.by_field.values(), *([self.rubric] if self.rubric else [])]
 
     def missing(self, columns: Mapping[str, Any]) -> str | None:
         """Gives why a row cannot be judged, where a column has no value."""
-        read = [*self.by_field.values(), *([self.rubric] if self.rubric else [])]
-        missing = next((column for column in read if columns[column] is None), None)
+        missing = next((column for column in self.read if columns[column] is None), None)
         return None if missing is None else f"the row has nothing in column {missing!r}"
 
     def values(self, columns: Mapping[str, Any]) -> dict[str, str]:
         """Gives the text of each field but prompt and completions."""
         return {field: columns[column] for field, column in self.by_field.items()}
+
+    def asked(self, columns: Mapping[str, Any]) -> Turns:
+        """Gives the turns of the prompt, before them the tools there were to call, where the row tells."""
+        tools = None if _TOOLS in self.read else tools_turn(columns.get(_TOOLS))
+        return (*([] if tools is None else [tools]), *turns_of(columns.get("prompt", ""), "prompt"))
 
 
 class View(NamedTuple):
@@ -109,57 +99,32 @@ class View(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prompted:
-    """The function of a judge that asks a model.
+class Prompted(Judging):
+    """The function of a judge that asks a ``model``; its settings are those of :class:`Settings`."""
 
-    Attributes:
-        name: The judge's name, in messages and in a budget's ledger.
-        model: Who is asked.
-        template: The prompt.
-        columns: What fills it.
-        prefilter: Whether answers that say nothing are not asked about.
-        max_chars: Characters kept of each text.
-        reason_chars: ``maxLength`` of each reason; ``None`` for none.
-        images: Whether the model takes images.
-    """
-
-    name: str
     model: JudgeModel
     template: Template
     columns: Columns
-    prefilter: bool
-    max_chars: int
-    reason_chars: int | None
-    images: bool
+    prefilter: bool = True
+    max_chars: int = MAX_CHARS
+    reason_chars: int | None = None
+    images: bool = False
 
     def __post_init__(self) -> None:
-        for setting, least in (("max_chars", 2), ("reason_chars", 20)):
-            value = getattr(self, setting)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise JudgeSetupError(f"{setting}={value!r}: expected a whole number of characters, at least {least}")
-        if not isinstance(self.images, bool):
-            raise JudgeSetupError(f"images={self.images!r}: expected True where the model takes images, else False")
+        check({name: getattr(self, name) for name in _SHOWING})
 
     @property
-    def __signature__(self) -> inspect.Signature:
-        return self.columns.signature
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The parameters' annotations."""
-        return self.columns.hints
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """No rewards."""
-        return ()
+    def takes(self) -> Mapping[str, tuple[Any, bool]]:
+        columns = self.columns
+        answers = {"completions": (list[object], True)} if columns.group else {"completion": (object, True)}
+        takes: dict[str, tuple[Any, bool]] = {"prompt": (object, columns.prompt), **answers, _TOOLS: (object, False)}
+        takes |= dict.fromkeys(columns.by_field.values(), (PASSAGES, True))
+        rubric = {columns.rubric: (rubric_annotation(columns.like), True)} if columns.rubric and columns.like else {}
+        return takes | rubric
 
     @property
     def rounds(self) -> int:
         """Judgements one after another that a call's deadline has room for: one, and the others' it waits for."""
-        raise NotImplementedError
-
-    async def __call__(self, **columns: Any) -> Any:
         raise NotImplementedError
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
@@ -167,10 +132,7 @@ class Prompted:
         raise NotImplementedError
 
     def says_nothing(self, answer: Turns, reference: str | None) -> str | None:
-        """Gives why an answer is not asked about, ``None`` where it is: one of its turns says something.
-
-        Tool calls and images say something.
-        """
+        """Gives why an answer is not asked about; a turn that says something, a tool call or an image is."""
         if not self.prefilter or not all(turn.is_text for turn in answer):
             return None
         most = max(self.max_chars, MAX_CHARS)
@@ -194,15 +156,14 @@ class Prompted:
         shown = self._shown(prompt)
         rest = [turn for turn in prompt if not any(turn is one for one in shown)]
         question = _question(prompt)  # a template without {prompt} is meant to be one
-        kinds = Counter(_kind(turn) for turn in rest if turn is not question)
+        others = [turn for turn in rest if turn is not question]
+        kinds = Counter("tools" if turn.uses_tools else _LEFT_OUT.get(turn.role, "turns") for turn in others)
         kinds["images"] = sum(len(turn.images) for turn in rest)
         found = {kind: float(count) for kind, count in kinds.items() if count}
         if found and (once := (self.name, frozenset(found))) not in _said:
             _said.add(once)
-            words = ", ".join(_LEFT_OUT[kind] for kind in found)
-            _log.warning(
-                f"judge {self.name!r}: template {self.template.name!r} leaves out {words}; {{conversation}} shows all"
-            )
+            words = f"template {self.template.name!r} leaves out {', '.join(found)}; {{conversation}} shows all"
+            _log.warning(f"judge {self.name!r}: {words}")
         return {f"left_out/{kind}": count for kind, count in found.items()}
 
     def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
@@ -217,34 +178,27 @@ class Prompted:
         A built-in template shows all turns where there is more than a question and its answer.
         """
         graded = answers.get("completion", ())
-        template = of_conversations(self.template) if _is_long(prompt, graded) else self.template
-        values: dict[str, Value] = {name: _answer(turns) for name, turns in answers.items()}
-        values |= {"prompt": last_said(prompt, "user"), "conversation": (*prompt, *graded)}
+        values: dict[str, Value] = {"prompt": last_said(prompt, "user"), "conversation": (*prompt, *graded)}
+        for name, answer in answers.items():  # the text where that is all, else the turns
+            values[name] = answer if _is_long((), answer) else last_said(answer, "assistant")
         shown = [*self._shown(prompt), *itertools.chain(*answers.values())]
-        return View(template, values, tuple(image for turn in shown for image in turn.images))
+        return View(self._chosen(prompt, graded), values, tuple(image for turn in shown for image in turn.images))
+
+    def _chosen(self, prompt: Turns, answer: Turns) -> Template:
+        return of_conversations(self.template) if _is_long(prompt, answer) else self.template
 
     def _shown(self, prompt: Turns) -> Turns:
         """Gives the turns of a prompt that the template shows."""
-        uses = (of_conversations(self.template) if _is_long(prompt, ()) else self.template).uses
-        question = _question(prompt)
+        uses, question = self._chosen(prompt, ()).uses, _question(prompt)
         return prompt if "conversation" in uses else (question,) if question and "prompt" in uses else ()
 
     async def attempt(self, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
         """Asks a question when it is its turn, see :meth:`JudgeModel.attempt`; its deadline begins then.
 
-        Raises:
-            JudgeUnavailableError: No reply could be had, or its turn did not come.
+        It waits in the judge's own line, so that none fills its server's, and then in the server's; where its turn
+        does not come, it raises JudgeUnavailableError.
         """
-        async with self._turn():
-            answer = await self.model.attempt(self.name, question, read)
-        charge(answer)
-        return answer
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Waits in the judge's own line, so that none fills its server's, and then in the server's."""
-        most = at_once(self.model)
-        wait_s = (self.rounds - 1) * self.model.deadline_s
+        most, wait_s = at_once(self.model), (self.rounds - 1) * self.model.deadline_s
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(wait_s):
@@ -256,7 +210,9 @@ class Prompted:
                     f"way for {wait_s:g} s; raise the load's concurrency if the server takes more, or deadline_s",
                     Fault.DEADLINE,
                 ) from None
-            yield
+            answer = await self.model.attempt(self.name, question, read)
+        charge(answer)
+        return answer
 
     @property
     def version(self) -> str:
@@ -268,10 +224,6 @@ class Prompted:
     def prompt_version(self) -> str:
         """The template with its version, for the cache."""
         return f"{self.template.name} {self.template.version}"
-
-    def named(self: P, name: str) -> P:
-        """Gives the same under another name."""
-        return dataclasses.replace(self, name=name)
 
 
 def at_once(model: JudgeModel) -> int:
@@ -290,53 +242,33 @@ def _is_long(prompt: Turns, answer: Turns) -> bool:
     return not alone or not all(turn.is_plain for turn in (*prompt, *answer))
 
 
-def _kind(turn: Turn) -> str:
-    return "system" if turn.role in _INSTRUCTIONS else "tools" if turn.uses_tools else "turns"
-
-
-def _answer(turns: Turns) -> Value:
-    """Gives a completion: its text where that is all, else its turns."""
-    return turns if _is_long((), turns) else last_said(turns, "assistant")
-
-
 class PromptedReward(JudgeReward):
     """A judge that asks a model."""
+
+    _judging: Prompted
 
     @property
     def model(self) -> JudgeModel:
         """The model behind it."""
-        return self._prompted.model
-
-    @property
-    def _prompted(self) -> Prompted:
-        assert isinstance(self._judging, Prompted)
-        return self._judging
+        return self._judging.model
 
     def with_client(self: R, client: StandIn) -> R:
         """Gives the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test."""
         model = replace(self.model, client=client, verify=False)
-        return self.having(replace(self._prompted, model=model))  # type: ignore[return-value]  # of its own kind
+        return self.having(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
 
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:
-        """Gives the messages that the judge would send, as it would send them; none where nothing would be asked.
+        """Gives the messages that the judge would send, of all questions; none where nothing would be asked.
 
-        Of a rubric that is asked about one criterion at a time, the messages of all questions one after another.
-
-        Args:
-            rollouts: What is judged: one rollout, and two or more for a judge of groups.
-            columns: In their place ``prompt``, ``completion`` (or ``completions``) and the row's columns.
+        It takes one rollout, or for a judge of groups two or more; or in their place ``prompt``, ``completion`` (or
+        ``completions``) and the row's columns.
         """
-        given = rollouts or _rollouts(columns)
-        arguments = self.spec.bind(given, CallContext(), range(len(given)))
+        row = {name: value for name, value in columns.items() if name not in _RESERVED}
+        answers = columns.get("completions") or [columns.get("completion", "")]
+        given = rollouts or [Rollout(columns.get("prompt", ""), one, row) for one in answers]
+        asked = self._judging.rendered(self.spec.bind(given, CallContext(), range(len(given))))
         format = Format(self.model.format or Format.JSON_SCHEMA)
-        asked = self._prompted.rendered(arguments)
         return [message for question in asked for message in self.model.request(question, format).messages]
-
-
-def _rollouts(columns: Mapping[str, Any]) -> Sequence[Rollout]:
-    example = {name: value for name, value in columns.items() if name not in _RESERVED}
-    completions = columns.get("completions") or [columns.get("completion", "")]
-    return [Rollout(columns.get("prompt", ""), one, example) for one in completions]
 
 
 def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
@@ -346,11 +278,7 @@ def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
 
 
 def chosen_template(given: str | Template | None, usual: str) -> Template:
-    """Gives the template that is asked for.
-
-    Raises:
-        JudgeSetupError: There is none of that name, or it is of the other kind of judge.
-    """
+    """Gives the template that is asked for; raises JudgeSetupError where there is none, or one for another judge."""
     chosen = given if isinstance(given, Template) else builtin_template(usual if given is None else given)
     own = builtin_template(usual).judge
     if chosen.judge != own:
@@ -358,19 +286,24 @@ def chosen_template(given: str | Template | None, usual: str) -> Template:
     return chosen
 
 
+def prompting(model: str, settings: Settings, name: str, usual: str, *, group: bool = False) -> dict[str, Any]:
+    """Gives the fields of a :class:`Prompted`; by default it has this name and this template."""
+    others = Settings.__annotations__.keys() - Asking.__annotations__
+    template = chosen_template(settings.get("template"), usual)
+    columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
+    showing = {one: value for one, value in settings.items() if one in _SHOWING}
+    asking: Any = {one: value for one, value in settings.items() if one not in others}
+    asked = JudgeModel.of(model, asking)  # last, for it looks for a key
+    return {"name": settings.get("name", name), "model": asked, "template": template, "columns": columns, **showing}
+
+
 def filled_by(
     template: Template, reference: str | None, columns: Mapping[str, str] | None, *, group: bool = False
 ) -> Columns:
-    """Gives the columns that fill a template.
-
-    Raises:
-        JudgeSetupError: A field has no column, or a column no field.
-    """
-    if columns is not None and not isinstance(columns, Mapping):
-        raise JudgeSetupError(f"columns={columns!r}: expected columns by field, such as {{'source': 'article'}}")
+    """Gives the columns that fill a template; raises JudgeSetupError for a field without one or one without a field."""
+    check({"columns": columns})
     given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
-    ours = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
-    fields = sorted(template.uses - ours)
+    fields = sorted(template.uses - _OURS)
     for field, column in given.items():
         if field not in fields:
             raise JudgeSetupError(f"column {column!r}: template {template.name!r} has no field {{{field}}}")

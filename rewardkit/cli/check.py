@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from rewardkit.audit.rows import AuditRow
     from rewardkit.data import Row
     from rewardkit.decorator import Reward
-    from rewardkit.types import Outcome
+    from rewardkit.types import Outcome, Rollout
 
 _SHOWN = 10
 _SHOWN_LINES = 8
 _COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
 """Metrics of what a call took, of rewards that ask a server."""
+_GROUP = 8
+"""Completions of a prompt, as TRL's ``num_generations`` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Checked:
         max_s: Seconds of the slowest.
         timeout_s: Its deadline.
         per_1000: What 1,000 completions take, by the metrics of the calls: ``requests``, tokens, ``cost_usd``.
+        group: Of how many completions the groups were; ``None`` where the reward scores single ones.
         warnings: What is no failure of a row and makes the reward useless all the same, or surprising.
     """
 
@@ -64,6 +67,7 @@ class Checked:
     max_s: float | None = None
     warnings: list[str] = field(default_factory=list)
     per_1000: dict[str, float] = field(default_factory=dict)
+    group: int | None = None
 
 
 def check_command(
@@ -84,6 +88,14 @@ def check_command(
         ),
     ],
     rows: Annotated[int, typer.Option(min=0, help="Score the references of the first N rows.", metavar="N")] = 16,
+    num_generations: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Completions of a prompt, for rewards of groups; by default as many as a row's completions, else 8.",
+            metavar="N",
+        ),
+    ] = None,
     gold: Annotated[
         str | None,
         typer.Option(help="The column with the right answer; by default it is looked for.", metavar="COLUMN"),
@@ -113,6 +125,8 @@ def check_command(
     leaves = list(dict.fromkeys(leaf for reward in found.rewards.values() for leaf in reward.leaves))
     lines = read_rows(data)
     checked = {leaf.name: coerced(leaf, lines) for leaf in leaves}
+    for leaf in leaves:
+        checked[leaf.name].group = _group_size(leaf, lines, num_generations)
     _score(leaves, lines[:rows], gold, data, checked, workers, load_timeout_s)
     if as_json:
         import json
@@ -173,16 +187,21 @@ def _score(
     workers: int | None,
     load_timeout_s: float,
 ) -> None:
-    """Score the rows' references with each reward that they suit."""
-    from rewardkit.audit.run import form_probe, rollout_of
+    """Score the rows' references with each reward that they suit; in groups those of fewer rows, which cost as much."""
     from rewardkit.runtime.runtime import Runtime
 
     for leaf in leaves:
         bad = {one.line for one in checked[leaf.name].misfits}
         rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
         if not rows:
+            if leaf.spec.is_async and lines:
+                said = "no right answer was found to score, so what 1,000 completions take is not known"
+                checked[leaf.name].warnings.append(f"{said}; --gold names its column")
             continue
-        rollouts = [rollout_of([leaf], row, form_probe(form)) for row, form in rows]
+        size = checked[leaf.name].group or 1
+        texts = [form.text for _, form in rows]
+        rows = rows[: -(-len(rows) // size)]
+        rollouts = [one for row, form in rows for one in _group(leaf, row, form, texts, size)]
         runtime = Runtime(
             {leaf.name: leaf}, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
         )
@@ -210,10 +229,34 @@ def _references(
     return found
 
 
+def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None) -> int | None:
+    """Gives of how many completions a reward's groups are made; ``None`` where it scores single ones."""
+    from rewardkit.spec import Kind
+
+    if leaf.spec.kind is not Kind.GROUP:
+        return None
+    own = lines[0].values.get("completions") if lines else None
+    return given or (len(own) if isinstance(own, list | tuple) and len(own) > 1 else _GROUP)
+
+
+def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
+    """Gives a row's reference, and beside it in a group the other rows', or these with a number where they are few."""
+    from dataclasses import replace
+    from itertools import count, islice
+
+    from rewardkit.audit.run import form_probe, rollout_of
+
+    probe = form_probe(form)
+    first = rollout_of([leaf], row, probe)
+    numbered = (f"{form.text} ({number})" for number in count(2))
+    others = [*dict.fromkeys(text for text in texts if text != form.text), *islice(numbered, size)]
+    return [first, *(rollout_of([leaf], row, replace(probe, text=text, said=None)) for text in others[: size - 1])]
+
+
 def _take(checked: Checked, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
     import statistics
 
-    for line, outcome in zip(lines, outcomes, strict=True):
+    for line, outcome in zip(lines, outcomes[:: checked.group or 1], strict=True):
         if outcome.cause is not None:
             checked.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
         else:
@@ -280,7 +323,8 @@ def _print(checked: Sequence[Checked]) -> None:
             )
         if one.per_1000:
             took = ", ".join(f"{value:,.4g} {name}" for name, value in one.per_1000.items())
-            console.print(Text.assemble((f"{one.reward} ", "bold"), f"1,000 completions take {took}"), soft_wrap=True)
+            what = "1,000 completions" if one.group is None else f"1,000 completions in groups of {one.group}"
+            console.print(Text.assemble((f"{one.reward} ", "bold"), f"{what} take {took}"), soft_wrap=True)
         gathered = _gathered(one.misfits)
         for misfits in gathered[:_SHOWN]:
             console.print(Text.assemble((f"{one.reward} ", "bold"), plain(_told(misfits))), soft_wrap=True)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from builtin_rewards.judge.agreement import accepts
 from builtin_rewards.judge.audit.measures import Share, is_accepted
 from builtin_rewards.judge.audit.rows import Labelled
 from builtin_rewards.judge.audit.trials import Verdict
 from builtin_rewards.judge.calibration import auc, brier, expected_calibration_error, spearman
+from builtin_rewards.judge.members import accepts
 
 
 @dataclass(frozen=True, slots=True)

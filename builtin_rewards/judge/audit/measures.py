@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from builtin_rewards.judge.agreement import accepts
 from builtin_rewards.judge.audit.rows import JudgeRow
 from builtin_rewards.judge.audit.trials import Trial, Verdict
+from builtin_rewards.judge.members import accepts
 from builtin_rewards.judge.statistics import Interval, cluster_bootstrap, mcnemar, wilson
 
 

@@ -13,8 +13,6 @@ import pytest
 from model_server import ModelServer
 from real_servers import RealServer
 
-from builtin_rewards.judge.model import negotiator
-
 S = TypeVar("S")
 REQUIRED = "REWARDKIT_REQUIRE_REAL"
 CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -24,12 +22,6 @@ CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 def faults() -> ModuleType:
     """The module ``fault_server``: its actions, such as ``faults.too_many("1")``."""
     return fault_server
-
-
-@pytest.fixture(autouse=True)
-def nothing_learned() -> None:
-    """A port may be another server's in the next test."""
-    negotiator.cache_clear()
 
 
 @pytest.fixture

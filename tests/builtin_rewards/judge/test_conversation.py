@@ -301,7 +301,7 @@ def test_what_a_template_leaves_out_is_counted_and_said_once(caplog: pytest.LogC
     assert {"left_out/system": 1, "left_out/turns": 1, "left_out/tools": 2, "left_out/images": 1} == left_out
     assert left_out.items() <= second.metrics.items()
     (said,) = (one.getMessage() for one in caplog.records if "leaves out" in one.getMessage())
-    assert "system prompts" in said
+    assert "leaves out system, turns, tools, images" in said
     assert "{conversation}" in said
 
 
@@ -586,3 +586,30 @@ def test_another_client_is_asked_in_the_servers_place() -> None:
     assert ("mine", 5, 1.0) == (faked.name, faked.options.timeout_s, faked(prompt="2+2=", completion="4").value)
     pair = PairwiseJudge("m", base_url="http://127.0.0.1:9/v1", verify=False).with_client(FakeJudge.verdict("tie"))
     assert [0.5, 0.5] == [one.value for one in pair(prompt="Why?", completions=["a", "b"])]
+
+
+SEARCH = {"type": "function", "function": {"name": "search", "description": "Finds pages.", "parameters": {}}}
+
+
+@pytest.mark.parametrize("tools", [[SEARCH], json.dumps([SEARCH])], ids=["list", "JSON"])
+def test_a_rows_tools_stand_at_the_head_of_the_conversation(tools: Any) -> None:
+    """Of judges of one and of two; a row without any is asked about as ever, and none is skipped."""
+    row = {"tools": tools}
+    for made, rollouts in (
+        (judge(), [Rollout("Find it.", "Here.", row)]),
+        (PairwiseJudge("m", client=FakeJudge("")), [Rollout("Find it.", text, row) for text in ("Here.", "There.")]),
+    ):
+        text = shown(made, *rollouts)
+        assert text.index("tools search]\nFinds pages.") < text.index("user]\nFind it.")
+    for nothing in ({}, {"tools": None}, {"tools": []}, {"tools": "[]"}):
+        assert shown(judge(), Rollout("Find it.", "Here.", nothing)) == shown(judge(), Rollout("Find it.", "Here."))
+        assert 1.0 == outcomes(judge(), Rollout("Find it.", "Here.", nothing))[0].score
+
+
+def test_tools_that_a_template_does_not_show_are_counted() -> None:
+    """As tool calls are; a field of one's own of that name is a field."""
+    own = Template("own tools", "1", "", "{prompt} {completion} {criteria} {scale}")
+    scored = judge(template=own)(prompt="Find it.", completion="Here.", tools=[SEARCH])
+    assert 1.0 == scored.metrics["left_out/tools"]
+    field = Template("field", "1", "", "{prompt} {completion} {tools} {criteria} {scale}", ("tools",))
+    assert "left_out/tools" not in judge(template=field)(prompt="Find.", completion="Here.", tools="a saw").metrics

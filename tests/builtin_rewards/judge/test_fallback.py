@@ -98,7 +98,7 @@ def loops_forever(completion: str) -> float:
     return 0.5
 
 
-def score(chain: Reward[..., Any], completion: str = "4", **columns: Any) -> Score:
+def score(chain: Reward[..., Any], completion: Any = "4", **columns: Any) -> Score:
     """Gives the score of one completion."""
     scored: Score = chain(**{"prompt": "2+2=", "completion": completion, "answer": "4", **columns})
     return scored
@@ -151,6 +151,38 @@ def test_a_link_that_does_not_apply_ends_the_chain() -> None:
     assert (Status.SKIPPED, None) == (outcome.status, outcome.score)
     assert 1.0 == outcome.metrics["link/not_applicable"] == sum(links(outcome).values())
     assert str(outcome.reason).startswith("answered by not_applicable; judge: ")
+
+
+IMAGE = [{"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "http://x/y.png"}}]}]
+
+
+@pytest.mark.parametrize("jury", [False, True], ids=["judge", "jury"])
+def test_a_judge_that_cannot_see_hands_on(jury: bool) -> None:
+    """To one with eyes; of several without the completion is skipped, and beside a failure the call fails."""
+    blind, other = judge(5, "blind"), judge(5, "other")
+    first = Jury([blind, other], name="blind") if jury else blind
+    seeing = judge(4, "seeing", images=True)
+
+    scored = score(first.fallback(seeing), IMAGE)
+    assert (0.75, {"link/blind": 0.0, "link/seeing": 1.0}) == (scored.value, links(scored))
+    assert "answered by seeing; blind: " in str(scored.reason)
+    assert "images=True" in str(scored.reason)
+
+    none = score(first.fallback(other), IMAGE)
+    assert (None, 1.0, {0.0}) == (none.value, none.metrics["unseen"], set(links(none).values()))
+    nested = score(Fallback([first, other]).with_options(name="inner").fallback(seeing), IMAGE)
+    assert 0.75 == nested.value
+    with pytest.raises(JudgeUnavailableError, match=r"blind: .*images=True.*; seeing: the client"):
+        score(first.fallback(down("seeing", images=True)), IMAGE)
+
+
+@pytest.mark.parametrize("why", ["reference", "turn"])
+def test_a_skip_that_is_about_the_row_ends_the_chain(why: str) -> None:
+    """Nobody else has the reference or the turn either."""
+    settings = {"reference": "answer"} if why == "reference" else {}
+    columns = {"answer": "None"} if why == "reference" else {"completion": [{"role": "user", "content": "4"}]}
+    scored = score(judge(5, **settings).fallback(not_applicable, exact), **{"completion": "4", **columns})
+    assert (None, 1.0) == (scored.value, scored.metrics["link/judge"])
 
 
 @pytest.mark.parametrize("default", [None, 0.0, 0.25])

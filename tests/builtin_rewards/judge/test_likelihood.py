@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,13 +15,12 @@ from hypothesis import strategies as st
 
 from builtin_rewards.judge.endpoint.values import Reply, Token
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.likelihood import GradeLikelihood, grade_likelihoods, weighted
+from builtin_rewards.judge.likelihood import likelihoods, weighted
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.verdict import read_verdict
 
 FIVE = Rubric((Criterion("correct", "Is it right?"),), (1, 5))
-TEN = Rubric((Criterion("correct", "Is it right?"),), (0, 10))
-HUNDRED = Rubric((Criterion("correct", "Is it right?"),), (0, 100))
+NINE = Rubric((Criterion("correct", "Is it right?"),), (0, 9))
 BEFORE = '{"correct": {"reason": "4", "score"'
 
 
@@ -31,51 +31,40 @@ def token(text: str, alternatives: Mapping[str, float] | None = None) -> Token:
     return Token(text, dict(top).get(text, -9999.0), top)
 
 
-def likelihood(tokens: Sequence[Token], rubric: Rubric) -> GradeLikelihood | None:
-    """Gives the likelihood of the one grade of a reply that these tokens spell."""
+def likelihood(tokens: Sequence[Token], rubric: Rubric = FIVE) -> tuple[float, float] | None:
+    """Gives the mean of the one grade of a reply that these tokens spell, and its mass."""
     reply = Reply("".join(one.text for one in tokens), "m", tokens=tuple(tokens))
-    return grade_likelihoods(reply, read_verdict(reply, rubric), rubric).get("correct")
+    verdict, masses = weighted(reply, read_verdict(reply, rubric), rubric, 0.0)
+    grade = verdict.grades["correct"]
+    return (grade, masses["correct"]) if grade is not None and masses else None
 
 
 @pytest.mark.parametrize(
-    ("rubric", "tokens", "probabilities", "mass"),
+    ("tokens", "probabilities", "mass"),
     [
-        (FIVE, [token(":"), token(" "), token("4", {"4": 0.5, "5": 0.3, "3": 0.2}), token("}}")],
+        ([token(":"), token(" "), token("4", {"4": 0.5, "5": 0.3, "3": 0.2}), token("}}")],
          {3: 0.2, 4: 0.5, 5: 0.3}, 1.0),
-        (FIVE, [token(":"), token(" 4", {" 4": 0.5, " 5": 0.25, "5": 0.05, ' "': 0.2}), token("}}")],
+        ([token(":"), token(" 4", {" 4": 0.5, " 5": 0.25, "5": 0.05, ' "': 0.2}), token("}}")],
          {4: 0.5 / 0.8, 5: 0.3 / 0.8}, 0.8),
-        (FIVE, [token('": 4', {'": 4': 0.6, '": 2': 0.2, '":': 0.2})], {2: 0.25, 4: 0.75}, 0.8),
-        (FIVE, [token(":"), token(" 4}}", {" 4}}": 0.5, " 5": 0.25, " 3\n": 0.25})], {3: 0.25, 4: 0.5, 5: 0.25}, 1.0),
-        (FIVE, [token(":"), token(" ", {" ": 0.9, "2": 0.1}), token("4", {"4": 0.5, "5": 0.5}), token("}}")],
-         {2: 0.1, 4: 0.45, 5: 0.45}, 1.0),
-        (FIVE, [token(":"), token("4", {"4": 0.4, "7": 0.2, "4.": 0.1, "-": 0.1, "x": 0.2}), token("}}")],
+        ([token('": 4', {'": 4': 0.6, '": 2': 0.2, '":': 0.2})], {2: 0.25, 4: 0.75}, 0.8),
+        ([token(":"), token(" 4}}", {" 4}}": 0.5, " 5": 0.25, " 3\n": 0.25})], {3: 0.25, 4: 0.5, 5: 0.25}, 1.0),
+        ([token(":"), token(" ", {" ": 0.9, "2": 0.1}), token("4", {"4": 0.5, "5": 0.5}), token("}}")],
+         {4: 0.5, 5: 0.5}, 1.0),
+        ([token(":"), token("4", {"4": 0.4, "7": 0.2, "4.": 0.1, "44": 0.1, "-": 0.1, "x": 0.1}), token("}}")],
          {4: 1.0}, 0.4),
-        (TEN, [token(":"), token("10", {"10": 0.5, "9": 0.3, "1": 0.2}), token("}}")], {9: 0.375, 10: 0.625}, 0.8),
-        (TEN, [token(":"), token("1", {"1": 0.6, "9": 0.4}), token("0", {"0": 0.75, "}}": 0.25}), token("}}")],
-         {1: 0.15, 9: 0.4, 10: 0.45}, 1.0),
-        (TEN, [token(":"), token("1", {"1": 0.6, "10": 0.4}), token("}}", {"0": 0.25, "}}": 0.5, "}": 0.25})],
-         {1: 0.45, 10: 0.55}, 1.0),
-        (HUNDRED, [token(":"), token("1", {"1": 0.5, "100": 0.5}), token("0", {"0": 0.8, "5": 0.2}),
-                   token("0", {"0": 0.5, "}}": 0.5}), token("}}")],
-         {10: 0.2, 15: 0.1, 100: 0.7}, 1.0),
+        ([token(": 4}}")], {4: 1.0}, 1.0),
     ],
-    ids=["single", "with a blank", "with the colon", "with the end", "a blank before", "no grades", "ten in one",
-         "ten in two", "one or ten", "hundred in three"],
+    ids=["single", "with a blank", "with the colon", "with the end", "a blank before", "no grades", "in one"],
 )  # fmt: skip
 def test_the_distribution_is_that_computed_by_hand(
-    rubric: Rubric, tokens: list[Token], probabilities: dict[int, float], mass: float
+    tokens: list[Token], probabilities: dict[int, float], mass: float
 ) -> None:
-    """Products over a grade's tokens, sums over its spellings; what is open or no grade is left out of the mass."""
+    """Sums over a grade's spellings, given the tokens before; what is no grade is left out of the mass."""
     whole = [token(BEFORE.removesuffix('"') if tokens[0].text.startswith('"') else BEFORE), *tokens]
     if not whole[-1].text.endswith("}}"):
         whole.append(token("}}"))
 
-    found = likelihood(whole, rubric)
-
-    assert found is not None
-    assert pytest.approx(probabilities) == dict(found.probabilities)
-    assert pytest.approx(mass) == found.mass
-    assert pytest.approx(sum(grade * share for grade, share in probabilities.items())) == found.mean
+    assert pytest.approx((sum(grade * share for grade, share in probabilities.items()), mass)) == likelihood(whole)
 
 
 @pytest.mark.parametrize(
@@ -92,18 +81,7 @@ def test_the_distribution_is_that_computed_by_hand(
         (token(BEFORE + ":"), Token("4", math.nan, (("4", math.nan),)), token("}}")),
         (token(BEFORE + ":"), Token("4", -math.inf, (("4", -math.inf),)), token("}}")),
     ],
-    ids=[
-        "none",
-        "no tokens",
-        "no alternatives",
-        "another grade",
-        "another text",
-        "a brace",
-        "no JSON",
-        "unbalanced",
-        "nan",
-        "zero",
-    ],
+    ids=["none", "no tokens", "bare", "another grade", "another text", "brace", "no JSON", "unbalanced", "nan", "zero"],
 )
 def test_a_grade_without_known_likelihood_stays_as_sampled(tokens: tuple[Token, ...] | None) -> None:
     """The verdict is the one that was read, and no likelihood is told."""
@@ -115,7 +93,7 @@ def test_a_grade_without_known_likelihood_stays_as_sampled(tokens: tuple[Token, 
 
 def test_a_grade_not_written_as_a_plain_whole_number_stays_as_sampled() -> None:
     """For 4.0 the digits after the point would have to be weighed too."""
-    assert None is likelihood([token(BEFORE + ":"), token("4"), token(".0"), token("}}")], FIVE)
+    assert None is likelihood([token(BEFORE + ":"), token("4"), token(".0"), token("}}")])
 
 
 @pytest.mark.parametrize(("minimum_mass", "expected"), [(0.4, 2.0), (0.5, 2.0), (0.51, 1.0)])
@@ -124,11 +102,10 @@ def test_a_grade_with_too_little_mass_stays_as_sampled(minimum_mass: float, expe
     tokens = (token(BEFORE + ":"), token("1", {"1": 0.25, "3": 0.25}), token("}}"))
     reply = Reply(BEFORE + ":1}}", "m", tokens=tokens)
 
-    found = weighted(reply, read_verdict(reply, FIVE), FIVE, minimum_mass)
+    verdict, masses = weighted(reply, read_verdict(reply, FIVE), FIVE, minimum_mass)
 
-    assert pytest.approx(expected) == found.verdict.grades["correct"]
-    assert pytest.approx((expected - 1) / 4) == found.verdict.score
-    assert (1, pytest.approx(0.5)) == (found.likelihoods["correct"].sampled, found.likelihoods["correct"].mass)
+    assert (pytest.approx(expected), pytest.approx((expected - 1) / 4)) == (verdict.grades["correct"], verdict.score)
+    assert {"correct": pytest.approx(0.5)} == masses
 
 
 @pytest.mark.parametrize(
@@ -142,21 +119,7 @@ def test_a_grade_with_too_little_mass_stays_as_sampled(minimum_mass: float, expe
 )
 def test_the_sampled_token_counts_once(logprob: float, top: tuple[tuple[str, float], ...]) -> None:
     """Servers differ in whether the sampled token is among the alternatives."""
-    found = likelihood([token(BEFORE + ":"), Token("4", logprob, top), token("}}")], FIVE)
-
-    assert found is not None
-    assert pytest.approx({2: 0.4, 4: 0.6}) == dict(found.probabilities)
-
-
-def test_negative_grades_are_told_apart() -> None:
-    """On a scale of -2 to 2 a minus is open until its digit comes."""
-    rubric = Rubric((Criterion("correct", "Is it right?"),), (-2, 2))
-    minus = token("-", {"-": 0.5, "1": 0.25, "-1": 0.25})
-
-    found = likelihood([token(BEFORE + ":"), minus, token("2", {"2": 0.5, "1": 0.5}), token("}}")], rubric)
-
-    assert found is not None
-    assert pytest.approx({-2: 0.25, -1: 0.5, 1: 0.25}) == dict(found.probabilities)
+    assert pytest.approx({2: 0.4, 4: 0.6}) == likelihoods(Token("4", logprob, top), 0, FIVE.scale)
 
 
 def test_each_criterion_has_its_own_distribution() -> None:
@@ -170,9 +133,9 @@ def test_each_criterion_has_its_own_distribution() -> None:
     text = "".join(piece.text for piece in pieces)
     reply = Reply(text, "m", tokens=(*pieces, token("<|im_end|>"), token("")))
 
-    found = weighted(reply, read_verdict(reply, rubric, Format.TEXT), rubric)
+    verdict, _ = weighted(reply, read_verdict(reply, rubric, Format.TEXT), rubric)
 
-    assert {"a": pytest.approx(4.5), "b": pytest.approx(1.75)} == found.verdict.grades
+    assert {"a": pytest.approx(4.5), "b": pytest.approx(1.75)} == verdict.grades
 
 
 def split(text: str, cuts: Sequence[int]) -> list[str]:
@@ -182,7 +145,7 @@ def split(text: str, cuts: Sequence[int]) -> list[str]:
 
 
 @given(
-    grades=st.lists(st.integers(0, 100), min_size=1, max_size=4),
+    grades=st.lists(st.integers(0, 9), min_size=1, max_size=4),
     reason=st.text(),
     cuts=st.lists(st.integers(0, 10_000), max_size=60),
     indent=st.sampled_from([None, 0, 2]),
@@ -190,17 +153,19 @@ def split(text: str, cuts: Sequence[int]) -> list[str]:
 def test_a_grade_that_was_certain_is_the_sampled_one(
     grades: list[int], reason: str, cuts: list[int], indent: int | None
 ) -> None:
-    """Wherever the tokens' boundaries fall, each grade is found, and with probability 1 it is the mean."""
-    rubric = Rubric([Criterion(f"c{at}", "?") for at in range(len(grades))], (0, 100))
+    """Wherever the tokens' boundaries fall, what is told of a grade is its own: with probability 1 it is the mean."""
+    rubric = Rubric([Criterion(f"c{at}", "?") for at in range(len(grades))], (0, 9))
     given = {f"c{at}": {"reason": reason, "score": grade} for at, grade in enumerate(grades)}
     text = json.dumps(given, indent=indent)
-    reply = Reply(text, "m", tokens=tuple(token(piece) for piece in split(text, cuts)))
-    verdict = read_verdict(reply, rubric)
-
-    found = weighted(reply, verdict, rubric)
-
-    assert verdict == found.verdict
-    assert [1.0] * len(grades) == [known.mass for known in found.likelihoods.values()]
+    each = [*split(text, cuts)]
+    found = {}
+    for pieces in (each, [*text]):
+        reply = Reply(text, "m", tokens=tuple(token(piece) for piece in pieces))
+        verdict = read_verdict(reply, rubric)
+        same, found = weighted(reply, verdict, rubric)
+        assert verdict == same
+        assert {1.0} >= set(found.values())
+    assert set(given) == set(found)
 
 
 @dataclass
@@ -238,7 +203,7 @@ class TrueModel:
 @st.composite
 def true_models(draw: st.DrawFn) -> tuple[TrueModel, tuple[str, ...], tuple[int, int]]:
     """Draws a model of a few grades, each spelled and cut into tokens in several ways, and the way it went."""
-    scale = draw(st.sampled_from([(1, 5), (0, 10), (0, 100), (-12, 12)]))
+    scale = draw(st.sampled_from([(1, 5), (0, 1), (0, 9)]))
     ways: dict[tuple[str, ...], tuple[int, float]] = {}
     for _ in range(draw(st.integers(1, 12))):
         grade = draw(st.integers(*scale))
@@ -260,19 +225,19 @@ def test_what_is_told_of_a_model_known_whole_is_true(drawn: tuple[TrueModel, tup
     model, way, scale = drawn
     rubric = Rubric((Criterion("correct", "Is it right?"),), scale)
     ends = list(itertools.accumulate(len(piece) for piece in way))
-    first = next(at for at, end in enumerate(ends) if end > len(BEFORE) + 1)
-    truth = model.truth(way[:first])
+    digit = len(BEFORE) + re.search(r"[0-9]", "".join(way)[len(BEFORE) :]).start()  # type: ignore[union-attr]
+    truth = model.truth(way[: next(at for at, end in enumerate(ends) if end > digit)])
 
-    found = likelihood(model.tokens(way), rubric)
-
-    assert found is not None
-    unknown = 1 - found.mass
-    for grade in {*truth, *found.probabilities}:
-        told = found.probabilities.get(grade, 0.0) * found.mass
-        assert told - 1e-9 <= truth.get(grade, 0.0) <= told + unknown + 1e-9
+    at = next(at for at, end in enumerate(ends) if end > digit)
+    told = likelihoods(model.tokens(way)[at], digit - ends[at] + len(way[at]), rubric.scale)
+    mean, mass = likelihood(model.tokens(way), rubric) or (0.0, 0.0)
+    if not told:  # what follows the digit in its token is more than the end
+        return
+    for grade in {*truth, *told}:
+        assert told.get(grade, 0.0) - 1e-9 <= truth.get(grade, 0.0) <= told.get(grade, 0.0) + 1 - mass + 1e-9
     true_mean = math.fsum(grade * share for grade, share in truth.items())
-    assert abs(found.mean - true_mean) <= unknown * (scale[1] - scale[0]) + 1e-9
-    assert scale[0] <= found.mean <= scale[1]
+    assert abs(mean - true_mean) <= (1 - mass) * (scale[1] - scale[0]) + 1e-9
+    assert scale[0] <= mean <= scale[1]
 
 
 LOGPROBS = st.floats(max_value=2.0) | st.just(math.nan)
@@ -280,7 +245,7 @@ PIECES = st.sampled_from(["1", "0", "10", " 1", "5", "7", "-", "", " ", "}", ","
 
 
 @given(
-    grade=st.integers(0, 10),
+    grade=st.integers(0, 9),
     cuts=st.lists(st.integers(0, 100), max_size=20),
     tops=st.lists(st.lists(st.tuples(PIECES, LOGPROBS), max_size=5), min_size=1, max_size=40),
     logprob=LOGPROBS,
@@ -294,11 +259,11 @@ def test_a_weighted_grade_lies_on_the_scale_whatever_a_server_says(
     tokens = tuple(Token(piece, logprob, tuple(top)) for piece, top in zip(pieces, itertools.cycle(tops), strict=False))
     reply = Reply(text, "m", tokens=tokens)
 
-    found = weighted(reply, read_verdict(reply, TEN), TEN, minimum_mass=0.0)
+    verdict, masses = weighted(reply, read_verdict(reply, NINE), NINE, minimum_mass=0.0)
 
-    assert 0 <= found.verdict.grades["correct"] <= 10
-    assert 0 <= found.verdict.score <= 1
-    assert all(0 < known.mass <= 1 for known in found.likelihoods.values())
+    assert 0 <= verdict.grades["correct"] <= 9
+    assert 0 <= verdict.score <= 1
+    assert all(0 < mass <= 1 for mass in masses.values())
 
 
 def test_a_reply_of_many_tokens_is_weighed_in_linear_time() -> None:
@@ -308,6 +273,6 @@ def test_a_reply_of_many_tokens_is_weighed_in_linear_time() -> None:
     tokens = [*junk, token(BEFORE + ":"), *blanks, token("4", {"4": 0.5, "5": 0.5}), *blanks, token("}}")]
     reply = Reply("".join(each.text for each in tokens), "m", tokens=tuple(tokens))
 
-    found = weighted(reply, read_verdict(reply, FIVE, Format.TEXT), FIVE)
+    verdict, _ = weighted(reply, read_verdict(reply, FIVE, Format.TEXT), FIVE)
 
-    assert 4.5 == found.verdict.grades["correct"]
+    assert 4.5 == verdict.grades["correct"]

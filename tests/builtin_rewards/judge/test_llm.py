@@ -641,6 +641,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "criterion that is none": ({"criteria": [5]}, "criteria: 5 is no Criterion; write Criterion"),
     "scale": ({"scale": (5, 1)}, r"scale=\(5, 1\): expected two whole numbers, the worst grade first"),
     "same answer several times": ({"samples": 3, "temperature": 0}, "samples=3 .* set temperature=0.7"),
+    "likelihoods of two digits": ({"likelihoods": True, "scale": (0, 10)}, r"scale=\(0, 10\): .* set scale=\(1, 5\)"),
+    "likelihoods below zero": ({"likelihoods": True, "scale": (-2, 2)}, r"likelihoods=True with scale=\(-2, 2\)"),
     "no samples": ({"samples": 0}, "samples=0: expected a whole number, 1 or more"),
     "samples as text": ({"samples": "3"}, "samples='3': expected a whole number"),
     "unknown template": ({"template": "helpfullness"}, "helpfullness.* 'helpfulness'"),

@@ -170,16 +170,39 @@ def test_a_judge_of_groups_has_no_labels() -> None:
         PairwiseJudge("m", client=FakeJudge("")).calibrate(MIXED)
 
 
-def test_check_says_what_a_thousand_completions_take(tmp_path: Path) -> None:
-    """Before training, by what the references of the first rows took."""
+@pytest.mark.parametrize(
+    ("made", "options", "told"),
+    [
+        ("LLMJudge('m', reference='answer', client=FakeJudge.verdict(correct=5), prices=prices)", [],
+         "judge 1,000 completions take 1,000 requests"),
+        ("PairwiseJudge('m', client=FakeJudge.verdict('A'), prices=prices)", [],
+         "preference 1,000 completions in groups of 8 take 7,000 requests"),
+        ("PairwiseJudge('m', client=FakeJudge.verdict('A'), prices=prices)", ["--num-generations", "3"],
+         "preference 1,000 completions in groups of 3 take 2,000 requests"),
+    ],
+    ids=["single", "groups", "groups of three"],
+)  # fmt: skip
+def test_check_says_what_a_thousand_completions_take(tmp_path: Path, made: str, options: list[str], told: str) -> None:
+    """Before training, by what the references of the first rows took; of n in a group each meets n - 1 others."""
     (tmp_path / "judges.py").write_text(
-        "from builtin_rewards.judge import LLMJudge, Price\n"
+        "from builtin_rewards.judge import LLMJudge, PairwiseJudge, Price\n"
         "from rewardkit.testing import FakeJudge\n"
-        "says, prices = FakeJudge.verdict(correct=5), {'m': Price(1.0, 2.0)}\n"
-        "judge = LLMJudge('m', reference='answer', client=says, prices=prices)\n"
+        f"prices = {{'m': Price(1.0, 2.0)}}\njudge = {made}\n"
     )
     (tmp_path / "rows.jsonl").write_text('{"prompt": "2+2=", "answer": "4"}\n{"prompt": "3+3=", "answer": "6"}\n')
-    ran = CliRunner().invoke(app, ["check", f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"])
+    files = [f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"]
+    ran = CliRunner().invoke(app, ["check", *files, *options])
     assert 0 == ran.exit_code
-    assert "judge 1,000 completions take 1,000 requests" in ran.stdout
+    assert told in ran.stdout
     assert "cost_usd" in ran.stdout
+
+
+def test_check_says_that_it_does_not_know_what_completions_take(tmp_path: Path) -> None:
+    """Of rows without right answers nothing is scored."""
+    (tmp_path / "judges.py").write_text(
+        "from builtin_rewards.judge import LLMJudge\nfrom rewardkit.testing import FakeJudge\n"
+        "judge = LLMJudge('m', ['kind'], client=FakeJudge.verdict(kind=5))\n"
+    )
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "Say hello."}\n')
+    ran = CliRunner().invoke(app, ["check", f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"])
+    assert (0, True) == (ran.exit_code, "what 1,000 completions take is not known; --gold" in ran.stdout)

@@ -12,71 +12,30 @@ MASTER_KEYS = [" ", ".", ",", ":", "Thought process:", "Let's solve this problem
 MASTER_KEYS += ["\u89e3", "\u304b\u3044\u305b\u3064", "Respuesta"]
 """All ten of arXiv 2507.08794."""
 EMPTY = ["", "\n\t", "\u200b\u2060\ufeff", "\u3000", "\u2800", "\u3164", "\0\0", "\ud800", "\ufffd"]
-PUNCTUATION = [
-    "...",
-    "\u2026",
-    "---",
-    "***",
-    "!!!!",
-    "\u3002",
-    "\uff1a",
-    "\u201c\u201d \u2018 \u2019 :",
-    "$$",
-    "\\[ \\]",
-    "- - -",
-]
-FORMATTING = [
-    "<answer></answer>",
-    "<ANSWER>\n</ANSWER>",
-    "<think>",
-    "<think></think>",
-    "</completion-7f3a9c0b12d4>",
-    "<first-00ff></first-00ff>",
-    "<|im_end|>",
-    "```\n```",
-    "```python\n\n```",
-    "\\boxed{}",
-    "$\\boxed{\\text{ }}$",
-    "\\boxed{.}",
-    "\\begin{align}\\end{align}",
-]
-DRESSED = [
-    "**Solution:**",
-    "## Solution\n\n---\n",
-    "- Solution",
-    "> *Thought process:*",
-    "\uff33\uff2f\uff2c\uff35\uff34\uff29\uff2f\uff2e\uff1a",
-    "Let\u2019s solve this problem step by step.",
-    "S\u00adolution",
-    "\u300c\u89e3\u300d",
-    "Thought process: Solution: The answer is...",
-    "<answer>The final answer is</answer>",
-    "\\boxed{\\text{Answer}}",
-    "\\boxed{answer:}",
-    "```\nSolution:\n```",
-    "Answer to grade:",
-]
+PUNCTUATION = ["...", "\u2026", "---", "***", "!!!!", "\u3002", "\uff1a"]
+FORMATTING = ["<answer></answer>", "<ANSWER>\n</ANSWER>", "<think>", "<think></think>", "</completion-7f3a9c0b12d4>"]
+FORMATTING += ["<first-00ff></first-00ff>", "<|im_end|>", "```\n```", "```python\n\n```"]
+FORMATTING += ["\\boxed{}", "\\boxed{.}", "\\begin{align}\\end{align}"]
+DRESSED = ["**Solution:**", "## Solution\n\n---\n", "- Solution", "> *Thought process:*", "S\u00adolution"]
+DRESSED += ["\uff33\uff2f\uff2c\uff35\uff34\uff29\uff2f\uff2e\uff1a", "Let\u2019s solve this problem step by step."]
+DRESSED += ["\u300c\u89e3\u300d", "Thought process: Solution: The answer is...", "<answer>The final answer is</answer>"]
+DRESSED += ["\\boxed{\\text{Answer}}", "\\boxed{answer:}", "```\nSolution:\n```", "Answer to grade:"]
 REAL = ["4", "-1", ".5", "0", "x", "A", "a)", "I", "no", "Yes.", "OK", "Sure!", "x=2", "C++", "C#", "1."]
 REAL += ["\u00bd", "\u2461", "\u2163", "\u4e09", "\u093f", "\u304b\u3044", "\u89e3\u306a\u3057"]
 REAL += ["\u2205", "\u00ac", "\u03c0", "\u221e", "\u2713", "\U0001f44d", "\u20ac", "$"]
-REAL += ["%", "&&", "!==", "-", "+", "*", "`%`", "**%**"]
-REAL += [
-    "[]",
-    "{}",
-    "()",
-    '""',
-    "[ ]",
-    "\\{\\}",
-    "$\\{\\}$",
-    "\\boxed{\\{\\}}",
-    "\\boxed{[]}",
-    "\\boxed{-}",
-    "\\emptyset",
-]
+REAL += ["%", "&&", "!==", "-", "+", "*", "!", "<", "`%`", "**%**", "[]", "{}", "()", '""', "[ ]", "\\{\\}"]
+REAL += ["$\\{\\}$", "\\boxed{\\{\\}}", "\\boxed{[]}", "\\boxed{-}", "\\emptyset"]
 REAL += ["No solution", "Solution set", "this problem", "Let's", "Step 1", "to be"]
-REAL += ["The solution is 4", "Answer: A", "The answer is B", "Answer: %", "Answer:\n-", "answer: \\boxed{4}"]
-REAL += ["<br>", "<output>", "```python```", "```\nx\n```"]
-REAL += ["<think>hm</think>4", "<completion>4"]
+REAL += [
+    "The solution is 4",
+    "Answer: A",
+    "The answer is B",
+    "Answer: %",
+    "Answer:%",
+    "Answer:\n-",
+    "answer: \\boxed{4}",
+]
+REAL += ["<br>", "<output>", "```python```", "```\nx\n```", "<think>hm</think>4", "<completion>4"]
 
 
 @pytest.mark.parametrize("text", [*MASTER_KEYS, *EMPTY, *PUNCTUATION, *FORMATTING, *DRESSED], ids=ascii)
@@ -202,19 +161,8 @@ def test_the_reason_says_what_is_missing(completion: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("piece", "free"),
     [
-        (" ", True),
-        (".", True),
-        ("\u200b", True),
-        ("Solution ", True),
-        ("```\n", True),
-        ("</think>", True),
-        ("<", True),
-        ("`", True),
-        ("a", False),
-        ("a'", False),
-        ("\u89e3", False),
-        ("hello world ", False),
-        ("\u0301", False),
+        *((piece, True) for piece in (" ", ".", "-", "\u200b", "Solution ", "```\n", "</think>", "`")),
+        *((piece, False) for piece in ("<", "a", "a'", "\u89e3", "hello world ", "\u0301")),
     ],
     ids=ascii,
 )

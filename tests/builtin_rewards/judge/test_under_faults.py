@@ -327,14 +327,13 @@ def test_a_model_that_reasons_judges_under_the_defaults(faults: ModuleType, serv
 
 
 def test_plain_calls_remember_what_a_server_takes(faults: ModuleType, serve: Serve) -> None:
-    """Each has an event loop of its own; the first alone is refused, of equal judges in several threads too."""
+    """Each has an event loop of its own; the judge's first alone is refused, in several threads too."""
     server = serve(reasoning(faults))
-    assert expected_score(1) == judge(server.url)(prompt="?", completion=completion(1)).value
+    made = judge(server.url)
+    assert expected_score(1) == made(prompt="?", completion=completion(1)).value
     assert 3 == len(server.seen)
     with ThreadPoolExecutor(4) as threads:
-        calls = [
-            threads.submit(judge(server.url), prompt="?", completion=completion(number)) for number in range(2, 10)
-        ]
+        calls = [threads.submit(made, prompt="?", completion=completion(number)) for number in range(2, 10)]
         assert [expected_score(number) for number in range(2, 10)] == [call.result().value for call in calls]
     assert 3 + 8 == len(server.seen)
 

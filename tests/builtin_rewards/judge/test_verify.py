@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.judge import JudgeSetupError, LLMJudge
+from builtin_rewards.judge import JudgeSetupError, JudgeUnavailableError, LLMJudge, RetryPolicy
 from builtin_rewards.judge.endpoint import verify as verifying
 from rewardkit import Runtime
 from rewardkit.testing import FakeJudge
@@ -166,3 +166,38 @@ def test_it_is_asked_from_a_running_event_loop_too(serve: Serve, faults: ModuleT
 
     with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
         asyncio.run(within())
+
+
+@pytest.mark.parametrize("way", ["plain", "awaited", "in a chain"])
+def test_the_first_call_sets_a_judge_up(serve: Serve, faults: ModuleType, canary: str, way: str) -> None:
+    """Of eight calls one asks for the models; the wrong one is told before a judgement is asked for."""
+    asked: list[str] = []
+
+    def models(headers: Mapping[str, str]) -> Any:
+        asked.append("models")
+        return listing(faults, "gpt-x")(headers)
+
+    server = serve([faults.ok('{"ok": {"reason": "so", "score": 5}}')], models=models)
+    right, wrong = (LLMJudge(name, ["ok"], base_url=server.url) for name in ("gpt-x", "gpt-z"))
+
+    async def together(judge: Any) -> list[Any]:
+        return await asyncio.gather(*(judge(prompt="?", completion=str(at)) for at in range(8)))
+
+    def call(judge: LLMJudge) -> Any:
+        made = judge.fallback(right.with_options(name="other")) if way == "in a chain" else judge
+        return made(prompt="?", completion="4") if way == "plain" else asyncio.run(together(made))
+
+    with pytest.raises(JudgeSetupError, match="has no model 'gpt-z'"):
+        call(wrong)
+    assert [] == server.seen
+    asked.clear()
+    call(right)
+    call(right)
+    assert (["models"], 2 if way == "plain" else 16) == (asked, len(server.seen))
+
+
+def test_a_call_without_a_server_is_no_error_of_its_settings(canary: str) -> None:
+    """Nobody is there who could say no; the judgement's own failure is told."""
+    judge = LLMJudge("gpt-x", ["ok"], base_url="http://127.0.0.1:1/v1", retry=RetryPolicy(attempts=1))
+    with pytest.raises(JudgeUnavailableError):
+        judge(prompt="?", completion="4")

@@ -1,0 +1,124 @@
+"""The settings that judges share: their names and types, and one table of what each may be."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from builtin_rewards.judge.budget import Budget
+from builtin_rewards.judge.cache import JudgeCache
+from builtin_rewards.judge.endpoint.client import StandIn
+from builtin_rewards.judge.endpoint.limits import Load
+from builtin_rewards.judge.endpoint.retry import RetryPolicy
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
+from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.prices import Price
+from builtin_rewards.judge.prompt import Template, near_names
+
+_NO_OPTIONS = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
+_NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
+"""What a client library's call takes beside a request's parameters; here it would be sent, and it may be a key."""
+
+
+class Asking(TypedDict, total=False):
+    """How a judge's model is asked; all have defaults. See docs/reference/judge.md, Asking."""
+
+    base_url: str | None
+    key_env: str
+    temperature: float | None
+    max_tokens: int | None
+    options: Mapping[str, Any]
+    deadline_s: float
+    format: str | None
+    load: Load
+    retry: RetryPolicy
+    budget: Budget | None
+    prices: Mapping[str, Price]
+    cache: JudgeCache | None
+    client: StandIn | None
+    verify: bool
+
+
+class Settings(Asking, total=False):
+    """What all judges that ask a model take; all have defaults. See docs/reference/judge.md, Showing."""
+
+    reference: str | None
+    template: str | Template | None
+    columns: Mapping[str, str] | None
+    prefilter: bool
+    max_chars: int
+    reason_chars: int | None
+    images: bool
+    default: float | None
+    name: str
+
+
+_TABLE: Mapping[str, tuple[Any, str]] = {
+    "model": (lambda value: isinstance(value, str) and value.strip(), "the model's name, as its server knows it"),
+    "temperature": ((float, 0, 2), "0 to 2, or None to leave it to the server"),
+    "max_tokens": ((int, 1), "a whole number, 1 or more, or None to leave it out"),
+    "options": (Mapping, "a Mapping, such as {'seed': 1}"),
+    "deadline_s": ((float, 1e-9), "a number of seconds greater than 0"),
+    "format": (lambda value: value in tuple(Format), f"one of {', '.join(Format)}, or None to find out"),
+    "load": (Load, "a Load, such as Load(concurrency=64)"),
+    "retry": (RetryPolicy, "a RetryPolicy, such as RetryPolicy(attempts=3)"),
+    "budget": (Budget, "a Budget, such as Budget(usd=5), or None"),
+    "cache": (JudgeCache, "a JudgeCache, such as JudgeCache('judge.db'), or None"),
+    "client": (
+        lambda value: hasattr(getattr(value, "chat", None), "completions"),
+        "an object with client.chat.completions.create, or None; an address is base_url",
+    ),
+    "columns": (Mapping, "columns by field, such as {'source': 'article'}, or None"),
+    "max_chars": ((int, 2), "a whole number of characters, at least 2"),
+    "reason_chars": ((int, 20), "a whole number of characters, at least 20, or None"),
+    "images": (bool, "True where the model takes images, else False"),
+    "samples": ((int, 1), "a whole number, 1 or more"),
+    "order": (lambda value: value in ("both", "first"), "one of both, first"),
+    "score": (lambda value: value in ("strength", "win_rate", "rank"), "one of strength, win_rate, rank"),
+    "repeats": ((int, 1, 8), "a whole number from 1 to 8"),
+    "most": ((int, 2, 90), "a whole number from 2 to 90"),
+    "threshold": ((float, 0, 1), "a number from 0 to 1, or None"),
+}
+"""By setting: a class, a kind of number with its least and most, or a test; and the words for what it takes."""
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """Raises JudgeSetupError for the first setting that makes no sense, with its name, its value and the fix."""
+    for name, value in settings.items():
+        wanted, expected = _TABLE.get(name, (object, ""))
+        if not _fits(value, wanted) and not (value is None and "None" in expected):
+            raise JudgeSetupError(f"{name}={value!r}: expected {expected}")
+    _check_options(settings.get("options") or {})
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, tuple):
+        kind, least, most = (*wanted, math.inf)[:3]
+        return is_number(value, whole=kind is int) and least <= value <= most
+    return isinstance(value, wanted) if isinstance(wanted, type) else bool(wanted(value))
+
+
+def check_names(settings: Mapping[str, Any]) -> None:
+    """Raises JudgeSetupError where there is no such setting, with the one that may be meant."""
+    for name in settings:
+        if name not in Settings.__annotations__:
+            key = "the key is read from the environment variable that key_env names"
+            hint = key if name == "api_key" else near_names(name, Settings.__annotations__)
+            raise JudgeSetupError(f"a judge has no setting {name!r}; {hint}")
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    body = options.get("extra_body") or {}
+    if not isinstance(body, Mapping):
+        raise JudgeSetupError(f"options: extra_body={body!r}: expected a mapping, such as {{'top_k': 1}}")
+    for name, value in (*body.items(), *options.items()):
+        if name in _NO_OPTIONS:
+            raise JudgeSetupError(f"options: {name!r} is set by the judge; take it out")
+        if name in _NO_PARAMETERS:
+            raise JudgeSetupError(f"options: {name!r} is no parameter of a request; a key goes in key_env's variable")
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as fault:
+            raise JudgeSetupError(f"options: {name!r}: {fault}; give plain values, as JSON has them") from None
