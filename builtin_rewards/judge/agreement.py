@@ -1,7 +1,7 @@
 """What several jurors say together, and how far they agree.
 
 Owns the reduction of a jury's scores to one and the measures of agreement between jurors. Who is asked, and what
-becomes of a jury without a score, is in ``jury``; agreement of a judge with labels is in ``calibration``.
+becomes of a jury without a score, is in ``jury``; agreement of a judge with labels is in ``own_labels``.
 """
 
 from __future__ import annotations

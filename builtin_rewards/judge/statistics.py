@@ -1,18 +1,24 @@
-"""Rates and means with their uncertainty: intervals, a test of paired flips, ranks with ties.
+"""Rates and agreement with their uncertainty: intervals, kappa, the area under the curve, ranks.
 
-Owns the arithmetic only. How far jurors agree is in ``agreement``, how far a judge agrees with labels in
-``calibration``, which rates are reported and what they must not exceed in ``audit``. Nothing here is ever ``nan``.
+Owns the arithmetic only: how far jurors agree is in ``agreement``, what is reported of a judge in ``own_labels`` and
+``audit``. Nothing here is ever ``nan``; what its input does not define is ``None``.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
+import statistics
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+_Z = 1.96
+"""The standard normal quantile of a 95 % interval."""
+
 
 class Interval(NamedTuple):
-    """A rate or a mean with the interval that it is uncertain in.
+    """A rate or a mean with its 95 % interval.
 
     Attributes:
         rate: The estimate; ``None`` where nothing was observed.
@@ -25,8 +31,8 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(successes: float, trials: int, z: float = 1.96) -> Interval:
-    """Gives a rate with its Wilson score interval, which stays inside [0, 1] and is honest at 0% and 100%.
+def wilson(successes: float, trials: int) -> Interval:
+    """Gives a rate with its Wilson score interval, which stays inside [0, 1] and is honest at 0 % and 100 %.
 
     Formula, with p = successes / trials and n = trials: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n). Source:
     Wilson, Probable Inference, the Law of Succession, and Statistical Inference, JASA 22 (1927), 209-212.
@@ -34,7 +40,6 @@ def wilson(successes: float, trials: int, z: float = 1.96) -> Interval:
     Args:
         successes: How many trials succeeded; a tie may count as half.
         trials: How many there were. With none the rate is ``None`` and the interval is all of [0, 1].
-        z: Standard normal quantile: 1.96 for 95%.
 
     Raises:
         ValueError: ``successes`` is not from 0 to ``trials``.
@@ -43,79 +48,98 @@ def wilson(successes: float, trials: int, z: float = 1.96) -> Interval:
         raise ValueError(f"successes: expected 0 to {trials} (trials), got {successes}")
     if not trials:
         return Interval(None, 0.0, 1.0)
-    rate = successes / trials
-    width = z * z / trials
+    rate, width = successes / trials, _Z * _Z / trials
     middle = rate + width / 2
     half = math.sqrt(width * (rate * (1 - rate) + width / 4))
-    # Rounding must not put the rate itself outside, which at 0% and 100% is an end of the interval.
+    # Rounding must not put the rate itself outside, which at 0 % and 100 % is an end of the interval.
     low = min(rate, max(0.0, (middle - half) / (1 + width)))
-    high = max(rate, min(1.0, (middle + half) / (1 + width)))
-    return Interval(rate, low, high)
+    return Interval(rate, low, max(rate, min(1.0, (middle + half) / (1 + width))))
 
 
-def cluster_bootstrap(
-    clusters: Sequence[Sequence[float]], *, resamples: int = 2000, confidence: float = 0.95, seed: int = 0
-) -> Interval | None:
-    """Gives the mean of all values with a percentile interval for which whole clusters are drawn.
+def mean_move(moves: Sequence[float]) -> Interval:
+    """Gives the mean of moves of scores, each from -1 to 1, with its normal interval, 1.96 standard errors either way.
 
-    Values of one prompt depend on each other, so a prompt is a cluster: it is drawn with all its values or not at
-    all. The mean is over values, so a prompt with more of them weighs more. Source: Davison and Hinkley, Bootstrap
-    Methods and their Application (1997), sections 3.8 (clusters) and 5.3 (percentiles).
+    Of a single one the interval is all of [-1, 1], for it does not say how they differ.
+    """
+    if len(moves) < 2:
+        return Interval(moves[0] if moves else None, -1.0, 1.0)
+    mean = statistics.fmean(moves)
+    half = _Z * statistics.stdev(moves) / math.sqrt(len(moves))
+    return Interval(mean, mean - half, mean + half)
 
-    Args:
-        clusters: The values of each prompt; empty ones are left out.
-        resamples: How often the clusters are drawn.
-        confidence: How often such an interval should hold the true mean, in (0, 1).
-        seed: The same seed gives the same interval on one version of numpy.
+
+class Table(NamedTuple):
+    """How verdicts stand to labels.
+
+    Attributes:
+        right_yes: Good ones that were accepted.
+        wrong_yes: Bad ones that were accepted.
+        wrong_no: Good ones that were refused.
+        right_no: Bad ones that were refused.
+    """
+
+    right_yes: int
+    wrong_yes: int
+    wrong_no: int
+    right_no: int
+
+    @classmethod
+    def of(cls, verdicts: Sequence[bool], labels: Sequence[bool]) -> Table:
+        """Counts verdicts beside their labels."""
+        found = Counter(zip(verdicts, labels, strict=True))
+        return cls(found[True, True], found[True, False], found[False, True], found[False, False])
+
+    @property
+    def agreement(self) -> Interval:
+        """The share of verdicts that equal their label."""
+        return wilson(self.right_yes + self.right_no, sum(self))
+
+    @property
+    def kappa(self) -> float | None:
+        """Agreement beyond chance, see :func:`kappa`."""
+        rows, yes, good = sum(self), self.right_yes + self.wrong_yes, self.right_yes + self.wrong_no
+        chance = yes * good + (rows - yes) * (rows - good)
+        # In whole numbers, so that the case without a value is told exactly.
+        return None if chance == rows**2 else ((self.right_yes + self.right_no) * rows - chance) / (rows**2 - chance)
+
+
+def kappa(table: Table, *, draws: int = 4000) -> Interval:
+    """Gives Cohen's kappa, the agreement of verdicts with labels beyond chance: 1 for perfect, 0 for what chance gives.
+
+    Formula: (p_o - p_e) / (1 - p_e) with p_o the share that agrees and p_e the sum over classes of both sides' shares
+    multiplied. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37-46. The interval is the
+    percentile interval of a bootstrap, for which the four counts are drawn together, which is to draw the rows; it is
+    the same each time on one version of numpy.
 
     Returns:
-        ``None`` with fewer than two clusters, which say nothing about how prompts differ.
-
-    Raises:
-        ValueError: ``resamples`` is below 1, or ``confidence`` not inside (0, 1).
+        A rate of ``None`` of nothing, and where both sides name one and the same class throughout.
     """
-    if resamples < 1:
-        raise ValueError(f"resamples: expected at least 1, got {resamples}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence: expected a number inside (0, 1), got {confidence}")
-    clusters = [values for values in clusters if values]
-    if len(clusters) < 2:
-        return None
+    rate = table.kappa
+    if rate is None:
+        return Interval(None, -1.0, 1.0)
     import numpy as np
 
-    sums = np.array([math.fsum(values) for values in clusters])
-    counts = np.array([len(values) for values in clusters])
-    random = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    for index in range(resamples):
-        drawn = random.integers(len(sums), size=len(sums))
-        means[index] = sums[drawn].sum() / counts[drawn].sum()
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(math.fsum(sums) / int(counts.sum()), float(low), float(high))
+    rows = sum(table)
+    drawn = np.random.default_rng(0).multinomial(rows, [count / rows for count in table], size=draws)
+    seen = [value for counts in drawn.tolist() if (value := Table(*counts).kappa) is not None]
+    low, high = np.quantile(seen, [0.025, 0.975])
+    return Interval(rate, min(rate, float(low)), max(rate, float(high)))
 
 
-def mcnemar(first_only: int, second_only: int) -> float:
-    """Gives the exact two-sided p-value that two paired conditions succeed equally often.
+def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
+    """Gives the chance that a good rollout scores above a bad one, ties half: the area under the ROC curve.
 
-    Formula: min(1, 2 P(X ≤ min(b, c))) with X binomial of b + c trials at one half; pairs in which both conditions
-    agree do not count. 1.0 where none differ. Source: McNemar, Psychometrika
-    12 (1947), 153-157, with the binomial in place of its chi-squared approximation.
+    Source: Hanley and McNeil, Radiology 143 (1982), 29-36.
 
-    Args:
-        first_only: b, the pairs in which only the first condition succeeded.
-        second_only: c, those in which only the second did.
-
-    Raises:
-        ValueError: One of them is negative.
+    Returns:
+        ``None`` where all labels are the same.
     """
-    fewer, trials = min(first_only, second_only), first_only + second_only
-    if fewer < 0:
-        raise ValueError(f"expected counts of pairs from 0, got {first_only} and {second_only}")
-    tail = ways = 1  # in whole numbers, however many: of none, then of one more each
-    for below in range(fewer):
-        ways = ways * (trials - below) // (below + 1)
-        tail += ways
-    return min(1.0, 2 * tail / (1 << trials))
+    judged = list(zip(scores, labels, strict=True))
+    good, bad = [score for score, label in judged if label], sorted(score for score, label in judged if not label)
+    if not good or not bad:
+        return None
+    above = sum(bisect.bisect_left(bad, score) + bisect.bisect_right(bad, score) for score in good) / 2
+    return above / (len(good) * len(bad))
 
 
 def mean_ranks(values: Sequence[float], tolerance: float = 0.0) -> list[float]:
