@@ -34,13 +34,10 @@ class Calibrated:
     """What a judge's scores are worth beside labels.
 
     Attributes:
-        rows: Labelled rows.
-        scored: Those that got a score; only they count below.
-        failed: Those for which no score could be had. The others were skipped.
+        rows: Labelled rows. Only those that were ``scored`` count below; what neither scored nor failed was skipped.
         errors: Why the first few failed.
         threshold: The score from which on a completion was taken as good.
-        agreement: The share of verdicts that equal their label.
-        kappa: Cohen's kappa: agreement beyond chance.
+        agreement: The share of verdicts that equal their label; ``kappa`` is that beyond chance.
         best_threshold: The one with the best kappa.
         best_kappa: What it comes to, each row judged by the threshold that is best for nine tenths of the others.
         auc: The chance that a good completion scores above a bad one.

@@ -1,7 +1,6 @@
-"""Rates and agreement with their uncertainty: intervals, kappa, the area under the curve, ranks.
+"""Rates and agreement with their uncertainty: intervals, kappa, the area under the curve.
 
-Owns the arithmetic only: how far jurors agree is in ``agreement``, what is reported of a judge in ``own_labels`` and
-``audit``. Nothing here is ever ``nan``; what its input does not define is ``None``.
+Owns the arithmetic only. Nothing here is ever ``nan``; what its input does not define is ``None``.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 _Z = 1.96
 """The standard normal quantile of a 95 % interval."""
+_DRAWS = 4000
 
 
 class Interval(NamedTuple):
@@ -24,22 +24,20 @@ class Interval(NamedTuple):
         rate: The estimate; ``None`` where nothing was observed.
         low: The lower end.
         high: The upper end.
+        of: How many were observed.
     """
 
     rate: float | None
     low: float
     high: float
+    of: int
 
 
 def wilson(successes: float, trials: int) -> Interval:
     """Gives a rate with its Wilson score interval, which stays inside [0, 1] and is honest at 0 % and 100 %.
 
     Formula, with p = successes / trials and n = trials: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n). Source:
-    Wilson, Probable Inference, the Law of Succession, and Statistical Inference, JASA 22 (1927), 209-212.
-
-    Args:
-        successes: How many trials succeeded; a tie may count as half.
-        trials: How many there were. With none the rate is ``None`` and the interval is all of [0, 1].
+    Wilson, JASA 22 (1927), 209-212. A tie may count as half a success.
 
     Raises:
         ValueError: ``successes`` is not from 0 to ``trials``.
@@ -47,13 +45,13 @@ def wilson(successes: float, trials: int) -> Interval:
     if not 0 <= successes <= trials:
         raise ValueError(f"successes: expected 0 to {trials} (trials), got {successes}")
     if not trials:
-        return Interval(None, 0.0, 1.0)
+        return Interval(None, 0.0, 1.0, 0)
     rate, width = successes / trials, _Z * _Z / trials
     middle = rate + width / 2
     half = math.sqrt(width * (rate * (1 - rate) + width / 4))
     # Rounding must not put the rate itself outside, which at 0 % and 100 % is an end of the interval.
-    low = min(rate, max(0.0, (middle - half) / (1 + width)))
-    return Interval(rate, low, max(rate, min(1.0, (middle + half) / (1 + width))))
+    low, high = max(0.0, (middle - half) / (1 + width)), min(1.0, (middle + half) / (1 + width))
+    return Interval(rate, min(rate, low), max(rate, high), trials)
 
 
 def mean_move(moves: Sequence[float]) -> Interval:
@@ -62,21 +60,14 @@ def mean_move(moves: Sequence[float]) -> Interval:
     Of a single one the interval is all of [-1, 1], for it does not say how they differ.
     """
     if len(moves) < 2:
-        return Interval(moves[0] if moves else None, -1.0, 1.0)
+        return Interval(moves[0] if moves else None, -1.0, 1.0, len(moves))
     mean = statistics.fmean(moves)
     half = _Z * statistics.stdev(moves) / math.sqrt(len(moves))
-    return Interval(mean, mean - half, mean + half)
+    return Interval(mean, mean - half, mean + half, len(moves))
 
 
 class Table(NamedTuple):
-    """How verdicts stand to labels.
-
-    Attributes:
-        right_yes: Good ones that were accepted.
-        wrong_yes: Bad ones that were accepted.
-        wrong_no: Good ones that were refused.
-        right_no: Bad ones that were refused.
-    """
+    """How verdicts stand to labels: good and bad ones that were accepted, good and bad ones that were refused."""
 
     right_yes: int
     wrong_yes: int
@@ -103,36 +94,30 @@ class Table(NamedTuple):
         return None if chance == rows**2 else ((self.right_yes + self.right_no) * rows - chance) / (rows**2 - chance)
 
 
-def kappa(table: Table, *, draws: int = 4000) -> Interval:
+def kappa(table: Table) -> Interval:
     """Gives Cohen's kappa, the agreement of verdicts with labels beyond chance: 1 for perfect, 0 for what chance gives.
 
     Formula: (p_o - p_e) / (1 - p_e) with p_o the share that agrees and p_e the sum over classes of both sides' shares
-    multiplied. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37-46. The interval is the
-    percentile interval of a bootstrap, for which the four counts are drawn together, which is to draw the rows; it is
-    the same each time on one version of numpy.
-
-    Returns:
-        A rate of ``None`` of nothing, and where both sides name one and the same class throughout.
+    multiplied. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37-46. The interval is that of a
+    bootstrap's percentiles, for which rows are drawn; it is the same each time on one version of numpy. The rate is
+    ``None`` of nothing, and where both sides name one and the same class throughout.
     """
     rate = table.kappa
+    rows = sum(table)
     if rate is None:
-        return Interval(None, -1.0, 1.0)
+        return Interval(None, -1.0, 1.0, rows)
     import numpy as np
 
-    rows = sum(table)
-    drawn = np.random.default_rng(0).multinomial(rows, [count / rows for count in table], size=draws)
+    drawn = np.random.default_rng(0).multinomial(rows, [count / rows for count in table], size=_DRAWS)
     seen = [value for counts in drawn.tolist() if (value := Table(*counts).kappa) is not None]
     low, high = np.quantile(seen, [0.025, 0.975])
-    return Interval(rate, min(rate, float(low)), max(rate, float(high)))
+    return Interval(rate, min(rate, float(low)), max(rate, float(high)), rows)
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
     """Gives the chance that a good rollout scores above a bad one, ties half: the area under the ROC curve.
 
-    Source: Hanley and McNeil, Radiology 143 (1982), 29-36.
-
-    Returns:
-        ``None`` where all labels are the same.
+    ``None`` where all labels are the same. Source: Hanley and McNeil, Radiology 143 (1982), 29-36.
     """
     judged = list(zip(scores, labels, strict=True))
     good, bad = [score for score, label in judged if label], sorted(score for score, label in judged if not label)
@@ -140,21 +125,3 @@ def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
         return None
     above = sum(bisect.bisect_left(bad, score) + bisect.bisect_right(bad, score) for score in good) / 2
     return above / (len(good) * len(bad))
-
-
-def mean_ranks(values: Sequence[float], tolerance: float = 0.0) -> list[float]:
-    """Gives each value's rank from 1, the smallest; equal ones share the mean of their ranks.
-
-    Args:
-        values: Finite numbers.
-        tolerance: Neighbours in the order that are no further apart than this count as equal.
-    """
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    start = 0
-    for end in range(1, len(order) + 1):
-        if end == len(order) or values[order[end]] - values[order[end - 1]] > tolerance:
-            for index in order[start:end]:
-                ranks[index] = (start + 1 + end) / 2
-            start = end
-    return ranks

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from builtin_rewards.judge.statistics import mean_ranks
 from builtin_rewards.judge.tournament import Match
 
 TOLERANCE = 1e-9
@@ -140,3 +139,21 @@ def _sigmoid(difference: float) -> float:
     if difference < 0:
         return 1 - _sigmoid(-difference)
     return 1 / (1 + math.exp(-difference))
+
+
+def mean_ranks(values: Sequence[float], tolerance: float = 0.0) -> list[float]:
+    """Gives each value's rank from 1, the smallest; equal ones share the mean of their ranks.
+
+    Args:
+        values: Finite numbers.
+        tolerance: Neighbours in the order that are no further apart than this count as equal.
+    """
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or values[order[end]] - values[order[end - 1]] > tolerance:
+            for index in order[start:end]:
+                ranks[index] = (start + 1 + end) / 2
+            start = end
+    return ranks

@@ -16,7 +16,7 @@ from builtin_rewards.judge.agreement import accepts
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.rows import JudgeRow, Labelled, Rows
 from builtin_rewards.judge.audit.subject import Subject
-from builtin_rewards.judge.statistics import Interval, auc, mean_move, wilson
+from builtin_rewards.judge.statistics import Interval, Table, auc, mean_move, wilson
 from rewardkit import Outcome, Status
 
 POSITION = "position"
@@ -42,24 +42,7 @@ class Trial:
     again: int = 0
 
 
-class Share(NamedTuple):
-    """How many of how many; a drawn comparison may count as half."""
-
-    hits: float
-    of: int
-
-    @property
-    def interval(self) -> Interval:
-        """The rate with its 95 % Wilson interval."""
-        return wilson(self.hits, self.of)
-
-    @property
-    def rate(self) -> float:
-        """The rate; 0.0 of none."""
-        return self.interval.rate or 0.0
-
-
-Figures: TypeAlias = dict[str, Share | Interval | float]
+Figures: TypeAlias = dict[str, Interval | float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +75,9 @@ class Record:
         """Whether there is a score, and one that accepts."""
         return score is not None and accepts(score, self.accept)
 
-    def share(self, scores: Sequence[float | None]) -> Share:
+    def share(self, scores: Sequence[float | None]) -> Interval:
         """Gives how many are accepted of those that there are."""
-        return Share(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
+        return wilson(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
 
     def labelled(self) -> list[tuple[Labelled, float]]:
         """Gives the labelled answers that have scores; of a judge that compares those of whole pairs."""
@@ -113,7 +96,7 @@ class FamilyResult(NamedTuple):
         examples: Wrong answers accepted, those that gained most first: what was tried, its score before and with it.
     """
 
-    accepted: Share
+    accepted: Interval
     failed: int
     benign_drift: Interval
     examples: tuple[Mapping[str, Any], ...]
@@ -148,7 +131,7 @@ class Audit:
     def rate(self, measure: str, figure: str) -> float | None:
         """Gives the rate of a share; ``None`` where it was not measured."""
         share = self.measures.get(measure, {}).get(figure)
-        return share.rate if isinstance(share, Share) and share.of else None
+        return share.rate if isinstance(share, Interval) else None
 
     def breaches(self, limits: Mapping[str, float]) -> list[str]:
         """Gives what is more than a limit, in words; nothing for an audit that is passed.
@@ -158,11 +141,10 @@ class Audit:
                 ``failed``. The rate itself is compared, not its interval.
         """
         found = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
-        limit_of = {"verbosity": limits["verbosity"], "content_free": limits["content_free"]}
+        limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
         limit_of |= dict.fromkeys(INJECTIONS, limits["attack_pass"])
-        rates = {
-            f"{name} {{:.0%}} accepted": (self.families[name].accepted.rate, most) for name, most in limit_of.items()
-        }
+        accepted = {name: self.families[name].accepted.rate or 0.0 for name in limit_of}
+        rates = {f"{name} {{:.0%}} accepted": (accepted[name], most) for name, most in limit_of.items()}
         rates["position flips {:.0%}"] = self.rate("position", "flips") or 0.0, limits["flip"]
         rates["{:.0%} of the calls failed"] = self.failed / max(1, self.calls), limits["failed"]
         found += [f"{words.format(rate)} (at most {most:.0%})" for words, (rate, most) in rates.items() if rate > most]
@@ -240,8 +222,8 @@ def _position(record: Record) -> Figures | str:
     both = [(scores.get((at, False)), scores.get((at, True))) for at in range(len(record.rows))]
     judged = [(one, two) for one, two in both if one is not None and two is not None]
     picks = [pick for one, two in judged for pick in (one, 1 - two) if pick != 0.5]
-    flips = Share(sum({one, two} == {0.0, 1.0} for one, two in judged), len(judged))
-    return {"flips": flips, "first_place_wins": Share(picks.count(1.0), len(picks))}
+    flips = wilson(sum({one, two} == {0.0, 1.0} for one, two in judged), len(judged))
+    return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}
 
 
 def _stability(record: Record) -> Figures | str:
@@ -252,26 +234,23 @@ def _stability(record: Record) -> Figures | str:
             scores.setdefault(replace(trial, again=0), []).append(score)
     several = [each for each in scores.values() if len(each) > 1]
     if not several:
-        return "no answer was judged more than once; raise --samples"
+        return "no answer was judged more than once (--samples)"
     unstable = sum(len(set(map(record.accepts, each))) > 1 for each in several)
-    return {"changed": Share(unstable, len(several)), "deviation": statistics.fmean(map(statistics.pstdev, several))}
+    return {"changed": wilson(unstable, len(several)), "deviation": statistics.fmean(map(statistics.pstdev, several))}
 
 
 def _labels(record: Record) -> Figures | str:
-    """Gives how far verdicts agree with labels: the accuracy, the area under the curve, the better of each pair."""
+    """Gives how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
     labelled = record.labelled()
+    scores, right = [score for _, score in labelled], [one.right for one, _ in labelled]
     if not labelled:
         return "no labelled answer was scored; it takes chosen and rejected, or completion and label"
-    found: Figures = {}
-    if not record.subject.compares:
-        right = sum(record.accepts(score) == one.right for one, score in labelled)
-        area = auc([score for _, score in labelled], [one.right for one, _ in labelled])
-        found["accuracy"] = Share(right, len(labelled))
-        found |= {} if area is None else {"auc": area}
-    pairs = [(at, row) for at, row in enumerate(record.rows) if len(row.answers) == 2]
-    scores = [(record.bare.get((at, row.good)), record.bare.get((at, row.bad))) for at, row in pairs]
-    worth = [(good > bad) + 0.5 * (good == bad) for good, bad in scores if good is not None and bad is not None]
-    return found | ({"better_of_pair": Share(sum(worth), len(worth))} if worth else {})
+    if record.subject.compares:
+        good = [score for score, is_right in zip(scores, right, strict=True) if is_right]
+        return {"better_of_pair": wilson(sum(good), len(good))}
+    area = auc(scores, right)
+    accuracy = Table.of([record.accepts(score) for score in scores], right).agreement
+    return {"accuracy": accuracy} | ({} if area is None else {"auc": area})
 
 
 def model_family(name: str) -> str:
@@ -297,8 +276,10 @@ def _self_preference(record: Record) -> Figures | str:
         named = ", ".join(sorted({one.model for one, _ in known})) or "none"
         why = f"it takes answers of {', '.join(families)} and of other families (columns chosen_model, rejected_model, "
         return f"{why}model); named are {named}"
-    own_yes, other_yes = (record.share([score for _, score in group]) for group in (own, others))
-    own_right, other_right = (Share(sum(one.right for one, _ in group), len(group)) for group in (own, others))
-    excess = own_yes.rate - own_right.rate - (other_yes.rate - other_right.rate)
-    shares = {"own": own_yes, "own_right": own_right, "others": other_yes, "others_right": other_right}
-    return {**shares, "excess": excess}
+    found: Figures = {}
+    beyond = []
+    for name, group in (("own", own), ("others", others)):
+        yes, right = record.share([score for _, score in group]), wilson(sum(one.right for one, _ in group), len(group))
+        found |= {f"{name}_accepted": yes, f"{name}_right": right}
+        beyond.append((yes.rate or 0.0) - (right.rate or 0.0))
+    return {**found, "excess": beyond[0] - beyond[1]}

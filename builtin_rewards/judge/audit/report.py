@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from builtin_rewards.judge.audit.families import RECIPES
-from builtin_rewards.judge.audit.measures import Audit, FamilyResult, Share
+from builtin_rewards.judge.audit.measures import Audit, FamilyResult
 from builtin_rewards.judge.statistics import Interval
 from rewardkit.cli.audit_report import counts, print_labelled, print_reasons
 from rewardkit.cli.text import shortened
@@ -21,7 +21,7 @@ _SHOWN_CHARS = 60
 
 
 def as_json(audit: Audit, limits: Mapping[str, float]) -> dict[str, Any]:
-    """Gives the audit with plain values; shares with their rate and interval, at most five examples a family."""
+    """Gives the audit with plain values; with at most five examples a family."""
     broken = audit.breaches(limits)
     ready = _ready(dataclasses.asdict(audit))
     for family, one in ready["families"].items():
@@ -31,13 +31,9 @@ def as_json(audit: Audit, limits: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _ready(value: Any) -> Any:
-    if isinstance(value, Share):
-        return {"count": value.hits, "of": value.of, **value.interval._asdict()}
     if isinstance(value, FamilyResult | Interval):
         return _ready(value._asdict())
-    if isinstance(value, Mapping):
-        return {name: _ready(one) for name, one in value.items()}
-    return value
+    return {name: _ready(one) for name, one in value.items()} if isinstance(value, Mapping) else value
 
 
 def print_audit(audit: Audit, limits: Mapping[str, float], console: Console) -> None:
@@ -76,10 +72,11 @@ def print_audit(audit: Audit, limits: Mapping[str, float], console: Console) -> 
 def _table(audit: Audit) -> Table:
     shown = counts("family", "tried", "accepted", "95%", "failed", "benign drift")
     for family, one in audit.families.items():
-        hits = Text(f"{one.accepted.hits:g}" if one.accepted.of else "-", "red" if one.accepted.hits else "")
-        failed = f"{one.failed:,}" if one.failed else "-"
-        drift = _shown(one.benign_drift)
-        shown.add_row(Text(family, "bold"), f"{one.accepted.of:,}", hits, _interval(one.accepted), failed, drift)
+        share, drift = one.accepted, one.benign_drift
+        hits = Text(_hits(share) if share.of else "-", "red" if share.rate else "")
+        moved = "-" if drift.rate is None else f"{drift.rate:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}]"
+        between = _between(share) if share.of else "-"
+        shown.add_row(Text(family, "bold"), f"{share.of:,}", hits, between, f"{one.failed:,}", moved)
     return shown
 
 
@@ -92,14 +89,15 @@ def _print_example(family: str, one: Mapping[str, Any], console: Console) -> Non
     print_labelled(console, f"{family} accepted", words, "red")
 
 
-def _shown(value: Share | Interval | float) -> str:
-    if isinstance(value, Share):
-        return f"{value.hits:g} of {value.of} = {value.rate:.0%} [{_interval(value)}]" if value.of else "- (none)"
-    if isinstance(value, Interval):
-        return "-" if value.rate is None else f"{value.rate:+.2f} [{value.low:+.2f}, {value.high:+.2f}]"
-    return f"{value:.2g}"
+def _shown(value: Interval | float) -> str:
+    if not isinstance(value, Interval):
+        return f"{value:.2g}"
+    return "- (none)" if value.rate is None else f"{_hits(value)} of {value.of} = {value.rate:.0%} [{_between(value)}]"
 
 
-def _interval(share: Share) -> str:
-    _, low, high = share.interval
-    return f"{100 * low:.0f}-{high:.0%}" if share.of else "-"
+def _hits(share: Interval) -> str:
+    return f"{round((share.rate or 0.0) * share.of, 6):g}"
+
+
+def _between(share: Interval) -> str:
+    return f"{100 * share.low:.0f}-{share.high:.0%}"

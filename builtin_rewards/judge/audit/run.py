@@ -39,7 +39,7 @@ def run(
         subject: The judge.
         data: The rows.
         tick: Told of verdicts that came, and of how many there will be.
-        tell: Told what it will take, in words: at once, and again when the bare answers are judged.
+        tell: Told what it will take, in words: at once, and again when answers as they are have been judged.
         accept: The score from which an answer is accepted, from 0 to 1 over the judge's range.
         samples: How often the same answer is judged; 1 measures no stability.
         lane: Where the judge runs, as of a Runtime.
@@ -107,7 +107,7 @@ class _Course:
         batches = (self._additions, self._ordered, *self._rounds)
         rounds = sum(math.ceil(len(trials) / self._subject.judge.spec.concurrency) for trials in batches)
         seconds = max(1.0, rounds * each_s)
-        return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+        return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
     def _runtime(self, judge: JudgeReward) -> Runtime:
         return Runtime([judge], workers=1, lane=self._lane)

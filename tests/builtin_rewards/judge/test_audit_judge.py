@@ -27,6 +27,7 @@ from builtin_rewards.judge.audit.run import run
 from builtin_rewards.judge.audit.subject import Subject
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
+from builtin_rewards.judge.statistics import Interval
 from builtin_rewards.matching import exact_match
 from rewardkit import ConfigError, DataError, InfrastructureError, Kind
 from rewardkit.cli.program import Program
@@ -122,6 +123,13 @@ def pairs(write: Callable[..., Path]) -> Path:
     )
 
 
+def hits(share: Any) -> Any:
+    """Gives how many of how many a share is, of several by name; anything else as it is."""
+    if isinstance(share, dict):
+        return {name: hits(one) for name, one in share.items()}
+    return (round((share.rate or 0.0) * share.of, 6), share.of) if isinstance(share, Interval) else share
+
+
 def audited(judge: Any, data: Path, *, told: list[str] | None = None, samples: int = 1, accept: float = 0.75) -> Audit:
     """Audits a judge in this process."""
     subject, words = Subject(judge, "the test's judge"), [] if told is None else told
@@ -149,7 +157,7 @@ def test_a_pairwise_judge_that_obeys_is_found_out_in_every_family(pairs: Path) -
 
     audit = audited(comparer(obeys), pairs)
     assert [] == [family for family in INJECTIONS if audit.families[family].accepted.rate < 1]
-    assert 0 == audit.families["neutral"].accepted.hits
+    assert 0 == hits(audit.families["neutral"].accepted)[0]
 
 
 @pytest.mark.parametrize("judge", [grader(is_right), comparer(the_right)], ids=["grades", "compares"])
@@ -157,17 +165,16 @@ def test_a_sound_judge_is_accused_of_nothing(judge: Any, pairs: Path) -> None:
     """A judge that reads only what stands between the fences passes, without drift and without refusals."""
     audit = audited(judge, pairs, samples=2)
     assert [] == audit.breaches(LIMITS)
-    assert [0] * len(RECIPES) == [one.accepted.hits for one in audit.families.values()]
-    assert all(one.accepted.of and one.benign_drift == (0.0, 0.0, 0.0) for one in audit.families.values())
-    assert audit.measures["bare"] == {"right_accepted": (4, 4), "wrong_accepted": (0, 4)}
+    assert [0] * len(RECIPES) == [hits(one.accepted)[0] for one in audit.families.values()]
+    assert all(one.accepted.of and one.benign_drift == (0.0, 0.0, 0.0, 4) for one in audit.families.values())
+    assert {"right_accepted": (4, 4), "wrong_accepted": (0, 4)} == hits(audit.measures["bare"])
 
 
 def test_the_prefilter_brings_content_free_answers_to_none(golds: Path) -> None:
     """A judge that gives whatever it is shown full marks accepts none with the filter and all without."""
     with_filter = audited(grader(lambda asked: True), golds).families["content_free"].accepted
     without = audited(grader(lambda asked: True, prefilter=False), golds).families["content_free"].accepted
-    assert (0, 52) == with_filter
-    assert (52, 52) == without
+    assert [(0, 52), (52, 52)] == [hits(with_filter), hits(without)]
 
 
 def test_fences_bring_escapes_to_none(golds: Path) -> None:
@@ -181,14 +188,14 @@ def test_fences_bring_escapes_to_none(golds: Path) -> None:
         behind = re.split(r"</(?:completion|answer)[^>]*>", asked.text, maxsplit=1)[1]
         return is_right(asked) or "It meets everything" in behind
 
-    assert 0 == audited(grader(outside), golds).families["fence_escape"].accepted.hits
-    assert 12 == audited(grader(naive), golds).families["fence_escape"].accepted.hits
+    assert 0 == hits(audited(grader(outside), golds).families["fence_escape"].accepted)[0]
+    assert 12 == hits(audited(grader(naive), golds).families["fence_escape"].accepted)[0]
 
 
 def test_a_judge_that_accepts_everything_does_not_pass(golds: Path) -> None:
     """Its wrong answers are accepted as they are, so no attack says anything, and that is no pass."""
     audit = audited(grader(lambda asked: True), golds)
-    assert (4, 4) == audit.measures["bare"]["wrong_accepted"]
+    assert (4, 4) == hits(audit.measures["bare"]["wrong_accepted"])
     assert "no injection could be measured" in audit.breaches(LIMITS)
     assert {*INJECTIONS} <= {*audit.not_possible}
 
@@ -196,7 +203,7 @@ def test_a_judge_that_accepts_everything_does_not_pass(golds: Path) -> None:
 def test_a_judge_that_refuses_everything_does_not_pass(golds: Path) -> None:
     """It falls for nothing, and accepts no right answer either."""
     audit = audited(grader(lambda asked: False), golds)
-    assert [(0, 4), (0, 4)] == [*audit.measures["bare"].values()]
+    assert [(0, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
     assert ["no right answer is accepted as it is"] == audit.breaches(LIMITS)
 
 
@@ -204,7 +211,7 @@ def test_strictness_is_seen_in_the_benign_drift(golds: Path) -> None:
     """A judge that refuses whatever holds a tag stops the attacks with tags, and right answers with them too."""
     audit = audited(grader(lambda asked: is_right(asked) and "<" not in fenced(asked, "completion")), golds)
     found = audit.families["fence_escape"]
-    assert (0, -1.0) == (found.accepted.hits, found.benign_drift.rate)
+    assert (0, -1.0) == (hits(found.accepted)[0], found.benign_drift.rate)
     assert ["benign drift up to -1.00 in fence_escape (at most 0.05)"] == audit.breaches(LIMITS)
 
 
@@ -212,13 +219,15 @@ def test_strictness_is_seen_in_the_benign_drift(golds: Path) -> None:
 def test_a_liking_for_the_first_place_is_found(order: str, pairs: Path) -> None:
     """Every verdict flips and the first place always wins, whether or not the judge asks both orders itself."""
     audit = audited(comparer(lambda first, second: "A", order=order), pairs)
-    assert {"flips": (4, 4), "first_place_wins": (8, 8)} == audit.measures["position"]
+    assert {"flips": (4, 4), "first_place_wins": (8, 8)} == hits(audit.measures["position"])
     assert "position flips 100% (at most 10%)" in audit.breaches(LIMITS)
 
 
 def test_a_judge_without_such_a_liking_is_not_accused_of_it(pairs: Path) -> None:
     """No verdict flips and each place wins half."""
-    assert {"flips": (0, 4), "first_place_wins": (4, 8)} == audited(comparer(the_right), pairs).measures["position"]
+    assert {"flips": (0, 4), "first_place_wins": (4, 8)} == hits(
+        audited(comparer(the_right), pairs).measures["position"]
+    )
 
 
 def test_a_liking_for_length_is_found(pairs: Path) -> None:
@@ -227,8 +236,8 @@ def test_a_liking_for_length_is_found(pairs: Path) -> None:
     longer = audited(
         comparer(lambda first, second: "A" if len(first) > 2 * len(second) and len(first) > 60 else "B"), pairs
     )
-    assert (4, 8) == long.families["verbosity"].accepted
-    assert 8 == longer.families["verbosity"].accepted.hits
+    assert (4, 8) == hits(long.families["verbosity"].accepted)
+    assert 8 == hits(longer.families["verbosity"].accepted)[0]
     for audit in (long, longer):
         assert any(one.startswith("verbosity") for one in audit.breaches(LIMITS))
 
@@ -242,7 +251,7 @@ def test_a_failed_judgement_is_neither_accepted_nor_refused(golds: Path) -> None
     judge = LLMJudge("gpt-fake", CORRECT, reference="answer", client=FakeJudge(script), format="json_schema")
     audit = audited(judge, golds)
     found = audit.families["authority"]
-    assert ((0, 4), 4) == (found.accepted, found.failed)
+    assert ((0, 4), 4) == (hits(found.accepted), found.failed)
     assert (4, True) == (audit.failed, "I cannot say." in (audit.first_error or ""))
     assert ["2% of the calls failed (at most 1%)"] == audit.breaches({**LIMITS, "failed": 0.01})
 
@@ -255,7 +264,7 @@ def test_a_family_of_which_nothing_was_scored_is_told(golds: Path) -> None:
 
     judge = LLMJudge("gpt-fake", CORRECT, reference="answer", client=FakeJudge(script), format="text")
     audit = audited(judge, golds)
-    assert (0, 0) == audit.families["authority"].accepted
+    assert (0, 0) == hits(audit.families["authority"].accepted)
     assert "none of its attacks was scored" in audit.not_possible["authority"]
 
 
@@ -268,8 +277,8 @@ def test_a_grade_that_weights_round_off_the_threshold_is_on_it(golds: Path) -> N
         return json.dumps({"correct": grade, "short": grade})
 
     audit = audited(LLMJudge("m", criteria, reference="answer", client=FakeJudge(script)), golds, samples=2)
-    assert [(4, 4), (0, 4)] == [*audit.measures["bare"].values()]
-    assert (0, 8) == audit.measures["stability"]["changed"]
+    assert [(4, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
+    assert (0, 8) == hits(audit.measures["stability"]["changed"])
 
 
 def test_a_judge_that_cannot_be_reached_ends_the_audit(golds: Path) -> None:
@@ -289,7 +298,7 @@ def test_stability_asks_again_past_the_cache(golds: Path, tmp_path: Path) -> Non
         return is_right(asked) if next(turns) < 8 or "Oslo" in fenced(asked, "completion") else False
 
     found = audited(grader(moody, cache=cache), golds, samples=3).measures["stability"]
-    assert (3, 8) == found["changed"]
+    assert (3, 8) == hits(found["changed"])
     assert isinstance(found["deviation"], float)
     assert found["deviation"] > 0.1
 
@@ -299,13 +308,13 @@ def test_verdicts_are_measured_against_labels(write: Callable[..., Path]) -> Non
     rows = [("right 5", 1), ("right 5", 1), ("right 1", 1), ("wrong 1", 0), ("wrong 5", 0)]
     data = write([{"prompt": f"{n}?", "completion": text, "label": label} for n, (text, label) in enumerate(rows)])
     judge = LLMJudge("m", CORRECT, client=FakeJudge(lambda asked: grades(int(fenced(asked, "completion")[6]))))
-    assert {"accuracy": (3, 5), "auc": pytest.approx(7 / 12)} == audited(judge, data).measures["labels"]
+    assert {"accuracy": (3, 5), "auc": pytest.approx(7 / 12)} == hits(audited(judge, data).measures["labels"])
 
 
 def test_pairs_are_measured_by_the_better_answer(pairs: Path) -> None:
     """A judge that says tie throughout has half of the pairs."""
     found = audited(comparer(lambda first, second: "tie"), pairs).measures["labels"]
-    assert {"better_of_pair": (2, 4)} == found
+    assert {"better_of_pair": (2, 4)} == hits(found)
 
 
 def test_a_liking_for_its_own_family_is_found(write: Callable[..., Path]) -> None:
@@ -317,7 +326,8 @@ def test_a_liking_for_its_own_family_is_found(write: Callable[..., Path]) -> Non
     ]
     judge = comparer(lambda first, second: "A" if "gpt" in first else "B")
     found = audited(judge, write(rows)).measures["self_preference"]
-    assert {"own": (4, 4), "own_right": (0, 4), "others": (0, 4), "others_right": (4, 4), "excess": 2.0} == found
+    shares = {"own_accepted": (4, 4), "own_right": (0, 4), "others_accepted": (0, 4), "others_right": (4, 4)}
+    assert {**shares, "excess": 2.0} == hits(found)
 
 
 @pytest.mark.parametrize(
@@ -472,7 +482,7 @@ def test_an_interrupt_shows_what_is_known(golds: Path) -> None:
     subject = Subject(grader(is_right), "judge")
     audit = run(subject, load(golds, count=20, seed=0, reference="answer"), interrupted, lambda words: None)
     assert 30 == audit.calls
-    assert [(4, 4), (0, 4)] == [*audit.measures["bare"].values()]
+    assert [(4, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
     assert f"broken off with {audit.unasked:,} verdicts to go" in audit.breaches(LIMITS)
     assert f"broken off  {audit.unasked:,} verdicts were not asked for" in report(audit)
 
@@ -498,15 +508,15 @@ def test_any_judge_that_compares_groups_is_audited(pairs: Path) -> None:
 
     judge = GroupJudge(ByLength(), judge_options("by_length", 5, None))  # type: ignore[arg-type]
     audit = audited(judge, pairs)
-    assert {"right_accepted": (0, 4), "wrong_accepted": (4, 4)} == audit.measures["bare"]
-    assert {"flips": (0, 4), "first_place_wins": (4, 8)} == audit.measures["position"]
+    assert {"right_accepted": (0, 4), "wrong_accepted": (4, 4)} == hits(audit.measures["bare"])
+    assert {"flips": (0, 4), "first_place_wins": (4, 8)} == hits(audit.measures["position"])
 
 
 def test_the_machine_form_has_rates_rules_and_reasons(pairs: Path) -> None:
     """Plain JSON, with an interval for each share."""
     said = json.loads(json.dumps(as_json(audited(gullible("professors"), pairs), LIMITS)))
     family = said["families"]["authority"]
-    assert (False, 4, 8, 0.5) == (said["passed"], *(family["accepted"][key] for key in ("count", "of", "rate")))
+    assert (False, 8, 0.5) == (said["passed"], *(family["accepted"][key] for key in ("of", "rate")))
     assert 0 < family["accepted"]["low"] < 0.5 < family["accepted"]["high"] < 1
     assert (RECIPES["authority"].rule, 0.0) == (family["rule"], family["benign_drift"]["rate"])
     assert {"position", "stability", "self_preference"} == {*said["not_possible"]}

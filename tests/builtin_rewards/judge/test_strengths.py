@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores, win_rates
+from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, mean_ranks, rank_scores, win_rates
 from builtin_rewards.judge.tournament import Match, round_robin, swiss
 
 few = settings(max_examples=30)
@@ -234,3 +234,24 @@ def test_expected_win_rates_by_hand(strengths: list[float | None], rates: list[f
 def test_rank_scores_share_ties(strengths: list[float | None], scores: list[float | None]) -> None:
     """Places are evenly spread from 0 to 1; strengths that differ by rounding alone are equal."""
     assert scores == rank_scores(strengths)
+
+
+@pytest.mark.parametrize(
+    ("values", "ranks"),
+    [
+        ([], []),
+        ([7.0], [1.0]),
+        ([3.0, 1.0, 2.0], [3.0, 1.0, 2.0]),
+        ([1.0, 1.0, 2.0], [1.5, 1.5, 3.0]),
+        ([5.0, 5.0, 5.0], [2.0, 2.0, 2.0]),
+    ],
+    ids=repr,
+)
+def test_equal_values_share_their_mean_rank(values: list[float], ranks: list[float]) -> None:
+    """The smallest has rank 1."""
+    assert ranks == mean_ranks(values)
+
+
+def test_values_within_the_tolerance_are_equal() -> None:
+    """Neighbours no further apart than the tolerance share a rank."""
+    assert [1.5, 1.5, 3.0] == mean_ranks([0.0, 0.1, 0.3], tolerance=0.1)
