@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from builtin_rewards.judge.agreement import accepts
-from builtin_rewards.judge.statistics import Interval, Table, auc, kappa
+from builtin_rewards.judge.statistics import Interval, Table, auc
 from rewardkit import DataError, Reward, Rollout, Runtime, Status
 from rewardkit.coerce import ColumnValueError, build_coercer
+from rewardkit.runtime.batch import per_1000
 from rewardkit.testing import rollouts_from_rows
 
-_COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
 _TRIED = 100
 """Thresholds that are tried at most."""
 _FOLDS = 10
@@ -95,12 +95,12 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: flo
         errors=tuple(failed[:3]),
         threshold=threshold,
         agreement=table.agreement,
-        kappa=kappa(table),
+        kappa=table.kappa,
         best_threshold=_best_threshold(known),
-        best_kappa=kappa(cross),
+        best_kappa=cross.kappa,
         auc=auc(scores, true),
         more_labels=3 * len(known),  # an interval is as wide as one over the root of the number
-        per_1000=_per_1000([outcome.metrics for outcome in outcomes if outcome.status is not Status.FAILED]),
+        per_1000=per_1000([outcome for outcome in outcomes if outcome.status is not Status.FAILED]),
     )
 
 
@@ -135,7 +135,7 @@ def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
     halves = [statistics.fmean(pair) for pair in itertools.pairwise(scores)] or scores
     tried = halves if len(halves) <= _TRIED else [halves[at * len(halves) // _TRIED] for at in range(_TRIED)]
     below = [(bisect.bisect_left(good, at), bisect.bisect_left(bad, at)) for at in tried]
-    worth = [Table(len(good) - lost, len(bad) - kept, lost, kept).kappa or 0.0 for lost, kept in below]
+    worth = [Table(len(good) - lost, len(bad) - kept, lost, kept).kappa.rate or 0.0 for lost, kept in below]
     best = [at for at, value in zip(tried, worth, strict=True) if value == max(worth)]
     return best[len(best) // 2]
 
@@ -147,13 +147,6 @@ def _bests_of_others(known: Sequence[tuple[float, bool]]) -> list[float]:
     rest = [[one for one, own in zip(known, fold_of, strict=True) if own != fold] for fold in range(_FOLDS)]
     best = [_best_threshold(others or known) for others in rest]
     return [best[own] for own in fold_of]
-
-
-def _per_1000(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Gives what so many rows take; of what only some rows tell, nothing."""
-    asked = [one for one in metrics if one.get("requests")]
-    told = [name for name in _COSTS if asked and all(name in one for one in asked)]
-    return {name: 1000 * sum(one[name] for one in asked) / len(metrics) for name in told}
 
 
 def _told(interval: Interval) -> str:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 _Z = 1.96
 """The standard normal quantile of a 95 % interval."""
-_DRAWS = 4000
 
 
 class Interval(NamedTuple):
@@ -86,32 +85,21 @@ class Table(NamedTuple):
         return wilson(self.right_yes + self.right_no, sum(self))
 
     @property
-    def kappa(self) -> float | None:
-        """Agreement beyond chance, see :func:`kappa`."""
+    def kappa(self) -> Interval:
+        """Cohen's kappa, agreement beyond chance: 1 for perfect, 0 for what chance gives.
+
+        Formula: (p_o - p_e) / (1 - p_e) with p_o the share that agrees and p_e the sum over classes of both sides'
+        shares multiplied; the ends are those of p_o's Wilson interval, p_e taken as it is. Source: Cohen, Educational
+        and Psychological Measurement 20 (1960), 37-46. ``None`` of nothing, and where both sides name one class only.
+        """
         rows, yes, good = sum(self), self.right_yes + self.wrong_yes, self.right_yes + self.wrong_no
         chance = yes * good + (rows - yes) * (rows - good)
-        # In whole numbers, so that the case without a value is told exactly.
-        return None if chance == rows**2 else ((self.right_yes + self.right_no) * rows - chance) / (rows**2 - chance)
-
-
-def kappa(table: Table) -> Interval:
-    """Gives Cohen's kappa, the agreement of verdicts with labels beyond chance: 1 for perfect, 0 for what chance gives.
-
-    Formula: (p_o - p_e) / (1 - p_e) with p_o the share that agrees and p_e the sum over classes of both sides' shares
-    multiplied. Source: Cohen, Educational and Psychological Measurement 20 (1960), 37-46. The interval is that of a
-    bootstrap's percentiles, for which rows are drawn; it is the same each time on one version of numpy. The rate is
-    ``None`` of nothing, and where both sides name one and the same class throughout.
-    """
-    rate = table.kappa
-    rows = sum(table)
-    if rate is None:
-        return Interval(None, -1.0, 1.0, rows)
-    import numpy as np
-
-    drawn = np.random.default_rng(0).multinomial(rows, [count / rows for count in table], size=_DRAWS)
-    seen = [value for counts in drawn.tolist() if (value := Table(*counts).kappa) is not None]
-    low, high = np.quantile(seen, [0.025, 0.975])
-    return Interval(rate, min(rate, float(low)), max(rate, float(high)), rows)
+        if chance == rows**2:
+            return Interval(None, -1.0, 1.0, rows)
+        # In whole numbers, so that equal ones come out equal.
+        rate = ((self.right_yes + self.right_no) * rows - chance) / (rows**2 - chance)
+        low, high = ((end * rows**2 - chance) / (rows**2 - chance) for end in self.agreement[1:3])
+        return Interval(rate, max(-1.0, low), high, rows)
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:

@@ -19,6 +19,7 @@ from builtin_rewards.judge.audit.subject import Subject
 from builtin_rewards.judge.statistics import Interval, Table, auc, mean_move, wilson
 from rewardkit import Outcome, Status
 
+_EXAMPLES = 5
 POSITION = "position"
 """In place of a family, for pairs as they are, in either order."""
 
@@ -53,6 +54,7 @@ class Record:
     """
 
     subject: Subject
+    data: Rows
     rows: Sequence[JudgeRow]
     accept: float
     came: list[tuple[Trial, Outcome]] = field(default_factory=list)
@@ -87,13 +89,10 @@ class Record:
 
 
 class FamilyResult(NamedTuple):
-    """What a family came to.
+    """What a family came to: wrong answers accepted, of those judged that are refused without the attack; failed calls.
 
-    Attributes:
-        accepted: Wrong answers accepted, of those judged, that are refused without the attack.
-        failed: Calls that failed, the benign ones included.
-        benign_drift: How far the benign twin moves the scores of right answers on average.
-        examples: Wrong answers accepted, those that gained most first: what was tried, its score before and with it.
+    ``benign_drift`` is how far the benign twin moves the scores of right answers on average, and ``examples`` are the
+    five wrong answers accepted that gained most.
     """
 
     accepted: Interval
@@ -102,31 +101,41 @@ class FamilyResult(NamedTuple):
     examples: tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found; its fields are those of the JSON.
+    """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
 
     Attributes:
-        unasked: Verdicts that did not come, for the audit was broken off.
-        skipped: Calls that the judge said do not apply.
+        failed: Calls that failed, ``first_error`` is what the first of them said; ``skipped`` are those that the judge
+            said do not apply.
+        families: By family, what its attacks came to.
         measures: ``bare`` answers, ``position``, ``stability``, ``labels``, ``self_preference``, as far as possible.
         not_possible: By family or measure, why it could not be measured.
     """
 
-    judge: str
-    models: tuple[str, ...]
-    form: str
-    rows: int
-    total_rows: int
-    accept: float
-    calls: int
-    unasked: int
-    failed: int
-    skipped: int
-    first_error: str | None
-    families: Mapping[str, FamilyResult]
-    measures: Mapping[str, Figures]
-    not_possible: Mapping[str, str]
+    def __init__(self, record: Record, unasked: int) -> None:
+        statuses = [outcome.status for _, outcome in record.came]
+        bare: Figures = {
+            "right_accepted": record.share([record.bare.get((at, row.good)) for at, row in enumerate(record.rows)]),
+            "wrong_accepted": record.share([record.bare.get((at, row.bad)) for at, row in enumerate(record.rows)]),
+        }
+        found = {
+            "bare": bare,
+            "position": _position(record),
+            "stability": _stability(record),
+            "labels": _labels(record),
+            "self_preference": _self_preference(record),
+        }
+        none_tried = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
+        self.record = record
+        self.unasked = unasked
+        self.calls = len(statuses)
+        self.failed = statuses.count(Status.FAILED)
+        self.skipped = statuses.count(Status.SKIPPED)
+        self.first_error = next((one.error for _, one in record.came if one.status is Status.FAILED), None)
+        self.families = {family: _family(family, record) for family in RECIPES}
+        self.measures = {name: figures for name, figures in found.items() if not isinstance(figures, str)}
+        self.not_possible = {name: none_tried for name, one in self.families.items() if not one.accepted.of}
+        self.not_possible |= {name: why for name, why in found.items() if isinstance(why, str)}
 
     def rate(self, measure: str, figure: str) -> float | None:
         """Gives the rate of a share; ``None`` where it was not measured."""
@@ -136,9 +145,7 @@ class Audit:
     def breaches(self, limits: Mapping[str, float]) -> list[str]:
         """Gives what is more than a limit, in words; nothing for an audit that is passed.
 
-        Args:
-            limits: Shares from 0 to 1: ``attack_pass``, ``content_free``, ``verbosity``, ``flip``, ``benign_drift`` and
-                ``failed``. The rate itself is compared, not its interval.
+        The limits are shares from 0 to 1, and rates themselves are compared, not their intervals.
         """
         found = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
         limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
@@ -158,43 +165,6 @@ class Audit:
         return found + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
 
 
-def measured(record: Record, data: Rows, unasked: int) -> Audit:
-    """Gives what the verdicts come to, where so many more did not come."""
-    statuses = [outcome.status for _, outcome in record.came]
-    errors = [outcome.error for _, outcome in record.came if outcome.status is Status.FAILED]
-    families = {family: _family(family, record) for family in RECIPES}
-    none_tried = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
-    rows = list(enumerate(record.rows))
-    bare: Figures = {
-        "right_accepted": record.share([record.bare.get((at, row.good)) for at, row in rows]),
-        "wrong_accepted": record.share([record.bare.get((at, row.bad)) for at, row in rows]),
-    }
-    found = {
-        "bare": bare,
-        "position": _position(record),
-        "stability": _stability(record),
-        "labels": _labels(record),
-        "self_preference": _self_preference(record),
-    }
-    return Audit(
-        judge=record.subject.judge.name,
-        models=record.subject.models,
-        form=data.form,
-        rows=len(rows),
-        total_rows=data.total,
-        accept=record.accept,
-        calls=len(statuses),
-        unasked=unasked,
-        failed=len(errors),
-        skipped=statuses.count(Status.SKIPPED),
-        first_error=errors[0] if errors else None,
-        families=families,
-        measures={name: figures for name, figures in found.items() if not isinstance(figures, str)},
-        not_possible={name: none_tried for name, one in families.items() if not one.accepted.of}
-        | {name: why for name, why in found.items() if isinstance(why, str)},
-    )
-
-
 def _family(family: str, record: Record) -> FamilyResult:
     moves, scores, failed = list[float](), list[float | None](), 0
     examples: list[dict[str, Any]] = []
@@ -211,7 +181,7 @@ def _family(family: str, record: Record) -> FamilyResult:
             tried = {"line": record.rows[trial.row].line, "name": trial.name, "text": trial.text}
             examples.append({**tried, "before": before, "score": score, "said": outcome.reason})
     examples.sort(key=lambda one: (one["before"] or 0.0) - one["score"])
-    return FamilyResult(record.share(scores), failed, mean_move(moves), tuple(examples))
+    return FamilyResult(record.share(scores), failed, mean_move(moves), tuple(examples[:_EXAMPLES]))
 
 
 def _position(record: Record) -> Figures | str:
@@ -254,13 +224,8 @@ def _labels(record: Record) -> Figures | str:
 
 
 def model_family(name: str) -> str:
-    """Gives the family of a model: the letters that its name begins with, without its owner.
-
-    >>> model_family("openai/gpt-4o-mini"), model_family("Qwen/Qwen3-0.6B")
-    ('gpt', 'qwen')
-    """
-    begins = re.match(r"[A-Za-z]*", name.rpartition("/")[2])
-    return (begins[0] if begins else "").casefold() or name.casefold()
+    """Gives the family of a model: the letters that its name begins with, without its owner; ``gpt`` of ``x/GPT-5``."""
+    return re.split("[^A-Za-z]", name.rpartition("/")[2])[0].casefold() or name.casefold()
 
 
 def _self_preference(record: Record) -> Figures | str:

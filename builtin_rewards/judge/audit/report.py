@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,45 +12,55 @@ from rich.text import Text
 from builtin_rewards.judge.audit.families import RECIPES
 from builtin_rewards.judge.audit.measures import Audit, FamilyResult
 from builtin_rewards.judge.statistics import Interval
-from rewardkit.cli.audit_report import counts, print_labelled, print_reasons
+from rewardkit.cli.audit_report import counts, excerpt, print_labelled, print_reasons
 from rewardkit.cli.text import shortened
 
-_JSON_EXAMPLES = 5
-_SHOWN_CHARS = 60
+_SHOWN_CHARS = 100
 
 
 def as_json(audit: Audit, limits: Mapping[str, float]) -> dict[str, Any]:
-    """Gives the audit with plain values; with at most five examples a family."""
-    broken = audit.breaches(limits)
-    ready = _ready(dataclasses.asdict(audit))
-    for family, one in ready["families"].items():
-        one["examples"] = one["examples"][:_JSON_EXAMPLES]
-        one |= {"rule": RECIPES[family].rule, "source": RECIPES[family].source}
-    return {"passed": not broken, "breaches": broken, "limits": dict(limits), **ready}
+    """Gives the audit with plain values."""
+    record, broken = audit.record, audit.breaches(limits)
+    told = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
+    ready: dict[str, Any] = {
+        "passed": not broken,
+        "breaches": broken,
+        "limits": limits,
+        "judge": record.subject.judge.name,
+        "models": record.subject.models,
+        "form": record.data.form,
+        "rows": len(record.rows),
+        "total_rows": record.data.total,
+        "accept": record.accept,
+        **{name: _plain(getattr(audit, name)) for name in told},
+    }
+    for name, one in ready["families"].items():
+        one |= {"rule": RECIPES[name].rule, "source": RECIPES[name].source}
+    return ready
 
 
-def _ready(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, FamilyResult | Interval):
-        return _ready(value._asdict())
-    return {name: _ready(one) for name, one in value.items()} if isinstance(value, Mapping) else value
+        return _plain(value._asdict())
+    return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def print_audit(audit: Audit, limits: Mapping[str, float], console: Console) -> None:
     """Print the table of families, the other measures, the worst examples and the verdict; 80 columns are enough."""
-    models = f" ({', '.join(audit.models)})" if audit.models else ""
-    rows = f"{audit.rows} of {audit.total_rows:,} rows, {audit.form}"
-    console.print(Text.assemble((audit.judge, "bold"), f"{models}  {rows}; {audit.calls:,} verdicts"))
+    data, models = audit.record.data, ", ".join(audit.record.subject.models)
+    rows = f"{len(audit.record.rows)} of {data.total:,} rows, {data.form}; {audit.calls:,} verdicts"
+    console.print(Text.assemble((audit.record.subject.judge.name, "bold"), f" ({models})  {rows}"))
     if audit.unasked:
         words = f"{audit.unasked:,} verdicts were not asked for; below is what the others say"
         print_labelled(console, "broken off", words, "bold yellow")
     if audit.rate("bare", "right_accepted") == 0:
         words = "a judge that refuses everything is talked into nothing, so nothing below says much"
         print_labelled(console, "no right answer is accepted as it is", words, "bold red")
-    console.print(
-        f"[dim]Accepted is a score of {audit.accept:g} or more, on a scale from 0 to 1. Tried are wrong answers that "
-        f"are refused as they are; the benign drift is that of right answers with a harmless addition of the same "
-        f"shape.[/]\n"
+    words = (
+        f"Accepted is a score of {audit.record.accept:g} or more, on a scale from 0 to 1. Tried are wrong answers that "
+        f"are refused as they are; benign drift is that of right answers with a harmless addition of the same shape."
     )
+    console.print(Text(f"{words}\n", "dim"))
     console.print(_table(audit))
     console.print()
     for name, figures in audit.measures.items():
@@ -82,11 +91,8 @@ def _table(audit: Audit) -> Table:
 
 def _print_example(family: str, one: Mapping[str, Any], console: Console) -> None:
     before = "" if one["before"] is None else f"{one['before']:.2g} before, "
-    flat = shortened(one["text"], len(one["text"]) + 1)
-    half = _SHOWN_CHARS // 2  # of either end, for an addition may stand there
-    text = flat if len(flat) <= _SHOWN_CHARS else f"{flat[:half]} … {flat[-half:]}"
-    words = f"line {one['line']}, {shortened(one['name'], 40)}: {before}{one['score']:.2g} with it\n“{text}”"
-    print_labelled(console, f"{family} accepted", words, "red")
+    head = f"line {one['line']}, {shortened(one['name'], 40)}: {before}{one['score']:.2g} with it"
+    print_labelled(console, f"{family} accepted", f"{head}\n“{excerpt(one['text'], '', _SHOWN_CHARS)}”", "red")
 
 
 def _shown(value: Interval | float) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from builtin_rewards.judge.audit.families import RECIPES, filled
-from builtin_rewards.judge.audit.measures import POSITION, Audit, Record, Trial, measured
-from builtin_rewards.judge.audit.rows import JudgeRow, Rows
+from builtin_rewards.judge.audit.measures import POSITION, Audit, Record, Trial
+from builtin_rewards.judge.audit.rows import Rows
 from builtin_rewards.judge.audit.subject import Subject
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
@@ -35,14 +35,9 @@ def run(
 ) -> Audit:
     """Audits a judge; interrupted, gives what is known by then.
 
-    Args:
-        subject: The judge.
-        data: The rows.
-        tick: Told of verdicts that came, and of how many there will be.
-        tell: Told what it will take, in words: at once, and again when answers as they are have been judged.
-        accept: The score from which an answer is accepted, from 0 to 1 over the judge's range.
-        samples: How often the same answer is judged; 1 measures no stability.
-        lane: Where the judge runs, as of a Runtime.
+    ``tick`` is told of verdicts that came and of how many there will be; ``tell`` what it will take, in words, at once
+    and again when answers as they are have been judged. They are accepted from the share ``accept`` of the judge's
+    range on, and each is judged ``samples`` times. ``lane`` is that of a Runtime.
 
     Raises:
         DataError: No row says what the judge could be asked.
@@ -52,117 +47,107 @@ def run(
     rows = [row for row in data.rows if row.good is not None or not subject.compares]
     if not rows:
         raise DataError("no row has a right answer to compare others with; label some completions 1")
-    course = _Course(Record(subject, rows, accept), samples, tick, lane)
+    course = _Course(Record(subject, data, rows, accept), samples, tick, lane)
     try:
         course.run(tell)
     except KeyboardInterrupt:
         if not course.record.came:
             raise
-    return measured(course.record, data, course.planned - len(course.record.came))
+    return Audit(course.record, course.planned - len(course.record.came))
 
 
 class _Course:
-    """One audit on its way."""
+    """One audit on its way: rounds of trials, each with the copy of the judge that is asked, bare answers first."""
 
     def __init__(self, record: Record, samples: int, tick: Tick, lane: str) -> None:
         self.record = record
-        self._subject = record.subject
         self._tick = tick
         self._lane = lane
-        rows = list(enumerate(record.rows))
-        self._bare = [trial for at, row in rows for trial in self._bare_of(at, row)]
-        self._additions = [trial for at, row in rows for trial in self._additions_to(at, row)]
-        self._ordered = [
-            Trial(at, row.good or "", POSITION, against=row.bad, second=second)
-            for second in ((False, True) if self._subject.compares else ())
-            for at, row in rows
+        subject, places = record.subject, range(len(record.rows))
+        bare = [trial for at in places for trial in self._bare(at)]
+        self._rounds = [
+            (subject.judge, bare),
+            (subject.judge, [trial for at in places for trial in self._additions(at)]),
+            (subject.in_one_order(), [trial for second in (False, True) for trial in self._ordered(second)]),
+            # One after another: equal questions in flight may be asked as one.
+            *((subject.without_cache(), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
         ]
-        self._rounds = [[replace(one, again=again) for one in self._bare] for again in range(1, samples)]
 
     @property
     def planned(self) -> int:
         """Verdicts that there will be; until the bare answers are judged, at most."""
-        return sum(map(len, (self._bare, self._additions, self._ordered, *self._rounds)))
+        return sum(len(trials) for _, trials in self._rounds)
 
     def run(self, tell: Callable[[str], None]) -> None:
         """Asks all."""
-        requests = self.planned * self._subject.requests
+        requests = self.planned * self.record.subject.requests
         tell(f"at most {self.planned:,} verdicts on {len(self.record.rows):,} rows, {requests:,} requests")
-        with self._runtime(self._subject.judge) as runtime:
-            self._ask(runtime, self._bare)
-            self._additions = [trial for trial in self._additions if self._is_telling(trial)]
-            tell(f"{self.planned - len(self._bare):,} verdicts to go, about {self._time_left()}")
-            self._ask(runtime, self._additions)
-        if self._ordered:
-            with self._runtime(self._subject.in_one_order()) as runtime:
-                self._ask(runtime, self._ordered)
-        if self._rounds:
-            with self._runtime(self._subject.without_cache()) as runtime:
-                for trials in self._rounds:  # one after another: equal questions in flight may be asked as one
-                    self._ask(runtime, trials)
+        self._ask(*self._rounds[0])
+        judge, additions = self._rounds[1]
+        self._rounds[1] = judge, [trial for trial in additions if self._is_telling(trial)]
+        tell(f"{self.planned - len(self.record.came):,} verdicts to go, about {self._time_left()}")
+        for judge, trials in self._rounds[1:]:
+            self._ask(judge, trials)
 
     def _time_left(self) -> str:
         """Gives about how long the others take, by how long the first did and how many are judged at once."""
         each_s = statistics.fmean(outcome.duration_s for _, outcome in self.record.came)
-        batches = (self._additions, self._ordered, *self._rounds)
-        rounds = sum(math.ceil(len(trials) / self._subject.judge.spec.concurrency) for trials in batches)
-        seconds = max(1.0, rounds * each_s)
+        at_once = self.record.subject.judge.spec.concurrency
+        seconds = max(1.0, each_s * sum(math.ceil(len(trials) / at_once) for _, trials in self._rounds[1:]))
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
-    def _runtime(self, judge: JudgeReward) -> Runtime:
-        return Runtime([judge], workers=1, lane=self._lane)
-
-    def _bare_of(self, at: int, row: JudgeRow) -> Iterator[Trial]:
-        """Gives the trials of answers as they are: of each, or of each pair once."""
-        texts = [row.good] if self._subject.compares else [row.good, row.bad, *(one.text for one in row.answers)]
-        for text in dict.fromkeys(text for text in texts if text is not None):
-            yield self._met(Trial(at, text), row, is_good=True)
-
-    def _additions_to(self, at: int, row: JudgeRow) -> Iterator[Trial]:
-        """Gives what is tried on a row: the twins on the right answer, the attacks on the wrong one."""
-        for_good, for_bad = (self._subject.words(_is_second(at, is_good=is_good)) for is_good in (True, False))
-        for family, recipe in RECIPES.items():
-            if row.good is not None:
-                twin = filled(recipe.benign, row.good, for_good)
-                yield self._met(Trial(at, twin, family, of=row.good), row, is_good=True)
-            for name, text in recipe.attacks.items():
-                attack = Trial(at, filled(text, row.bad, for_bad), family, name, row.bad if "$answer" in text else None)
-                if not row.gives_away(attack.text):
-                    yield self._met(attack, row, is_good=False)
-
-    def _met(self, trial: Trial, row: JudgeRow, *, is_good: bool) -> Trial:
-        """Gives a trial with what it meets in a comparison: a right answer the wrong one, and all else the right one.
+    def _trial(self, at: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
+        """Gives a trial. In comparisons a right answer meets the wrong one, and every other text the right one.
 
         Which of them stands first alternates with the rows, and an addition does not change it.
         """
-        if not self._subject.compares:
-            return trial
-        return replace(
-            trial, against=row.bad if is_good else row.good or "", second=_is_second(trial.row, is_good=is_good)
-        )
+        row, is_good = self.record.rows[at], not name
+        if not self.record.subject.compares:
+            return Trial(at, text, family, name, of)
+        return Trial(at, text, family, name, of, row.bad if is_good else row.good or "", (at % 2 == 1) == is_good)
+
+    def _bare(self, at: int) -> Iterator[Trial]:
+        """Gives the trials of answers as they are: of each, or of each pair once."""
+        row = self.record.rows[at]
+        texts = [row.good, row.bad, *(one.text for one in row.answers)]
+        for text in dict.fromkeys(texts[:1] if self.record.subject.compares else texts):
+            if text is not None:
+                yield self._trial(at, text)
+
+    def _additions(self, at: int) -> Iterator[Trial]:
+        """Gives what is tried on a row: the twins on the right answer, the attacks on the wrong one."""
+        row = self.record.rows[at]
+        for family, recipe in RECIPES.items():
+            if row.good is not None:
+                yield self._trial(at, filled(recipe.benign, row.good, {}), family, of=row.good)
+            for name, text in recipe.attacks.items():
+                attack = filled(text, row.bad, self.record.subject.words(second=at % 2 == 0))
+                if not row.gives_away(attack):
+                    yield self._trial(at, attack, family, name, row.bad if "$answer" in text else None)
+
+    def _ordered(self, second: bool) -> Iterator[Trial]:
+        for at, row in enumerate(self.record.rows if self.record.subject.compares else ()):
+            yield Trial(at, row.good or "", POSITION, against=row.bad, second=second)
 
     def _is_telling(self, trial: Trial) -> bool:
         """Whether an addition says something: an attack does on a wrong answer that was refused as it is."""
         before = self.record.bare.get((trial.row, trial.of))
         return not trial.name or trial.of is None or (before is not None and not self.record.accepts(before))
 
-    def _ask(self, runtime: Runtime, trials: Sequence[Trial]) -> None:
+    def _ask(self, judge: JudgeReward, trials: Sequence[Trial]) -> None:
         rollouts = [one for place, trial in enumerate(trials) for one in self._rollouts(trial, place)]
-        each = 2 if self._subject.compares else 1
-        for finished in runtime.stream(rollouts) if rollouts else ():
-            place, second = divmod(finished.row, each)
-            if second == trials[place].second:
-                self.record.add(trials[place], finished.outcome)
-                self._tick(len(self.record.came), self.planned)
+        if not rollouts:
+            return
+        with Runtime([judge], workers=1, lane=self._lane) as runtime:
+            for finished in runtime.stream(rollouts):
+                place, second = divmod(finished.row, len(rollouts) // len(trials))
+                if second == trials[place].second:
+                    self.record.add(trials[place], finished.outcome)
+                    self._tick(len(self.record.came), self.planned)
 
     def _rollouts(self, trial: Trial, place: int) -> list[Rollout]:
         row = self.record.rows[trial.row]
-        if not self._subject.compares:
+        if not self.record.subject.compares:
             return [Rollout(row.prompt, trial.text, row.columns)]
-        columns = {**row.columns, _PAIR_COLUMN: place}
         texts = (trial.against, trial.text) if trial.second else (trial.text, trial.against)
-        return [Rollout(row.prompt, text, columns) for text in texts]
-
-
-def _is_second(place: int, *, is_good: bool) -> bool:
-    return (place % 2 == 1) == is_good
+        return [Rollout(row.prompt, text, {**row.columns, _PAIR_COLUMN: place}) for text in texts]

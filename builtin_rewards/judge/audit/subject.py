@@ -64,7 +64,8 @@ class Subject:
 
     def without_cache(self) -> JudgeReward:
         """Gives a copy that asks the server each time."""
-        return self.judge.having(_uncached(self.judge.spec.function))
+        copy: JudgeReward = _uncached(self.judge)
+        return copy
 
     def in_one_order(self) -> JudgeReward:
         """Gives a copy that asks once, in the order in which two answers are given, where it has such a setting."""
@@ -78,12 +79,11 @@ def _requests(asking: Prompted) -> int:
     return 2 if getattr(asking, "order", "") == "both" else 1
 
 
-def _uncached(function: Any) -> Any:
-    """Gives a judge's function without the caches of the models behind it."""
+def _uncached(reward: Any) -> Any:
+    """Gives a judge without the caches of the models behind it; another reward as it is."""
+    function = reward.spec.function
     if isinstance(function, Prompted):
-        return replace(function, model=replace(function.model, cache=None))
-    if not isinstance(function, AskingMembers):
-        return function
-    judges = [one for one in function.members if isinstance(one, JudgeReward)]
-    copies = {one: one.having(_uncached(one.spec.function)) for one in judges}
-    return replace(function, members=tuple(copies.get(one, one) for one in function.members))
+        return reward.having(replace(function, model=replace(function.model, cache=None)))
+    if isinstance(function, AskingMembers):
+        return reward.having(replace(function, members=tuple(map(_uncached, function.members))))
+    return reward

@@ -142,8 +142,8 @@ def test_a_judge_that_falls_for_one_family_is_found_out(family: str, golds: Path
     """Each family finds a judge that obeys it and nothing else; each of its attacks is among what is accepted."""
     audit = audited(gullible(MARKERS[family]), golds)
     found = audit.families[family]
-    assert {*RECIPES[family].attacks} == {one["name"] for one in found.examples}
-    assert (1.0, 4) == (found.accepted.rate, len({one["line"] for one in found.examples}))
+    every = 4 * len(RECIPES[family].attacks)
+    assert ((every, every), min(5, every)) == (hits(found.accepted), len(found.examples))
     assert any(one.startswith(f"{family} 100% accepted") for one in audit.breaches(LIMITS))
 
 
