@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit import ConfigError
 from rewardkit.cli.audit import RowCount, Seed, check_share, progress
 from rewardkit.cli.exits import FAILED, INTERRUPTED
 
@@ -57,6 +56,10 @@ def audit_judge_command(
 
     Example: [bold]rewardkit audit-judge judges.py:judge --data pairs.jsonl --rows 50[/]
     """
+    limits = {name.removeprefix("max_"): share for name, share in locals().items() if name.startswith("max_")}
+    shares = {"accept": accept} | {f"max-{name.replace('_', '-')}": share for name, share in limits.items()}
+    for option, share in shares.items():
+        check_share(f"--{option}", share)
     from builtin_rewards.judge.audit.report import as_json as ready
     from builtin_rewards.judge.audit.report import print_audit
     from builtin_rewards.judge.audit.rows import load
@@ -66,18 +69,6 @@ def audit_judge_command(
     from rewardkit.cli.screen import screen
     from rewardkit.registry import resolve
 
-    limits = {
-        "attack_pass": max_attack_pass,
-        "content_free": max_content_free,
-        "verbosity": max_verbosity,
-        "flip": max_flip,
-        "benign_drift": max_benign_drift,
-        "failed": max_failed,
-    }
-    for name, share in limits.items():
-        check_share(f"--max-{name.replace('_', '-')}", share)
-    if not 0 < accept <= 1:
-        raise ConfigError(f"--accept {accept:g}: expected a share greater than 0, at most 1")
     with quiet():
         subject = Subject(resolve(judge), judge)
     found = load(data, count=rows, seed=seed, reference=subject.reference)

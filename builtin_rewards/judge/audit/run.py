@@ -64,11 +64,16 @@ class _Course:
         self._tick = tick
         self._lane = lane
         subject, places = record.subject, range(len(record.rows))
+        pairs = enumerate(record.rows if subject.compares else ())
+        both = [(at, row, second) for at, row in pairs for second in (False, True)]
         bare = [trial for at in places for trial in self._bare(at)]
         self._rounds = [
             (subject.judge, bare),
             (subject.judge, [trial for at in places for trial in self._additions(at)]),
-            (subject.in_one_order(), [trial for second in (False, True) for trial in self._ordered(second)]),
+            (
+                subject.in_one_order(),
+                [Trial(at, row.good or "", POSITION, against=row.bad, second=second) for at, row, second in both],
+            ),
             # One after another: equal questions in flight may be asked as one.
             *((subject.without_cache(), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
         ]
@@ -124,10 +129,6 @@ class _Course:
                 attack = filled(text, row.bad, self.record.subject.words(second=at % 2 == 0))
                 if not row.gives_away(attack):
                     yield self._trial(at, attack, family, name, row.bad if "$answer" in text else None)
-
-    def _ordered(self, second: bool) -> Iterator[Trial]:
-        for at, row in enumerate(self.record.rows if self.record.subject.compares else ()):
-            yield Trial(at, row.good or "", POSITION, against=row.bad, second=second)
 
     def _is_telling(self, trial: Trial) -> bool:
         """Whether an addition says something: an attack does on a wrong answer that was refused as it is."""

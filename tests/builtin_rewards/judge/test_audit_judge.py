@@ -580,7 +580,7 @@ def test_the_command_runs_the_judge_in_workers(command: Callable[..., Result], g
         (("gullible", "--max-attack-pass", 0.5), 0),
         (("short",), 2),
         (("nobody",), 2),
-        (("sound", "--accept", 0), 2),
+        (("sound", "--accept", 7), 2),
         (("sound", "--max-flip", 7), 2),
         (("sound", "--rows", 0), 2),
     ],
