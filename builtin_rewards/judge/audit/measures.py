@@ -29,8 +29,8 @@ class Trial:
     """An answer to be judged, on the row at a place among those chosen.
 
     An answer as it is has no ``family``, and the benign twin of a family no ``name``. ``of`` is the answer that an
-    addition is put on, ``None`` for a text that stands alone. A judge that compares is asked ``against`` what, and
-    whether the answer stands ``second``. ``again`` counts how often it was judged before.
+    addition is put on, ``None`` for a text that stands alone. In comparisons an attack meets the right answer, and all
+    else the wrong one; it may stand ``second``. ``again`` counts how often it was judged before.
     """
 
     row: int
@@ -38,7 +38,6 @@ class Trial:
     family: str = ""
     name: str = ""
     of: str | None = None
-    against: str = ""
     second: bool = False
     again: int = 0
 
@@ -65,8 +64,8 @@ class Record:
         self.came.append((trial, outcome))
         if not trial.family and not trial.again:
             score = self.bare[trial.row, trial.text] = self.score(outcome)
-            if trial.against:
-                self.bare[trial.row, trial.against] = None if score is None else 1 - score
+            if self.subject.compares:
+                self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
 
     def score(self, outcome: Outcome) -> float | None:
         """Gives a call's score; ``None`` where it failed, whatever stands in for it, or was skipped."""

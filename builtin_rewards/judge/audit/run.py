@@ -64,16 +64,12 @@ class _Course:
         self._tick = tick
         self._lane = lane
         subject, places = record.subject, range(len(record.rows))
-        pairs = enumerate(record.rows if subject.compares else ())
-        both = [(at, row, second) for at, row in pairs for second in (False, True)]
+        pairs = [(at, row.good or "") for at, row in enumerate(record.rows) if subject.compares]
         bare = [trial for at in places for trial in self._bare(at)]
         self._rounds = [
             (subject.judge, bare),
             (subject.judge, [trial for at in places for trial in self._additions(at)]),
-            (
-                subject.in_one_order(),
-                [Trial(at, row.good or "", POSITION, against=row.bad, second=second) for at, row, second in both],
-            ),
+            (subject.in_one_order(), [Trial(*one, POSITION, second=to) for one in pairs for to in (False, True)]),
             # One after another: equal questions in flight may be asked as one.
             *((subject.without_cache(), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
         ]
@@ -102,14 +98,8 @@ class _Course:
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
     def _trial(self, at: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
-        """Gives a trial. In comparisons a right answer meets the wrong one, and every other text the right one.
-
-        Which of them stands first alternates with the rows, and an addition does not change it.
-        """
-        row, is_good = self.record.rows[at], not name
-        if not self.record.subject.compares:
-            return Trial(at, text, family, name, of)
-        return Trial(at, text, family, name, of, row.bad if is_good else row.good or "", (at % 2 == 1) == is_good)
+        """Gives a trial. Which answer stands first alternates with the rows, and an addition does not change it."""
+        return Trial(at, text, family, name, of, self.record.subject.compares and (at % 2 == 1) == (not name))
 
     def _bare(self, at: int) -> Iterator[Trial]:
         """Gives the trials of answers as they are: of each, or of each pair once."""
@@ -150,5 +140,6 @@ class _Course:
         row = self.record.rows[trial.row]
         if not self.record.subject.compares:
             return [Rollout(row.prompt, trial.text, row.columns)]
-        texts = (trial.against, trial.text) if trial.second else (trial.text, trial.against)
+        against = (row.good or "") if trial.name else row.bad
+        texts = (against, trial.text) if trial.second else (trial.text, against)
         return [Rollout(row.prompt, text, {**row.columns, _PAIR_COLUMN: place}) for text in texts]

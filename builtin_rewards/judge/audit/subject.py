@@ -76,7 +76,7 @@ class Subject:
 def _requests(asking: Prompted) -> int:
     if isinstance(asking, Grading):
         return asking.samples * (len(asking.rubric.names) if asking.each else 1)
-    return 2 if getattr(asking, "order", "") == "both" else 1
+    return getattr(asking, "repeats", 1) * (2 if getattr(asking, "order", "") == "both" else 1)
 
 
 def _uncached(reward: Any) -> Any:
