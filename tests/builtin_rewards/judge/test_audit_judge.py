@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
@@ -409,18 +412,6 @@ def test_rows_that_cannot_be_used_are_refused(text: str, words: str, tmp_path: P
         load(path, count=5, seed=0, reference=None)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("[]", "no rows"), ("{}", "a list of objects"), ("{", "not JSON"), (None, "No such file")]
-)
-def test_a_json_file_that_is_no_list_is_refused(text: str | None, words: str, tmp_path: Path) -> None:
-    """The message says what is expected."""
-    path = tmp_path / "rows.json"
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=words):
-        load(path, count=5, seed=0, reference=None)
-
-
 def test_a_column_that_the_judge_reads_must_be_there(pairs: Path) -> None:
     """The message names it, and nothing is asked."""
     judge = LLMJudge("m", CORRECT, reference="gold", client=FakeJudge(grades(1)))
@@ -527,7 +518,7 @@ JUDGES = '''
 import json
 import re
 
-from builtin_rewards.judge import Criterion, LLMJudge
+from builtin_rewards.judge import Criterion, LLMJudge, Load
 from rewardkit import reward
 from rewardkit.testing import FakeJudge
 
@@ -542,10 +533,11 @@ def script(asked, marker="never there"):
 def by_authority(asked):
     return script(asked, "professors")
 
-def made(says):
-    return LLMJudge("fake", [Criterion("correct", "Is it right?")], reference="answer", client=FakeJudge(says))
+def made(says, **settings):
+    client = FakeJudge(says, latency_s=0.05)
+    return LLMJudge("fake", [Criterion("correct", "Is it right?")], reference="answer", client=client, **settings)
 
-sound, gullible = made(script), made(by_authority)
+sound, gullible, slow = made(script), made(by_authority), made(script, load=Load(concurrency=1))
 
 @reward
 def short(completion: str) -> float:
@@ -591,6 +583,20 @@ def test_the_exit_code_tells(options: tuple[Any, ...], code: int, command: Calla
     name, *rest = options
     done = command(f"judges_under_audit:{name}", "--data", golds, "--samples", 1, *rest)
     assert code == done.exit_code, done.output
+
+
+def test_ctrl_c_shows_what_is_known(command: Callable[..., Result], golds: Path, tmp_path: Path) -> None:
+    """After the line with the time that is left: the report of what came, and the exit code of an interrupt."""
+    arguments = ["audit-judge", str(tmp_path / "judges_under_audit.py:slow"), "--data", str(golds)]
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-m", "rewardkit", *arguments], start_new_session=True, **piped) as running:
+        assert running.stderr is not None
+        assert any("to go, about" in line for line in iter(running.stderr.readline, ""))
+        os.killpg(running.pid, signal.SIGINT)
+        out, _ = running.communicate()
+    assert 130 == running.returncode
+    assert "broken off" in out
+    assert "4 of 4 rows" in out
 
 
 def test_the_page_has_every_family() -> None:
