@@ -54,15 +54,15 @@ def wilson(successes: float, trials: int) -> Interval:
 
 
 def mean_move(moves: Sequence[float]) -> Interval:
-    """Gives the mean of moves of scores, each from -1 to 1, with its normal interval, 1.96 standard errors either way.
+    """Gives the mean of moves of scores, each from -1 to 1, with a normal interval that is honest for few of them.
 
-    Of a single one the interval is all of [-1, 1], for it does not say how they differ.
+    For the interval two more are counted, by all that there is in either direction, so that a few which are all alike
+    do not look certain. Source: the like of it for shares in Agresti and Coull, American Statistician 52 (1998).
     """
-    if len(moves) < 2:
-        return Interval(moves[0] if moves else None, -1.0, 1.0, len(moves))
-    mean = statistics.fmean(moves)
-    half = _Z * statistics.stdev(moves) / math.sqrt(len(moves))
-    return Interval(mean, mean - half, mean + half, len(moves))
+    counted = [*moves, -1.0, 1.0]
+    middle, half = statistics.fmean(counted), _Z * statistics.stdev(counted) / math.sqrt(len(counted))
+    rate = statistics.fmean(moves) if moves else None
+    return Interval(rate, max(-1.0, middle - half), min(1.0, middle + half), len(moves))
 
 
 class Table(NamedTuple):

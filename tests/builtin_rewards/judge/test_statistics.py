@@ -55,11 +55,19 @@ def test_wilson_holds_its_rate_inside_zero_and_one(data: st.DataObject, trials: 
     assert (pytest.approx(1 - high), pytest.approx(1 - low)) == wilson(trials - successes, trials)[1:3]
 
 
-def test_a_mean_move_has_the_normal_interval() -> None:
-    """By hand: a standard deviation of 0.2 and four values are 0.1 of standard error; one value says nothing of it."""
-    moves = [0.1 + 0.2 * math.sqrt(0.75) * sign for sign in (1, -1, 1, -1)]
-    assert pytest.approx((0.1, 0.1 - 0.196, 0.1 + 0.196, 4)) == mean_move(moves)
-    assert [(0.5, -1.0, 1.0, 1), (None, -1.0, 1.0, 0)] == [mean_move([0.5]), mean_move([])]
+def test_a_mean_move_of_few_is_uncertain() -> None:
+    """Four that do not move: with -1 and 1 beside them a deviation of √(2/5), over √6; of none anything is possible."""
+    half = 1.96 * math.sqrt(2 / 5 / 6)
+    assert pytest.approx((0.0, -half, half, 4)) == mean_move([0.0] * 4)
+    assert (None, -1.0, 1.0, 0) == mean_move([])
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=50))
+def test_a_mean_move_is_inside_its_interval(moves: list[float]) -> None:
+    """Whatever the moves are, and the ends are moves that there can be."""
+    rate, low, high, _ = mean_move(moves)
+    assert rate is not None
+    assert -1.0 <= low <= rate <= high <= 1.0
 
 
 @pytest.mark.parametrize(
