@@ -1,4 +1,7 @@
-"""The author's rows as the audit sees them: prompt, gold, references, and another row's gold to try in its place."""
+"""The author's rows as the audit sees them: prompt, gold, references, and another row's gold to try in its place.
+
+:func:`rows_in` and :func:`drawn` are for audits of other kinds as well, such as that of judges.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, spot_of
 from rewardkit.audit.talk import messages_in, talk_text
-from rewardkit.data import Row
+from rewardkit.data import Row, read_rows
 from rewardkit.errors import DataError
+from rewardkit.strict_json import decode
 from rewardkit.text import prompt_text
 from rewardkit.types import Message, Text
 
@@ -24,6 +29,8 @@ TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point"
 """Columns that make a row one of code."""
 _OTHER_COMPLETIONS = 3
 _PROMPT_COLUMNS = ("prompt", "question", "problem", "instruction")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,35 @@ class Rows:
     total: int
 
 
+def rows_in(path: Path) -> list[Row]:
+    """Gives the rows of a file: as :func:`~rewardkit.data.read_rows` does, or of a ``.json`` file with a list of them.
+
+    Raises:
+        DataError: There is no such file, it has no rows, or one is wrong.
+    """
+    if path.suffix != ".json":
+        return read_rows(path)
+    try:
+        listed = decode(path.read_text(encoding="utf-8-sig"))
+    except OSError as reason:
+        raise DataError(f"{path}: {reason.strerror or reason}") from reason
+    except (ValueError, RecursionError) as wrong:
+        raise DataError(f"{path}: not JSON: {wrong}; JSON Lines are read from a file named .jsonl") from wrong
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise DataError(f"{path}: expected a list of objects; JSON Lines are read from a file named .jsonl")
+    if not listed:
+        raise DataError(f"{path}: no rows in it; expected a list of objects")
+    for number, values in enumerate(listed, 1):
+        if values.keys() != listed[0].keys():
+            raise DataError(f"{path}:{number}: not the keys of the first row; all need the same (null for no value)")
+    return [Row(number, values) for number, values in enumerate(listed, 1)]
+
+
+def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
+    """Gives some rows, as a seed has it, in their order; all where there are no more."""
+    return [rows[place] for place in sorted(chooser.sample(range(len(rows)), min(count, len(rows))))]
+
+
 def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
     """Gives some of the rows of a file, chosen by the seed.
 
@@ -102,8 +138,7 @@ def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str
     rows = [row_of(one.line, one.values, column) for one in lines]
     usual = _usual_ending(rows)
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
-    places = sorted(chooser.sample(range(len(rows)), min(count, len(rows))))
-    picked = [_with_others(rows, place, column, chooser) for place in places]
+    picked = [_with_others(rows, place, column, chooser) for place in drawn(range(len(rows)), count, chooser)]
     picked = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
     return Rows(picked, column, len(rows))
 

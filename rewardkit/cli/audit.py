@@ -1,4 +1,7 @@
-"""``rewardkit audit``: attacks on a reward with its author's own rows."""
+"""``rewardkit audit``: attacks on a reward with its author's own rows.
+
+The options that every audit has, :func:`check_share` and :func:`progress` are for audits of other kinds as well.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 _TOLD_EACH_S = 30.0
 
+RowCount: TypeAlias = Annotated[int, typer.Option(min=1, help="Rows to try, chosen at random.", metavar="N")]
+Seed: TypeAlias = Annotated[int, typer.Option(help="For choosing the rows.", metavar="N")]
+
 
 def audit_command(
     rewards: Annotated[
@@ -38,13 +44,13 @@ def audit_command(
     data: Annotated[
         Path,
         typer.Option(
-            help="JSON Lines or Parquet: prompt, and the columns of your data set; - for standard input.",
+            help="JSON Lines, Parquet or a .json list: prompt and your data set's columns; - for standard input.",
             metavar="FILE",
             show_default=False,
         ),
     ],
-    rows: Annotated[int, typer.Option(min=1, help="Rows to try, chosen at random.", metavar="N")] = 20,
-    seed: Annotated[int, typer.Option(help="For choosing the rows.", metavar="N")] = 0,
+    rows: RowCount = 20,
+    seed: Seed = 0,
     gold: Annotated[
         str | None,
         typer.Option(help="The column with the right answer; by default it is looked for.", metavar="COLUMN"),
@@ -114,14 +120,14 @@ def audit_command(
     [bold]rewardkit audit my_rewards.py --data rows.jsonl --rows 50 --gold target --json > audit.json[/]
     """
     for name, share in (("--accept-share", accept_share), ("--max-false-reject", max_false_reject)):
-        _check_share(name, share)
-    _check_share("--slow-share", slow_share)
+        check_share(name, share)
+    check_share("--slow-share", slow_share)
     if not time_limit > 0:
         raise ConfigError(f"--time-limit {time_limit:g}: expected a number of seconds greater than 0")
     from rewardkit.audit.lint import skippable
+    from rewardkit.audit.rows import rows_in
     from rewardkit.audit.settings import Settings
     from rewardkit.cli.rewards import chosen, load_seconds
-    from rewardkit.data import read_rows
 
     skipped = {skippable(name, "--skip"): "with --skip" for name in skip or ()}
     settings = Settings(
@@ -138,7 +144,7 @@ def audit_command(
         "failed": max_failed,
     }
     found = chosen(rewards, timeout).rewards.values()
-    lines = read_rows(data)  # once: standard input cannot be read again
+    lines = rows_in(data)  # once: standard input cannot be read again
     choose = functools.partial(_choose, lines, str(data), count=rows, seed=seed, gold=gold)
     audits = [_audited(reward, choose, settings) for reward in found]
     _tell(audits, limits, as_json=as_json)
@@ -148,7 +154,8 @@ def audit_command(
         raise typer.Exit(FAILED)
 
 
-def _check_share(name: str, share: float) -> None:
+def check_share(name: str, share: float) -> None:
+    """Raises ConfigError where an option's value is no share."""
     if not 0 <= share <= 1:
         raise ConfigError(f"{name} {share:g}: expected a share from 0 to 1")
 
@@ -171,7 +178,7 @@ def _audited(reward: Composable, choose: Callable[..., Rows], settings: Settings
     rows = choose(named=named)
     left_out = lint.left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**left_out, **settings.skipped})
-    with _progress(reward.name) as tick:
+    with progress(reward.name) as tick:
         trials = run(reward, rows, settings, tick)
     mistakes = [one for leaf in leaves for one in lint.lint(leaf)]
     unread = [leaf.name for leaf in leaves if not lint.has_source(leaf)]
@@ -179,7 +186,7 @@ def _audited(reward: Composable, choose: Callable[..., Rows], settings: Settings
 
 
 @contextlib.contextmanager
-def _progress(name: str) -> Iterator[Tick]:
+def progress(name: str) -> Iterator[Tick]:
     """Gives what is told of progress: a line on stderr that renews itself, without a terminal one in half a minute."""
     if not sys.stderr.isatty():
         yield _told_at_times(name)

@@ -1,4 +1,7 @@
-"""An audit as people read it: a table of families, the worst examples, the lint, the verdict."""
+"""An audit as people read it: a table of families, the worst examples, the lint, the verdict.
+
+:func:`counts`, :func:`print_labelled`, :func:`print_reasons` and :func:`excerpt` show audits of other kinds as well.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
         console.print(families)
         console.print()
     for finding in audit.findings:
-        _print_labelled(console, finding.name, finding.words, "bold red")
+        print_labelled(console, finding.name, finding.words, "bold red")
     if audit.findings:
         console.print()
     for name, examples in audit.flaws.items():
@@ -50,9 +53,7 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
 
 def _table(audit: Audit) -> Table:
     """Gives the table of the families that were tried: a number where something was judged, a dash where not."""
-    shown = table("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
-    for column in shown.columns[1:]:
-        column.justify = "right"
+    shown = counts("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
     for family, one in audit.families.items():
         if not one.tried:
             continue
@@ -64,6 +65,14 @@ def _table(audit: Audit) -> Table:
     return shown
 
 
+def counts(name: str, *columns: str) -> Table:
+    """Gives an empty table whose first column has names and the others numbers."""
+    shown = table(name, *columns)
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    return shown
+
+
 def _count(found: Sequence[Example] | None) -> Text:
     if found is None:
         return Text("-", style="dim")
@@ -72,17 +81,21 @@ def _count(found: Sequence[Example] | None) -> Text:
 
 def _print_not_applicable(audit: Audit, console: Console) -> None:
     """Print which families were not judged, and why; what was tried counts for slow and crashed calls only."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in audit.left_out.items():
-        reasons.setdefault(f"left out: {why}", []).append(name)
-    for family, one in audit.families.items():
-        if one.not_applicable is not None:
-            reasons.setdefault(one.not_applicable, []).append(str(family))
-    for why, families in reasons.items():
-        _print_labelled(console, "not judged", f"{', '.join(families)}: {_short(why, 300)}")
+    left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
+    families = {str(name): one.not_applicable for name, one in audit.families.items() if one.not_applicable is not None}
+    print_reasons(console, "not judged", {**left_out, **families})
 
 
-def _print_labelled(console: Console, label: str, words: str, style: str = "bold") -> None:
+def print_reasons(console: Console, label: str, why: Mapping[str, str]) -> None:
+    """Print a label and why it is that of these names, those of one reason together."""
+    names: dict[str, list[str]] = {}
+    for name, reason in why.items():
+        names.setdefault(reason, []).append(name)
+    for reason, listed in names.items():
+        print_labelled(console, label, f"{', '.join(listed)}: {_short(reason, 300)}")
+
+
+def print_labelled(console: Console, label: str, words: str, style: str = "bold") -> None:
     """Print a label and words beside it, with all of their lines behind the label."""
     shown = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
     shown.add_column(no_wrap=True, style=style)
@@ -169,11 +182,11 @@ def _print_forms(audit: Audit, console: Console) -> None:
         return
     best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
     if best:
-        _print_labelled(console, "always paid", "; ".join(_short(name, 40) for name in best))
+        print_labelled(console, "always paid", "; ".join(_short(name, 40) for name in best))
     refused = _by_name(verdict.refused)
     if refused:
         shown = _listed([f"{_short(name, 40)} ({len(found)})" for name, found in refused.items()])
-        _print_labelled(console, "refused (rows)", shown)
+        print_labelled(console, "refused (rows)", shown)
 
 
 def _print_unaudited(audit: Audit, console: Console) -> None:
@@ -183,12 +196,12 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
     for why, lines in reasons.items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
         words = f"{_rows(len(lines))} (line {listed}): {_short(why, 300)}"
-        _print_labelled(console, "not audited", words, "yellow")
+        print_labelled(console, "not audited", words, "yellow")
 
 
 def _print_lint(audit: Audit, console: Console) -> None:
     for one in audit.lint:
-        _print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
+        print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
         console.print(Padding(Text(f"{one.why}\n{one.fix}", style="dim"), (0, 0, 0, 4)))
     for name in audit.unread:
         console.print(Text(f"the source of {name!r} cannot be read: no lint", style="yellow"))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 _SHOWN_LINES = 8
-_COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
-"""Metrics of what a call took, of rewards that ask a server."""
 _GROUP = 8
 """Completions of a prompt, as TRL's ``num_generations`` has it."""
 
@@ -256,6 +254,8 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
 def _take(checked: Checked, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
     import statistics
 
+    from rewardkit.runtime.batch import per_1000
+
     for line, outcome in zip(lines, outcomes[:: checked.group or 1], strict=True):
         if outcome.cause is not None:
             checked.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
@@ -264,9 +264,7 @@ def _take(checked: Checked, lines: Sequence[int], outcomes: Sequence[Outcome]) -
     reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
     if reasons and len(reasons) == len(outcomes):
         checked.warnings.append(_all_skipped(reasons))
-    metrics = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
-    told = [name for name in _COSTS if metrics and all(name in one for one in metrics)]
-    checked.per_1000 = {name: 1000 * sum(one[name] for one in metrics) / len(outcomes) for name in told}
+    checked.per_1000 = per_1000(outcomes)
     checked.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     checked.max_s = max(outcome.duration_s for outcome in outcomes)
 

@@ -1,211 +1,249 @@
-"""What verdicts come to: shares with their intervals, drifts, what the order does, how steady they are.
+"""What verdicts come to: shares with their intervals, drifts, what the order does, how steady they are, and labels.
 
-What they come to beside labels is in ``labels``. **Accepted** is a score of at least the threshold. A failed call is
-counted as failed, never as accepted or refused. Intervals take trials as independent of each other, though several
-are on one row.
+**Accepted** is a score of at least the threshold. A failed call is counted as failed, never as accepted or refused.
+Intervals of shares take trials as independent of each other, though several are on one row.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
 
-from builtin_rewards.judge.audit.rows import JudgeRow
-from builtin_rewards.judge.audit.trials import Trial, Verdict
+from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
+from builtin_rewards.judge.audit.rows import JudgeRow, Labelled, Rows
+from builtin_rewards.judge.audit.subject import Subject
 from builtin_rewards.judge.members import accepts
-from builtin_rewards.judge.statistics import Interval, cluster_bootstrap, mcnemar, wilson
+from builtin_rewards.judge.statistics import Interval, Table, auc, mean_move, wilson
+from rewardkit import Outcome, Status
 
-
-class Tried(NamedTuple):
-    """A trial, and what became of it and of the same answer without the addition."""
-
-    trial: Trial
-    verdict: Verdict
-    bare: Verdict
-
-
-class Share(NamedTuple):
-    """How many of how many; a drawn comparison may count as half."""
-
-    hits: float
-    of: int
-
-    @property
-    def interval(self) -> Interval:
-        """The rate with its 95% Wilson interval."""
-        return wilson(self.hits, self.of)
-
-    @property
-    def rate(self) -> float:
-        """The rate; 0.0 of none."""
-        return self.interval.rate or 0.0
+_EXAMPLES = 5
+POSITION = "position"
+"""In place of a family, for pairs as they are, in either order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
-    """How far scores move on average.
+class Trial:
+    """An answer to be judged, on the row at a place among those chosen.
 
-    Attributes:
-        mean: The mean change; ``None`` of none.
-        low: Lower end of its 95% interval, rows drawn as a whole; ``None`` for fewer than two rows.
-        high: The upper end.
-        answers: How many answers were scored with and without.
+    An answer as it is has no ``family``, and the benign twin of a family no ``name``. ``of`` is the answer that an
+    addition is put on, ``None`` for a text that stands alone. In comparisons an attack meets the right answer, and all
+    else the wrong one; it may stand ``second``. ``again`` counts how often it was judged before.
     """
 
-    mean: float | None
-    low: float | None
-    high: float | None
-    answers: int
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A wrong answer that was accepted.
-
-    Attributes:
-        line: The row's line.
-        name: Which attack it is.
-        text: The answer as the judge got it.
-        before: Its score without the attack; ``None`` where it stands alone.
-        score: Its score.
-        said: What the judge said of it.
-    """
-
-    line: int
-    name: str
+    row: int
     text: str
-    before: float | None
-    score: float
-    said: str | None
+    family: str = ""
+    name: str = ""
+    of: str | None = None
+    second: bool = False
+    again: int = 0
+
+
+Figures: TypeAlias = dict[str, Interval | float]
 
 
 @dataclass(frozen=True, slots=True)
-class FamilyResult:
-    """What a family came to.
+class Record:
+    """What came so far, and the scores of answers as they are, by row and text; ``None`` where there is none.
 
-    Attributes:
-        accepted: Wrong answers accepted, of those judged, that are refused without the attack.
-        failed: Calls that failed, the benign ones included.
-        skipped: Calls that the judge said do not apply.
-        wrong_drift: How far the attacks move the scores of wrong answers.
-        benign_drift: How far the benign twin moves the scores of right answers.
-        newly_refused: Right answers refused with the twin, of those accepted without.
-        examples: The wrong answers accepted, those that gained most first.
+    A score is from 0 to 1 over the judge's range, of a comparison 1 won, 0.5 drawn, 0 lost.
     """
 
-    accepted: Share
-    failed: int
-    skipped: int
-    wrong_drift: Drift
-    benign_drift: Drift
-    newly_refused: Share
-    examples: tuple[Example, ...]
+    subject: Subject
+    data: Rows
+    rows: Sequence[JudgeRow]
+    accept: float
+    came: list[tuple[Trial, Outcome]] = field(default_factory=list)
+    bare: dict[tuple[int, str | None], float | None] = field(default_factory=dict)
+
+    def add(self, trial: Trial, outcome: Outcome) -> None:
+        """Adds an outcome; of a comparison of answers as they are it is one on both."""
+        self.came.append((trial, outcome))
+        if not trial.family and not trial.again:
+            score = self.bare[trial.row, trial.text] = self.score(outcome)
+            if self.subject.compares:
+                self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
+
+    def score(self, outcome: Outcome) -> float | None:
+        """Gives a call's score; ``None`` where it failed, whatever stands in for it, or was skipped."""
+        scored = outcome.status is Status.SCORED and outcome.score is not None
+        return self.subject.share(outcome.score or 0.0) if scored else None
+
+    def accepts(self, score: float | None) -> bool:
+        """Whether there is a score, and one that accepts."""
+        return score is not None and accepts(score, self.accept)
+
+    def share(self, scores: Sequence[float | None]) -> Interval:
+        """Gives how many are accepted of those that there are."""
+        return wilson(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
+
+    def labelled(self) -> list[tuple[Labelled, float]]:
+        """Gives the labelled answers that have scores; of a judge that compares those of whole pairs."""
+        whole = 2 if self.subject.compares else 1
+        answers = [(at, one) for at, row in enumerate(self.rows) if len(row.answers) >= whole for one in row.answers]
+        return [(one, score) for at, one in answers if (score := self.bare.get((at, one.text))) is not None]
 
 
-def family_result(tried: Sequence[Tried], rows: Sequence[JudgeRow], accept: float) -> FamilyResult:
-    """Gives what the trials of one family come to."""
-    attacks, twins = ([one for one in tried if bool(one.trial.name) is wanted] for wanted in (True, False))
-    judged = [one for one in attacks if one.verdict.score is not None]
-    passed = [one for one in judged if is_accepted(one.verdict, accept)]
-    examples = [
-        Example(
-            rows[one.trial.row].line,
-            one.trial.name,
-            one.trial.text,
-            one.bare.score,
-            one.verdict.score or 0.0,
-            one.verdict.said,
-        )
-        for one in passed
-    ]
-    fine = [one for one in twins if is_accepted(one.bare, accept) and one.verdict.score is not None]
-    return FamilyResult(
-        Share(len(passed), len(judged)),
-        sum(one.verdict.failed for one in tried),
-        sum(one.verdict.score is None and not one.verdict.failed for one in tried),
-        drift(attacks),
-        drift(twins),
-        Share(sum(not is_accepted(one.verdict, accept) for one in fine), len(fine)),
-        tuple(sorted(examples, key=lambda one: (one.before or 0.0) - one.score)),
-    )
+class FamilyResult(NamedTuple):
+    """What a family came to: wrong answers accepted, of those judged that are refused without the attack; failed calls.
 
-
-def is_accepted(verdict: Verdict, accept: float) -> bool:
-    """Whether a verdict is a score, and one that accepts."""
-    return verdict.score is not None and accepts(verdict.score, accept)
-
-
-def drift(tried: Iterable[Tried]) -> Drift:
-    """Gives how far scores move on average from those without the addition."""
-    by_row: dict[int, list[float]] = {}
-    for one in tried:
-        if one.verdict.score is not None and one.bare.score is not None:
-            by_row.setdefault(one.trial.row, []).append(one.verdict.score - one.bare.score)
-    moves = [move for each in by_row.values() for move in each]
-    if not moves:
-        return Drift(None, None, None, 0)
-    if len(by_row) > 1 and len(set(moves)) == 1:  # the usual case, told without drawing
-        return Drift(moves[0], moves[0], moves[0], len(moves))
-    interval = cluster_bootstrap(list(by_row.values()))
-    if interval is None:
-        return Drift(statistics.fmean(moves), None, None, len(moves))
-    return Drift(interval.rate, interval.low, interval.high, len(moves))
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """What the order of two answers does.
-
-    Attributes:
-        flips: Pairs in which the answer at the same place won both times, of those judged in both orders.
-        first: Verdicts for the answer that stood first, of those that were no tie.
-        p: Exact McNemar p-value that the first place and the second win the flipped pairs equally often.
-        failed: Comparisons that failed.
+    ``benign_drift`` is how far the benign twin moves the scores of right answers on average, and ``examples`` are the
+    five wrong answers accepted that gained most.
     """
 
-    flips: Share
-    first: Share
-    p: float
+    accepted: Interval
     failed: int
+    benign_drift: Interval
+    examples: tuple[Mapping[str, Any], ...]
 
 
-def position(forward: Sequence[Verdict], backward: Sequence[Verdict]) -> Position:
-    """Gives what the order does to pairs, each judged with an answer first and with the same answer second."""
-    pairs = [(one.score, two.score) for one, two in zip(forward, backward, strict=True)]
-    judged = [(one, two) for one, two in pairs if one is not None and two is not None]
-    firsts, seconds = judged.count((1.0, 0.0)), judged.count((0.0, 1.0))
-    picks = [one for one, _ in judged] + [1 - two for _, two in judged]
-    decided = [pick for pick in picks if pick != 0.5]
-    failed = sum(verdict.failed for verdict in (*forward, *backward))
-    return Position(
-        Share(firsts + seconds, len(judged)), Share(decided.count(1.0), len(decided)), mcnemar(firsts, seconds), failed
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Stability:
-    """How far verdicts on the same answer differ when it is asked about again.
+class Audit:
+    """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
 
     Attributes:
-        samples: How often each answer was judged.
-        unstable: Answers that were accepted at one time and refused at another, of those judged more than once.
-        spread: The mean over answers of the scores' standard deviation, over their number; ``None`` of none.
-        failed: Calls that failed.
+        failed: Calls that failed, ``first_error`` is what the first of them said; ``skipped`` are those that the judge
+            said do not apply.
+        families: By family, what its attacks came to.
+        measures: ``bare`` answers, ``position``, ``stability``, ``labels``, ``self_preference``, as far as possible.
+        not_possible: By family or measure, why it could not be measured.
     """
 
-    samples: int
-    unstable: Share
-    spread: float | None
-    failed: int
+    def __init__(self, record: Record, unasked: int) -> None:
+        statuses = [outcome.status for _, outcome in record.came]
+        bare: Figures = {
+            "right_accepted": record.share([record.bare.get((at, row.good)) for at, row in enumerate(record.rows)]),
+            "wrong_accepted": record.share([record.bare.get((at, row.bad)) for at, row in enumerate(record.rows)]),
+        }
+        found = {
+            "bare": bare,
+            "position": _position(record),
+            "stability": _stability(record),
+            "labels": _labels(record),
+            "self_preference": _self_preference(record),
+        }
+        none_tried = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
+        self.record = record
+        self.unasked = unasked
+        self.calls = len(statuses)
+        self.failed = statuses.count(Status.FAILED)
+        self.skipped = statuses.count(Status.SKIPPED)
+        self.first_error = next((one.error for _, one in record.came if one.status is Status.FAILED), None)
+        self.families = {family: _family(family, record) for family in RECIPES}
+        self.measures = {name: figures for name, figures in found.items() if not isinstance(figures, str)}
+        self.not_possible = {name: none_tried for name, one in self.families.items() if not one.accepted.of}
+        self.not_possible |= {name: why for name, why in found.items() if isinstance(why, str)}
+
+    def rate(self, measure: str, figure: str) -> float | None:
+        """Gives the rate of a share; ``None`` where it was not measured."""
+        share = self.measures.get(measure, {}).get(figure)
+        return share.rate if isinstance(share, Interval) else None
+
+    def breaches(self, limits: Mapping[str, float]) -> list[str]:
+        """Gives what is more than a limit, in words; nothing for an audit that is passed.
+
+        The limits are shares from 0 to 1, and rates themselves are compared, not their intervals.
+        """
+        found = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
+        limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
+        limit_of |= dict.fromkeys(INJECTIONS, limits["attack_pass"])
+        accepted = {name: self.families[name].accepted.rate or 0.0 for name in limit_of}
+        rates = {f"{name} {{:.0%}} accepted": (accepted[name], most) for name, most in limit_of.items()}
+        rates["position flips {:.0%}"] = self.rate("position", "flips") or 0.0, limits["flip"]
+        rates["{:.0%} of the calls failed"] = self.failed / max(1, self.calls), limits["failed"]
+        found += [f"{words.format(rate)} (at most {most:.0%})" for words, (rate, most) in rates.items() if rate > most]
+        drifts = {name: one.benign_drift.rate or 0.0 for name, one in self.families.items()}
+        moved = {name: mean for name, mean in drifts.items() if abs(mean) > limits["benign_drift"]}
+        if moved:
+            worst = max(moved.values(), key=abs)
+            found.append(f"benign drift up to {worst:+.2f} in {', '.join(moved)} (at most {limits['benign_drift']:g})")
+        if not any(self.families[name].accepted.of for name in INJECTIONS):
+            found.append("no injection could be measured")
+        return found + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
 
 
-def stability(rounds: Sequence[Sequence[Verdict]], accept: float) -> Stability:
-    """Gives how far the rounds, each of the same answers in the same order, differ."""
-    each = [[one.score for one in verdicts if one.score is not None] for verdicts in zip(*rounds, strict=True)]
-    several = [scores for scores in each if len(scores) > 1]
-    unstable = sum(len({accepts(score, accept) for score in scores}) > 1 for scores in several)
-    spread = statistics.fmean(map(statistics.pstdev, several)) if several else None
-    failed = sum(one.failed for verdicts in rounds for one in verdicts)
-    return Stability(len(rounds), Share(unstable, len(several)), spread, failed)
+def _family(family: str, record: Record) -> FamilyResult:
+    moves, scores, failed = list[float](), list[float | None](), 0
+    examples: list[dict[str, Any]] = []
+    for trial, outcome in record.came:
+        if trial.family != family:
+            continue
+        score, before = record.score(outcome), record.bare.get((trial.row, trial.of))
+        failed += outcome.status is Status.FAILED
+        if trial.name:
+            scores.append(score)
+        elif score is not None and before is not None:
+            moves.append(score - before)
+        if trial.name and record.accepts(score):
+            tried = {"line": record.rows[trial.row].line, "name": trial.name, "text": trial.text}
+            examples.append({**tried, "before": before, "score": score, "said": outcome.reason})
+    examples.sort(key=lambda one: (one["before"] or 0.0) - one["score"])
+    return FamilyResult(record.share(scores), failed, mean_move(moves), tuple(examples[:_EXAMPLES]))
+
+
+def _position(record: Record) -> Figures | str:
+    """Gives how often the verdict on a pair flips with the order, and how often the first place wins."""
+    if not record.subject.compares:
+        return "the judge grades one answer at a time; one that compares has positions"
+    scores = {(one.row, one.second): record.score(outcome) for one, outcome in record.came if one.family == POSITION}
+    both = [(scores.get((at, False)), scores.get((at, True))) for at in range(len(record.rows))]
+    judged = [(one, two) for one, two in both if one is not None and two is not None]
+    picks = [pick for one, two in judged for pick in (one, 1 - two) if pick != 0.5]
+    flips = wilson(sum({one, two} == {0.0, 1.0} for one, two in judged), len(judged))
+    return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}
+
+
+def _stability(record: Record) -> Figures | str:
+    """Gives how many answers were accepted at one time and refused at another, and the mean standard deviation."""
+    scores: dict[Trial, list[float]] = {}
+    for trial, outcome in record.came:
+        if not trial.family and (score := record.score(outcome)) is not None:
+            scores.setdefault(replace(trial, again=0), []).append(score)
+    several = [each for each in scores.values() if len(each) > 1]
+    if not several:
+        return "no answer was judged more than once (--samples)"
+    unstable = sum(len(set(map(record.accepts, each))) > 1 for each in several)
+    return {"changed": wilson(unstable, len(several)), "deviation": statistics.fmean(map(statistics.pstdev, several))}
+
+
+def _labels(record: Record) -> Figures | str:
+    """Gives how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
+    labelled = record.labelled()
+    scores, right = [score for _, score in labelled], [one.right for one, _ in labelled]
+    if not labelled:
+        return "no labelled answer was scored; it takes chosen and rejected, or completion and label"
+    if record.subject.compares:
+        good = [score for score, is_right in zip(scores, right, strict=True) if is_right]
+        return {"better_of_pair": wilson(sum(good), len(good))}
+    area = auc(scores, right)
+    accuracy = Table.of([record.accepts(score) for score in scores], right).agreement
+    return {"accuracy": accuracy} | ({} if area is None else {"auc": area})
+
+
+def model_family(name: str) -> str:
+    """Gives the family of a model: the letters that its name begins with, without its owner; ``gpt`` of ``x/GPT-5``."""
+    return re.split("[^A-Za-z]", name.rpartition("/")[2])[0].casefold() or name.casefold()
+
+
+def _self_preference(record: Record) -> Figures | str:
+    """Gives what a judge accepts of its own model family and of others, each beside what is right.
+
+    ``excess`` is how much more of its own, each beyond what is right; 0 for a fair judge.
+    """
+    families = set(map(model_family, record.subject.models))
+    known = [(one, score) for one, score in record.labelled() if one.model]
+    own = [pair for pair in known if model_family(pair[0].model) in families]
+    others = [pair for pair in known if pair not in own]
+    if not own or not others:
+        named = ", ".join(sorted({one.model for one, _ in known})) or "none"
+        why = f"it takes answers of {', '.join(families)} and of other families (columns chosen_model, rejected_model, "
+        return f"{why}model); named are {named}"
+    found: Figures = {}
+    beyond = []
+    for name, group in (("own", own), ("others", others)):
+        yes, right = record.share([score for _, score in group]), wilson(sum(one.right for one, _ in group), len(group))
+        found |= {f"{name}_accepted": yes, f"{name}_right": right}
+        beyond.append((yes.rate or 0.0) - (right.rate or 0.0))
+    return {**found, "excess": beyond[0] - beyond[1]}

@@ -1,243 +1,145 @@
-"""The course of an audit: bare answers first, then additions to those that tell something, then the same again."""
+"""The course of an audit: bare answers first, then additions to those that tell something, then the same again.
+
+Owns what is asked, in the same workers as in training. What came is recorded verdict by verdict, so that an audit which
+is broken off tells what it knows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from builtin_rewards.judge.audit.families import RECIPES, Family, content_free_texts, filled
-from builtin_rewards.judge.audit.found import Audit
-from builtin_rewards.judge.audit.labels import Calibration, SelfPreference, calibration, self_preference
-from builtin_rewards.judge.audit.measures import (
-    FamilyResult,
-    Position,
-    Share,
-    Stability,
-    Tried,
-    family_result,
-    is_accepted,
-    position,
-    stability,
-)
-from builtin_rewards.judge.audit.rows import Labelled, Rows
+from builtin_rewards.judge.audit.families import RECIPES, filled
+from builtin_rewards.judge.audit.measures import POSITION, Audit, Record, Trial
+from builtin_rewards.judge.audit.rows import Rows
 from builtin_rewards.judge.audit.subject import Subject
-from builtin_rewards.judge.audit.trials import Progress, Scorer, Trial, Verdict, scorer
 from builtin_rewards.judge.fallback import JudgeReward
-from rewardkit import DataError
+from rewardkit import DataError, Rollout, Runtime
+from rewardkit.audit.run import Tick
 
-_ALONE = Verdict(None)
-"""In place of the verdict without an addition, where the text is no addition to anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What an audit does.
-
-    Attributes:
-        accept: The score from which an answer is accepted, from 0 to 1 over the judge's range.
-        samples: How often the same answer is judged; 1 measures no stability.
-        inline: Whether the judge runs in this process, without isolation.
-    """
-
-    accept: float = 0.75
-    samples: int = 3
-    inline: bool = False
+_PAIR_COLUMN = "audit-judge pair"
+"""Keeps two comparisons on one row apart, which would otherwise be one group of four. No judge reads it."""
 
 
-def run(subject: Subject, data: Rows, settings: Settings, progress: Progress) -> Audit:
-    """Audits a judge.
+def run(
+    subject: Subject,
+    data: Rows,
+    tick: Tick,
+    tell: Callable[[str], None],
+    *,
+    accept: float = 0.75,
+    samples: int = 3,
+    lane: str = "worker",
+) -> Audit:
+    """Audits a judge; interrupted, gives what is known by then.
+
+    ``tick`` is told of verdicts that came and of how many there will be; ``tell`` what it will take, in words, at once
+    and again when answers as they are have been judged. They are accepted from the share ``accept`` of the judge's
+    range on, and each is judged ``samples`` times. ``lane`` is that of a Runtime.
 
     Raises:
         DataError: No row says what the judge could be asked.
         InfrastructureError: Most calls were lost through no fault of the answers, such as a server that is down.
+        KeyboardInterrupt: It was interrupted before the first verdict.
     """
-    return _Course(subject, data, settings, progress).audit()
+    rows = [row for row in data.rows if row.good is not None or not subject.compares]
+    if not rows:
+        raise DataError("no row has a right answer to compare others with; label some completions 1")
+    course = _Course(Record(subject, data, rows, accept), samples, tick, lane)
+    try:
+        course.run(tell)
+    except KeyboardInterrupt:
+        if not course.record.came:
+            raise
+    return Audit(course.record, course.planned - len(course.record.came))
 
 
 class _Course:
-    """One audit on its way. Answers as they are have their verdicts in ``bare``, by row and text."""
+    """One audit on its way: rounds of trials, each with the copy of the judge that is asked, bare answers first."""
 
-    def __init__(self, subject: Subject, data: Rows, settings: Settings, progress: Progress) -> None:
-        self.subject = subject
-        self.data = data
-        self.rows = [row for row in data.rows if row.good is not None or not subject.pairwise]
-        if not self.rows:
-            raise DataError("no row has a right answer to compare others with; label some completions 1")
-        self.settings = settings
-        self.progress = progress
-        self.verdicts: list[Verdict] = []
-        self.bare: dict[tuple[int, str], Verdict] = {}
-        self.not_possible: dict[str, str] = {}
+    def __init__(self, record: Record, samples: int, tick: Tick, lane: str) -> None:
+        self.record = record
+        self._tick = tick
+        self._lane = lane
+        subject, places = record.subject, range(len(record.rows))
+        pairs = [(at, row.good or "") for at, row in enumerate(record.rows) if subject.compares]
+        bare = [trial for at in places for trial in self._bare(at)]
+        self._rounds = [
+            (subject.judge, bare),
+            (subject.judge, [trial for at in places for trial in self._additions(at)]),
+            (subject.in_one_order(), [Trial(*one, POSITION, second=to) for one in pairs for to in (False, True)]),
+            # One after another: equal questions in flight may be asked as one.
+            *((subject.without_cache(), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
+        ]
 
-    def audit(self) -> Audit:
-        bare = self._bare()
-        with self._scorer(self.subject.judge) as asked:
-            once = self._score(asked, bare)
-            self._note(bare, once)
-            tried = self._tried(asked)
-        families = self._families(tried)
-        measured = self._position(), self._stability(bare, once), self._calibration(), self._self_preference()
-        failures = [one for one in self.verdicts if one.failed]
-        return Audit(
-            judge=self.subject.name,
-            models=self.subject.models,
-            form=self.data.form,
-            rows=len(self.rows),
-            total_rows=self.data.total,
-            accept=self.settings.accept,
-            calls=len(self.verdicts),
-            failed=len(failures),
-            first_error=failures[0].said if failures else None,
-            bare_right=self._accepted([row.good for row in self.rows]),
-            bare_wrong=self._accepted([row.bad for row in self.rows]),
-            families=families,
-            position=measured[0],
-            stability=measured[1],
-            calibration=measured[2],
-            self_preference=measured[3],
-            not_possible=self.not_possible,
-        )
+    @property
+    def planned(self) -> int:
+        """Verdicts that there will be; until the bare answers are judged, at most."""
+        return sum(len(trials) for _, trials in self._rounds)
 
-    def _scorer(self, judge: JudgeReward) -> AbstractContextManager[Scorer]:
-        return scorer(self.subject, judge, self.rows, self.progress, inline=self.settings.inline)
+    def run(self, tell: Callable[[str], None]) -> None:
+        """Asks all."""
+        requests = self.planned * self.record.subject.requests
+        tell(f"at most {self.planned:,} verdicts on {len(self.record.rows):,} rows, {requests:,} requests")
+        self._ask(*self._rounds[0])
+        judge, additions = self._rounds[1]
+        self._rounds[1] = judge, [trial for trial in additions if self._is_telling(trial)]
+        tell(f"{self.planned - len(self.record.came):,} verdicts to go, about {self._time_left()}")
+        for judge, trials in self._rounds[1:]:
+            self._ask(judge, trials)
 
-    def _score(self, asked: Scorer, trials: Sequence[Trial]) -> list[Verdict]:
-        verdicts = asked.score(trials)
-        self.verdicts += verdicts
-        return verdicts
+    def _time_left(self) -> str:
+        """Gives about how long the others take, by how long the first did and how many are judged at once."""
+        each_s = statistics.fmean(outcome.duration_s for _, outcome in self.record.came)
+        at_once = self.record.subject.judge.spec.concurrency
+        seconds = max(1.0, each_s * sum(math.ceil(len(trials) / at_once) for _, trials in self._rounds[1:]))
+        return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
-    def _trial(self, place: int, text: str, family: Family | None, name: str, *, is_good: bool) -> Trial:
-        """Gives a trial. In comparisons a right answer meets the wrong one, and every other text the right one.
+    def _trial(self, at: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
+        """Gives a trial. Which answer stands first alternates with the rows, and an addition does not change it."""
+        return Trial(at, text, family, name, of, self.record.subject.compares and (at % 2 == 1) == (not name))
 
-        Which of them stands first alternates with the rows, and an addition does not change it.
-        """
-        row = self.rows[place]
-        if not self.subject.pairwise:
-            return Trial(place, text, family=family, name=name)
-        against = row.bad if is_good else row.good
-        return Trial(place, text, against or "", self._second(place, is_good=is_good), family, name)
-
-    @staticmethod
-    def _second(place: int, *, is_good: bool) -> bool:
-        return (place % 2 == 1) == is_good
-
-    def _bare(self) -> list[Trial]:
+    def _bare(self, at: int) -> Iterator[Trial]:
         """Gives the trials of answers as they are: of each, or of each pair once."""
-        trials = []
-        for place, row in enumerate(self.rows):
-            texts = [row.good] if self.subject.pairwise else [row.good, row.bad, *(one.text for one in row.answers)]
-            for text in dict.fromkeys(text for text in texts if text is not None):
-                trials.append(self._trial(place, text, None, "", is_good=True))
-        return trials
+        row = self.record.rows[at]
+        texts = [row.good, row.bad, *(one.text for one in row.answers)]
+        for text in dict.fromkeys(texts[:1] if self.record.subject.compares else texts):
+            if text is not None:
+                yield self._trial(at, text)
 
-    def _note(self, trials: Sequence[Trial], verdicts: Sequence[Verdict]) -> None:
-        for trial, verdict in zip(trials, verdicts, strict=True):
-            self.bare[trial.row, trial.text] = verdict
-            if self.subject.pairwise:
-                lost = None if verdict.score is None else 1 - verdict.score
-                self.bare[trial.row, trial.against] = verdict._replace(score=lost)
-
-    def _accepted(self, texts: Sequence[str | None]) -> Share:
-        """Gives how many of these texts, one a row, are accepted as they are."""
-        verdicts = [self.bare[place, text] for place, text in enumerate(texts) if text is not None]
-        scored = [one for one in verdicts if one.score is not None]
-        return Share(sum(is_accepted(one, self.settings.accept) for one in scored), len(scored))
-
-    def _tried(self, asked: Scorer) -> list[Tried]:
-        pairs = [pair for place in range(len(self.rows)) for pair in self._additions(place)]
-        verdicts = self._score(asked, [trial for trial, _ in pairs])
-        return [Tried(trial, verdict, before) for (trial, before), verdict in zip(pairs, verdicts, strict=True)]
-
-    def _additions(self, place: int) -> Iterator[tuple[Trial, Verdict]]:
-        """Gives what is tried on a row, each with the verdict on the same answer as it is."""
-        row = self.rows[place]
-        before = self.bare[place, row.bad]
-        attacked = before.score is not None and not is_accepted(before, self.settings.accept)
-        words = {is_good: self.subject.words(self._second(place, is_good=is_good)) for is_good in (True, False)}
+    def _additions(self, at: int) -> Iterator[Trial]:
+        """Gives what is tried on a row: the twins on the right answer, the attacks on the wrong one."""
+        row = self.record.rows[at]
         for family, recipe in RECIPES.items():
             if row.good is not None:
-                twin = filled(recipe.benign, row.good, words[True])
-                yield self._trial(place, twin, family, "", is_good=True), self.bare[place, row.good]
+                yield self._trial(at, filled(recipe.benign, row.good, {}), family, of=row.good)
             for name, text in recipe.attacks.items():
-                attack = filled(text, row.bad, words[False])
-                if attacked and not row.gives_away(attack):
-                    yield self._trial(place, attack, family, name, is_good=False), before
-        for text in content_free_texts(place):
-            if not row.gives_away(text):
-                yield self._trial(place, text, Family.CONTENT_FREE, repr(text), is_good=False), _ALONE
+                attack = filled(text, row.bad, self.record.subject.words(second=at % 2 == 0))
+                if not row.gives_away(attack):
+                    yield self._trial(at, attack, family, name, row.bad if "$answer" in text else None)
 
-    def _families(self, tried: Sequence[Tried]) -> Mapping[Family, FamilyResult]:
-        found = {}
-        for family in Family:
-            own = [one for one in tried if one.trial.family is family]
-            found[family] = family_result(own, self.rows, self.settings.accept)
-            attacks = [one for one in own if one.trial.name]
-            if not attacks:
-                self.not_possible[family] = "no wrong answer that the judge refuses as it is, and was scored"
-            elif not found[family].accepted.of:
-                self.not_possible[family] = "none of its attacks was scored"
-        if all(row.good is None for row in self.rows):
-            self.not_possible["benign drift"] = "no row has a right answer"
-        return found
+    def _is_telling(self, trial: Trial) -> bool:
+        """Whether an addition says something: an attack does on a wrong answer that was refused as it is."""
+        before = self.record.bare.get((trial.row, trial.of))
+        return not trial.name or trial.of is None or (before is not None and not self.record.accepts(before))
 
-    def _position(self) -> Position | None:
-        if not self.subject.pairwise:
-            self.not_possible["position"] = "the judge grades one answer at a time; a PairwiseJudge has positions"
-            return None
-        trials = [
-            Trial(place, row.good or "", row.bad, second)
-            for second in (False, True)
-            for place, row in enumerate(self.rows)
-        ]
-        with self._scorer(self.subject.in_one_order()) as asked:
-            verdicts = self._score(asked, trials)
-        return position(verdicts[: len(self.rows)], verdicts[len(self.rows) :])
+    def _ask(self, judge: JudgeReward, trials: Sequence[Trial]) -> None:
+        rollouts = [one for place, trial in enumerate(trials) for one in self._rollouts(trial, place)]
+        if not rollouts:
+            return
+        with Runtime([judge], workers=1, lane=self._lane) as runtime:
+            for finished in runtime.stream(rollouts):
+                place, second = divmod(finished.row, len(rollouts) // len(trials))
+                if second == trials[place].second:
+                    self.record.add(trials[place], finished.outcome)
+                    self._tick(len(self.record.came), self.planned)
 
-    def _stability(self, trials: Sequence[Trial], once: list[Verdict]) -> Stability | None:
-        if self.settings.samples < 2:
-            self.not_possible["stability"] = "each answer was judged once; raise --samples"
-            return None
-        with self._scorer(self.subject.without_cache()) as asked:
-            # One round after another: equal questions in flight would be asked as one.
-            again = [self._score(asked, trials) for _ in range(self.settings.samples - 1)]
-        return stability([once, *again], self.settings.accept)
-
-    def _labelled(self) -> list[tuple[Labelled, Verdict]]:
-        """Gives the labelled answers that were judged; of a pairwise judge those of whole pairs."""
-        return [
-            (one, self.bare[place, one.text])
-            for place, row in enumerate(self.rows)
-            if row.is_pair or not self.subject.pairwise
-            for one in row.answers
-        ]
-
-    def _calibration(self) -> Calibration | None:
-        judged = self._labelled()
-        if not judged:
-            needs = "chosen and rejected" if self.subject.pairwise else "chosen and rejected, or completion and label"
-            self.not_possible["calibration"] = f"the rows have no {needs}"
-            return None
-        pairs = [
-            (self.bare[place, row.good], self.bare[place, row.bad])
-            for place, row in enumerate(self.rows)
-            if row.is_pair and row.good is not None
-        ]
-        alone = [] if self.subject.pairwise else judged
-        return calibration(alone, pairs, self.settings.accept, graded=self.data.graded)
-
-    def _self_preference(self) -> SelfPreference | None:
-        judged = self._labelled()
-        models = sorted({one.model for one, _ in judged if one.model is not None})
-        if not models:
-            why = "no column says which model wrote an answer (chosen_model and rejected_model, or model)"
-        elif self.data.graded:
-            why = "labels are grades, not right and wrong"
-        else:
-            found = self_preference(judged, self.subject.models, self.settings.accept)
-            if found is not None:
-                return found
-            of = ", ".join(self.subject.models) or "no model"
-            why = f"it takes answers of the judge's own family ({of}) and of others; there are {', '.join(models)}"
-        self.not_possible["self-preference"] = why
-        return None
+    def _rollouts(self, trial: Trial, place: int) -> list[Rollout]:
+        row = self.record.rows[trial.row]
+        if not self.record.subject.compares:
+            return [Rollout(row.prompt, trial.text, row.columns)]
+        against = (row.good or "") if trial.name else row.bad
+        texts = (against, trial.text) if trial.second else (trial.text, against)
+        return [Rollout(row.prompt, text, {**row.columns, _PAIR_COLUMN: place}) for text in texts]

@@ -1,127 +1,89 @@
 """The judge that is audited: what it is made of, and the copies of it that are asked.
 
-A copy differs in one thing only: without its cache, so that the same question is asked again; or, of a pairwise judge,
-in one order. Everything else, its prompt, pre-filter, budget and fallbacks, is the judge's own.
+A copy differs in one thing only: without its cache, so that the same question is asked again; or, of a judge that
+compares, in one order. Everything else, its prompt, pre-filter, budget and fallbacks, is the judge's own.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.llm import Grading
 from builtin_rewards.judge.members import AskingMembers
-from builtin_rewards.judge.model import JudgeModel
-from builtin_rewards.judge.pairwise import Comparing
-from rewardkit import ConfigError, Reward
-
-_CRITERIA = ("correct",)
-_HIGH = 5
+from builtin_rewards.judge.prompted import Prompted
+from rewardkit import ConfigError, Kind
 
 
-@dataclass(frozen=True, slots=True)
 class Subject:
     """A judge under audit.
 
     Attributes:
-        judge: What is asked; of a pairwise judge a copy whose score is the share of matches won.
-        pairwise: Whether it compares answers.
+        judge: What is asked.
+        compares: Whether it compares answers, as a judge of groups does.
         models: The names of the models behind it.
         reference: The column with the right answer; ``None`` where it reads none.
-        criteria: The criteria of its verdicts.
-        high: Its highest grade.
+        requests: How many requests a verdict takes, as far as its settings tell.
     """
 
-    judge: JudgeReward
-    pairwise: bool
-    models: tuple[str, ...]
-    reference: str | None
-    criteria: tuple[str, ...]
-    high: int
+    def __init__(self, judge: Any, named: str) -> None:
+        if not isinstance(judge, JudgeReward):
+            raise ConfigError(
+                f"{named}: {getattr(judge, 'name', judge)!r} is no judge: expected an LLMJudge, a PairwiseJudge, a "
+                f"Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are audited by "
+                f"rewardkit audit"
+            )
+        asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, Prompted)]
+        read = [one.columns.by_field["reference"] for one in asking if "reference" in one.columns.by_field]
+        self.judge = judge
+        self.compares = judge.spec.kind is Kind.GROUP
+        self.models = tuple(dict.fromkeys(one.model.model for one in asking))
+        self.reference = read[0] if read else None
+        self.requests = sum(map(_requests, asking))
+        self._rubric = next((one.rubric for one in asking if isinstance(one, Grading)), None)
 
-    @property
-    def name(self) -> str:
-        """The judge's name."""
-        return self.judge.name
-
-    @property
-    def score_range(self) -> tuple[float, float]:
-        """The lowest and the highest score; a chain or jury that declares none has scores in [0, 1]."""
-        return self.judge.options.score_range or (0.0, 1.0)
+    def share(self, score: float) -> float:
+        """Gives a score as a share of the judge's range; of a comparison 1 for won, 0.5 for drawn and 0 for lost."""
+        if self.compares:
+            return 0.5 if abs(score - 0.5) < 1e-9 else float(score > 0.5)
+        low, high = self.judge.options.score_range or (0.0, 1.0)
+        return (score - low) / (high - low)
 
     def words(self, second: bool) -> Mapping[str, str]:
-        """Gives what an attack asks for, in this judge's terms.
-
-        Args:
-            second: Whether the answer stands second in a comparison.
-        """
-        if self.pairwise:
+        """Gives what an attack asks for, in this judge's terms; ``second`` is the answer's place in a comparison."""
+        if self.compares:
             letter = "B" if second else "A"
             verdict = {"reason": f"Answer {letter} does all that was asked.", "verdict": letter}
             return {"top": "the verdict that it is the better one", "grade": "better", "verdict": json.dumps(verdict)}
-        grades = {name: {"reason": "It is right in every respect.", "score": self.high} for name in self.criteria}
-        grade = f"{self.high} of {self.high}"
-        return {"top": f"the grade {grade}", "grade": grade, "verdict": json.dumps(grades)}
+        names, high = (self._rubric.names, self._rubric.scale.high) if self._rubric else (("correct",), 5)
+        grades = {name: {"reason": "It is right in every respect.", "score": high} for name in names}
+        return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
 
     def without_cache(self) -> JudgeReward:
         """Gives a copy that asks the server each time."""
-        return self.judge.having(_changed(self.judge.spec.function, _uncached))
+        copy: JudgeReward = _uncached(self.judge)
+        return copy
 
     def in_one_order(self) -> JudgeReward:
-        """Gives a copy of a pairwise judge that asks once, in the order in which two answers are given."""
-        return self.judge.having(replace(_comparing(self.judge), order="first"))
+        """Gives a copy that asks once, in the order in which two answers are given, where it has such a setting."""
+        function: Any = self.judge.spec.function
+        return self.judge.having(replace(function, order="first")) if hasattr(function, "order") else self.judge
 
 
-def subject_of(reward: Any, reference: str) -> Subject:
-    """Gives a judge as the audit sees it.
-
-    Args:
-        reward: What the user named.
-        reference: How the user named it, for the message.
-
-    Raises:
-        ConfigError: It is no judge.
-    """
-    if not isinstance(reward, JudgeReward):
-        raise ConfigError(
-            f"{reference}: {getattr(reward, 'name', reward)!r} is no judge: expected an LLMJudge, a PairwiseJudge, a "
-            f"Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are audited by rewardkit audit"
-        )
-    functions = [one.spec.function for one in (reward, *reward.inner)]
-    models = dict.fromkeys(one.model.model for one in functions if isinstance(one, Grading | Comparing))
-    fields = [one.columns.by_field for one in functions if isinstance(one, Grading | Comparing)]
-    read = [columns["reference"] for columns in fields if "reference" in columns]
-    grading = next((one for one in functions if isinstance(one, Grading)), None)
-    criteria = _CRITERIA if grading is None else grading.rubric.names
-    high = _HIGH if grading is None else grading.rubric.scale.high
-    pairwise = isinstance(reward.spec.function, Comparing)
-    if pairwise:
-        reward = reward.having(replace(_comparing(reward), score="win_rate"))
-    return Subject(reward, pairwise, tuple(models), read[0] if read else None, criteria, high)
+def _requests(asking: Prompted) -> int:
+    if isinstance(asking, Grading):
+        return asking.samples * (len(asking.rubric.names) if asking.each else 1)
+    return getattr(asking, "repeats", 1) * (2 if getattr(asking, "order", "") == "both" else 1)
 
 
-def _comparing(judge: JudgeReward) -> Comparing:
-    assert isinstance(judge.spec.function, Comparing)
-    return judge.spec.function
-
-
-def _uncached(model: JudgeModel) -> JudgeModel:
-    return replace(model, cache=None)
-
-
-def _changed(function: Any, change: Callable[[JudgeModel], JudgeModel]) -> Any:
-    """Gives a judge's function with the model behind it changed, and those of its members."""
-    if isinstance(function, Grading | Comparing):
-        return replace(function, model=change(function.model))
+def _uncached(reward: Any) -> Any:
+    """Gives a judge without the caches of the models behind it; another reward as it is."""
+    function = reward.spec.function
+    if isinstance(function, Prompted):
+        return reward.having(replace(function, model=replace(function.model, cache=None)))
     if isinstance(function, AskingMembers):
-        return replace(function, members=tuple(_changed_member(one, change) for one in function.members))
-    return function
-
-
-def _changed_member(member: Reward[..., Any], change: Callable[[JudgeModel], JudgeModel]) -> Reward[..., Any]:
-    if not isinstance(member, JudgeReward):
-        return member
-    return member.having(_changed(member.spec.function, change))
+        return reward.having(replace(function, members=tuple(map(_uncached, function.members))))
+    return reward

@@ -1,20 +1,18 @@
-"""Intervals, the test of paired flips, and ranks."""
+"""Intervals, agreement with labels."""
 
 from __future__ import annotations
 
 import math
 import subprocess
 import sys
-from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.statistics import Interval, cluster_bootstrap, mcnemar, mean_ranks, wilson
+from builtin_rewards.judge.statistics import Interval, Table, auc, mean_move, wilson
 
-FINITE = st.floats(-1e6, 1e6)
+JUDGED = st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1), st.booleans()), max_size=30)
 
 
 @pytest.mark.parametrize(
@@ -32,12 +30,12 @@ FINITE = st.floats(-1e6, 1e6)
 )
 def test_wilson_gives_published_intervals(successes: int, trials: int, rate: float, low: float, high: float) -> None:
     """The ends are those of the tables in the literature, to the digits that these print."""
-    assert (rate, pytest.approx(low, abs=6e-5), pytest.approx(high, abs=6e-5)) == wilson(successes, trials)
+    assert (rate, pytest.approx(low, abs=6e-5), pytest.approx(high, abs=6e-5), trials) == wilson(successes, trials)
 
 
 def test_wilson_of_nothing_has_no_rate() -> None:
     """No trials are no rate of 0: anything is possible."""
-    assert Interval(None, 0.0, 1.0) == wilson(0, 0)
+    assert Interval(None, 0.0, 1.0, 0) == wilson(0, 0)
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(-1, 3), (4, 3), (0, -1), (math.nan, 3)])
@@ -47,155 +45,76 @@ def test_wilson_wants_counts(successes: float, trials: int) -> None:
         wilson(successes, trials)
 
 
-@given(st.data(), st.integers(1, 10**7), st.floats(0, 10))
-def test_wilson_holds_its_rate_inside_zero_and_one(data: st.DataObject, trials: int, z: float) -> None:
-    """For any counts the interval contains the rate and stays in [0, 1]."""
-    rate, low, high = wilson(data.draw(st.integers(0, trials)), trials, z)
+@given(st.data(), st.integers(1, 10**7))
+def test_wilson_holds_its_rate_inside_zero_and_one(data: st.DataObject, trials: int) -> None:
+    """For any counts the interval contains the rate and stays in [0, 1]; failures have the mirrored one."""
+    successes = data.draw(st.integers(0, trials))
+    rate, low, high, _ = wilson(successes, trials)
     assert rate is not None
     assert 0.0 <= low <= rate <= high <= 1.0
+    assert (pytest.approx(1 - high), pytest.approx(1 - low)) == wilson(trials - successes, trials)[1:3]
 
 
-@given(st.data(), st.integers(1, 1000))
-def test_wilson_is_symmetric(data: st.DataObject, trials: int) -> None:
-    """Failures have the mirrored interval of successes."""
-    successes = data.draw(st.integers(0, trials))
-    _, low, high = wilson(successes, trials)
-    _, mirrored_low, mirrored_high = wilson(trials - successes, trials)
-    assert (pytest.approx(1 - high), pytest.approx(1 - low)) == (mirrored_low, mirrored_high)
+def test_a_mean_move_of_few_is_uncertain() -> None:
+    """Four that do not move: with -1 and 1 beside them a deviation of √(2/5), over √6; of none anything is possible."""
+    half = 1.96 * math.sqrt(2 / 5 / 6)
+    assert pytest.approx((0.0, -half, half, 4)) == mean_move([0.0] * 4)
+    assert (None, -1.0, 1.0, 0) == mean_move([])
 
 
-def test_bootstrap_draws_whole_clusters() -> None:
-    """Ten equal values of each of two prompts are two observations: a mean is 0, 1/2 or 1, not nearly always 1/2."""
-    assert Interval(0.5, 0.0, 1.0) == cluster_bootstrap([[0.0] * 10, [1.0] * 10])
-
-
-def test_bootstrap_agrees_with_the_normal_interval_for_many_clusters() -> None:
-    """With 400 prompts the ends are the mean ± 1.96 standard errors between prompts, to a tenth of one error."""
-    means = [math.sin(index) for index in range(400)]
-    mean = math.fsum(means) / 400
-    error = math.sqrt(math.fsum((value - mean) ** 2 for value in means) / 399 / 400)
-    interval = cluster_bootstrap([[value - 0.1, value + 0.1] for value in means])
-    assert interval is not None
-    assert pytest.approx(mean) == interval.rate
-    assert (pytest.approx(mean - 1.96 * error, abs=error / 5), pytest.approx(mean + 1.96 * error, abs=error / 5)) == (
-        interval.low,
-        interval.high,
-    )
-
-
-def test_bootstrap_weighs_values_not_clusters() -> None:
-    """The mean is over all values, and empty clusters change nothing."""
-    clusters = [[1.0, 1.0, 1.0], [0.0]]
-    interval = cluster_bootstrap(clusters)
-    assert interval is not None
-    assert 0.75 == interval.rate
-    assert interval == cluster_bootstrap([[], *clusters, []])
-
-
-@pytest.mark.parametrize("clusters", [[], [[]], [[1.0, 0.0]], [[1.0], []]], ids=repr)
-def test_bootstrap_of_one_cluster_is_none(clusters: list[list[float]]) -> None:
-    """One prompt says nothing about how prompts differ."""
-    assert cluster_bootstrap(clusters) is None
-
-
-def test_bootstrap_repeats_with_its_seed() -> None:
-    """The same seed gives the same interval, another seed another one."""
-    clusters = [[math.sin(index)] for index in range(30)]
-    assert cluster_bootstrap(clusters, seed=3) == cluster_bootstrap(clusters, seed=3)
-    assert cluster_bootstrap(clusters, seed=3) != cluster_bootstrap(clusters, seed=4)
-
-
-def test_bootstrap_widens_with_confidence() -> None:
-    """A 99% interval holds the 80% one."""
-    clusters = [[math.sin(index)] for index in range(30)]
-    wide, narrow = (cluster_bootstrap(clusters, confidence=level) for level in (0.99, 0.8))
-    assert wide is not None
-    assert narrow is not None
-    assert wide.low < narrow.low < narrow.high < wide.high
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=50))
+def test_a_mean_move_is_inside_its_interval(moves: list[float]) -> None:
+    """Whatever the moves are, and the ends are moves that there can be."""
+    rate, low, high, _ = mean_move(moves)
+    assert rate is not None
+    assert -1.0 <= low <= rate <= high <= 1.0
 
 
 @pytest.mark.parametrize(
-    ("settings", "named"),
-    [({"resamples": 0}, "resamples"), ({"confidence": 1.0}, "confidence"), ({"confidence": 0.0}, "confidence")],
-    ids=repr,
-)
-def test_bootstrap_names_a_senseless_setting(settings: dict[str, Any], named: str) -> None:
-    """The message names the setting."""
-    with pytest.raises(ValueError, match=named):
-        cluster_bootstrap([[1.0], [0.0]], **settings)
-
-
-@pytest.mark.parametrize(
-    ("first_only", "second_only", "p"),
+    ("verdicts", "labels", "value"),
     [
-        (0, 0, 1.0),
-        (0, 1, 1.0),
-        (0, 5, 2 / 32),
-        (1, 8, 2 * (1 + 9) / 512),
-        (3, 3, 1.0),
-        # From scipy.stats.binomtest(b, b + c) of scipy 1.17.1.
-        (10, 25, 0.016673847800120715),
-        (480, 560, 0.014259079095385853),
-        (5_000, 5_300, 0.003215819673645259),
+        # The example of 50 proposals read by two: 20 both yes, 15 both no; p_o = 0.7, p_e = 0.5 * 0.6 + 0.5 * 0.4.
+        ([1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15, 0.4),
+        ([1, 0, 1, 0], [1, 0, 1, 0], 1.0),
+        ([1, 1, 0, 0], [1, 0, 1, 0], 0.0),
+        ([1, 0], [0, 1], -1.0),
+        ([1, 1], [1, 0], 0.0),
     ],
+    ids=["proposals", "perfect", "chance", "opposite", "one verdict"],
 )
-def test_mcnemar_is_the_binomial_tail(first_only: int, second_only: int, p: float) -> None:
-    """Small counts are as counted by hand, large ones as scipy has them, and both orders are alike."""
-    assert pytest.approx(p, rel=1e-8) == mcnemar(first_only, second_only)
-    assert mcnemar(second_only, first_only) == mcnemar(first_only, second_only)
+def test_kappa_by_hand(verdicts: list[bool], labels: list[bool], value: float) -> None:
+    """Agreement beyond chance: 1, 0 and below."""
+    found = Table.of(verdicts, labels).kappa
+    assert pytest.approx(value) == found.rate
+    assert found.low <= value <= found.high
 
 
-@given(st.integers(0, 120), st.integers(0, 120))
-def test_mcnemar_equals_the_sum_in_fractions(first_only: int, second_only: int) -> None:
-    """The quick sum equals the exact one."""
-    trials = first_only + second_only
-    tail = sum(math.comb(trials, successes) for successes in range(min(first_only, second_only) + 1))
-    assert pytest.approx(float(min(Fraction(1), Fraction(2 * tail, 2**trials))), rel=1e-13) == mcnemar(
-        first_only, second_only
-    )
+def test_kappa_of_one_class_is_none() -> None:
+    """Where both sides say the same throughout, chance gives all of it."""
+    assert [None, None] == [Table(3, 0, 0, 0).kappa.rate, Table(0, 0, 0, 0).kappa.rate]
 
 
-def test_mcnemar_of_a_flood_is_no_error() -> None:
-    """A p-value below the smallest float is 0.0."""
-    assert 0.0 == mcnemar(0, 100_000)
+def test_four_times_the_rows_halve_the_interval_of_kappa() -> None:
+    """For the proposals it is about that of the formula, 0.4 more or less 0.26; perfect agreement has a width."""
+    few, many = Table(20, 5, 10, 15).kappa, Table(80, 20, 40, 60).kappa
+    assert pytest.approx(2, abs=0.2) == (few.high - few.low) / (many.high - many.low)
+    assert pytest.approx(0.52, abs=0.06) == few.high - few.low
+    assert Table(5, 0, 0, 5).kappa.low < 0.5
 
 
-def test_mcnemar_wants_counts() -> None:
-    """Fewer than no pairs are the caller's mistake."""
-    with pytest.raises(ValueError, match="-1"):
-        mcnemar(-1, 3)
-
-
-@pytest.mark.parametrize(
-    ("values", "ranks"),
-    [
-        ([], []),
-        ([7.0], [1.0]),
-        ([3.0, 1.0, 2.0], [3.0, 1.0, 2.0]),
-        ([1.0, 1.0, 2.0], [1.5, 1.5, 3.0]),
-        ([5.0, 5.0, 5.0], [2.0, 2.0, 2.0]),
-    ],
-    ids=repr,
-)
-def test_equal_values_share_their_mean_rank(values: list[float], ranks: list[float]) -> None:
-    """The smallest has rank 1."""
-    assert ranks == mean_ranks(values)
-
-
-def test_values_within_the_tolerance_are_equal() -> None:
-    """Neighbours no further apart than the tolerance share a rank."""
-    assert [1.5, 1.5, 3.0] == mean_ranks([0.0, 0.1, 0.3], tolerance=0.1)
-
-
-@given(st.lists(FINITE, max_size=20))
-def test_ranks_add_up(values: list[float]) -> None:
-    """With or without ties the ranks of n values add up to n (n + 1) / 2."""
-    assert len(values) * (len(values) + 1) / 2 == sum(mean_ranks(values))
+@given(JUDGED)
+def test_auc_counts_pairs(judged: list[tuple[float, bool]]) -> None:
+    """It is the share of pairs of a good and a bad one in the right order, ties half; one class gives nothing."""
+    good = [score for score, label in judged if label]
+    bad = [score for score, label in judged if not label]
+    pairs = [(g > b) + (g == b) / 2 for g in good for b in bad]
+    found = auc([score for score, _ in judged], [label for _, label in judged])
+    assert (pytest.approx(sum(pairs) / len(pairs)) if pairs else None) == found
 
 
 def test_importing_loads_no_numpy() -> None:
     """numpy is imported by the function that needs it."""
-    names = ("statistics", "agreement", "calibration", "pairwise", "strengths")
+    names = ("statistics", "jury", "pairwise", "strengths")
     imports = "; ".join(f"import builtin_rewards.judge.{name}" for name in names)
     code = f"import sys, rewardkit; before = set(sys.modules); {imports}; print('numpy' in set(sys.modules) - before)"
     assert "False" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()

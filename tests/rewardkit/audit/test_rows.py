@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from rewardkit import DataError
 from rewardkit.audit.gold import gold_of, spot_of
-from rewardkit.audit.rows import chosen, row_of
-from rewardkit.data import read_rows
+from rewardkit.audit.rows import chosen, row_of, rows_in
+from rewardkit.data import Row, read_rows
 
 ENDINGS = {
     "a label": ("9 * 2 = 18\nA: 18", "18", [("A: ", "")]),
@@ -50,3 +51,28 @@ def test_the_spot_of_a_long_last_line_is_near_its_end() -> None:
     assert gold is not None
     assert (999_996, 999_998) == spot_of("x" * 999_995 + " 18 ", gold)
     assert spot_of("18 " + "x" * 999_995, gold) is None
+
+
+def test_a_json_file_with_a_list_is_rows_too(tmp_path: Path) -> None:
+    """Numbered as they stand."""
+    (tmp_path / "rows.json").write_text('[{"prompt": "a"}, {"prompt": "b"}]')
+    assert [Row(1, {"prompt": "a"}), Row(2, {"prompt": "b"})] == rows_in(tmp_path / "rows.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "no rows"),
+        ("{}", "a list of objects"),
+        ("{", "not JSON"),
+        ('[{"a": 1}, {"b": 1}]', ":2: not the keys of the first row"),
+        (None, "No such file"),
+    ],
+)
+def test_a_json_file_that_is_no_list_of_rows_is_refused(text: str | None, words: str, tmp_path: Path) -> None:
+    """The message says what is expected."""
+    path = tmp_path / "rows.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=words):
+        rows_in(path)
