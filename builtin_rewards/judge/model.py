@@ -190,7 +190,7 @@ class JudgeModel:
     @property
     def where(self) -> str:
         """The server's address."""
-        return f"the client {type(self.client).__name__}" if self._server is None else self._server.name
+        return f"the client {type(self.client).__name__}" if self._server is None else self._server.base_url
 
     @property
     def place(self) -> tuple[Hashable, Load, RetryPolicy]:

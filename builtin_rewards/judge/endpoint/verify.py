@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from builtin_rewards.judge.endpoint.client import Server, prepare, send
-from builtin_rewards.judge.endpoint.foreign import Said, retry_after_s
+from builtin_rewards.judge.endpoint.foreign import retry_after_s
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.prompt import near_names
 
 _TIMEOUT_S = 3.0
-_TRIES = 3
-_WAIT_S = 0.5
+_WAITS_S = (0.5, 0.5, None)
+"""By try: seconds before the next one, where a 429 does not say how many; ``None``: there is none."""
 _LONGEST_WAIT_S = 5.0
 _OFF = "verify=False leaves this check out"
 
@@ -39,46 +39,33 @@ def verify(server: Server, model: str) -> None:
 
 async def _verify(server: Server, model: str) -> None:
     await prepare(server)
-    said = await _said(server, "models")
-    if said.status == 401:
-        raise JudgeSetupError(f"{server.name} refuses the key in the environment variable {server.key_env}; {_OFF}")
-    if said.status == 404 and not server.name.endswith("/v1"):
-        await _check_path(server)
-    listed = _listed(said)
+    url = server.base_url
+    status, listed = await _asked(server, "models")
+    if status == 401:
+        raise JudgeSetupError(f"{url} refuses the key in the environment variable {server.key_env}; {_OFF}")
+    if status == 404 and not url.endswith("/v1"):
+        # Either alone proves nothing: some servers have no list of models, and some have judgements at both addresses.
+        there = replace(server, base_url=f"{url}/v1")
+        if (await _asked(there, "models"))[1] and (await _asked(server, "chat/completions", {}))[0] == 404:
+            raise JudgeSetupError(f"base_url={url!r}: no API is served there; set it to {there.base_url!r}; {_OFF}")
     if listed and not any(_is(model, name) for name in listed):
-        raise JudgeSetupError(f"{server.name} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {_OFF}")
+        raise JudgeSetupError(f"{url} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {_OFF}")
 
 
-async def _check_path(server: Server) -> None:
-    """Refuse an address where no judgement can be asked for, if there are models at the one with /v1.
-
-    Either alone proves nothing: some servers have no list of models, and some have judgements at both addresses.
-    """
-    there = replace(server, base_url=f"{server.name}/v1")
-    if _listed(await _said(there, "models")) and (await _said(server, "chat/completions", {})).status == 404:
-        raise JudgeSetupError(f"base_url={server.name!r}: no API is served there; set it to {there.name!r}; {_OFF}")
-
-
-def _listed(said: Said) -> set[str]:
-    """Gives the models that a server lists, none where its list cannot be read."""
-    data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None
-    entries = data if isinstance(data, list) else []
-    return {entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)}
-
-
-async def _said(server: Server, path: str, body: Mapping[str, Any] | None = None) -> Said:
-    """Gives what a server says, after a while again where it says 429; status 0 where it says nothing in time."""
-    said = Said(0, {}, None)
-    for tries in range(_TRIES):
+async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
+    """Gives an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
+    for wait_s in _WAITS_S:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 said = await send(server, path, body)
         except Exception:  # whatever it is, it proves nothing
-            return Said(0, {}, None)
-        if said.status != 429 or tries == _TRIES - 1:
+            return 0, set()
+        if said.status != 429 or wait_s is None:
             break
-        await asyncio.sleep(min(retry_after_s(said.headers, time.time()) or _WAIT_S, _LONGEST_WAIT_S))
-    return said
+        await asyncio.sleep(min(retry_after_s(said.headers, time.time()) or wait_s, _LONGEST_WAIT_S))
+    data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None
+    ids = [entry.get("id") for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    return said.status, {name for name in ids if isinstance(name, str)}
 
 
 def _is(model: str, listed: str) -> bool:

@@ -16,7 +16,6 @@ from builtin_rewards.judge.local import LocalJudgeServer
 from builtin_rewards.judge.model import negotiator
 
 REQUIRED = "REWARDKIT_REQUIRE_REAL_MODEL"
-CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.fixture(scope="session")
@@ -41,8 +40,8 @@ def serve(faults: ModuleType) -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def canary(monkeypatch: pytest.MonkeyPatch) -> str:
     """A key that must be seen nowhere but in the environment and in the request's header."""
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    return CANARY
+    monkeypatch.setenv("OPENAI_API_KEY", fault_server.CANARY)
+    return fault_server.CANARY
 
 
 @pytest.fixture(scope="session")
