@@ -39,12 +39,7 @@ def is_number(value: object, *, whole: bool = False) -> bool:
 
 
 class JudgeError(RewardError):
-    """The root of the errors of judges.
-
-    Args:
-        words: What happened, to whom, and what helps.
-        fault: What went wrong, for programs.
-    """
+    """The root of the errors of judges: words that say what helps, and the fault, for programs."""
 
     requests: int = 0  # HTTP requests that were sent for it, all tries together
     free: bool = False  # the failed request took nothing: it did not reach the server, or the server said no to it

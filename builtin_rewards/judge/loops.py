@@ -23,11 +23,10 @@ def per_loop(make: Callable[[], T]) -> Callable[[], T]:
     def of_this_loop() -> T:
         loop = asyncio.get_running_loop()
         if loop not in kept:  # no other thread adds this one
-            made = make()
             with lock:
                 for ended in [other for other in kept if other.is_closed()]:
                     del kept[ended]
-                kept[loop] = made
+                kept[loop] = make()
         return kept[loop]
 
     return of_this_loop

@@ -1,15 +1,12 @@
 """One HTTP request to an OpenAI-compatible server, and nothing more: no second try, no redirect, no log.
 
-Owns the server's address, the key's way from the environment into the request, and the connections of each event loop.
-Below httpx's client, which logs each request and keeps cookies. A redirect is not followed, so the key goes to no other
-host than the one that was named.
+Below httpx's client, which logs each request and keeps cookies. The key goes to no other host than the one named.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-import ipaddress
 import json
 import os
 import re
@@ -84,10 +81,7 @@ class Server:
     def on_loopback(self) -> bool:
         """Whether it is on this machine, so that it may do without a key and is not asked through a proxy."""
         host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
+        return re.fullmatch(r"(.+\.)?localhost|127(\.\d+){3}|::1", host) is not None
 
     def key(self) -> str:
         """Gives the key from the environment, or raises JudgeSetupError: there is none, or it cannot be a header."""
@@ -122,10 +116,8 @@ def _wrong_url(url: Any) -> str | None:
     if not known or re.search(r"[\s\x00-\x1f]", url):
         shown = f", got {url!r}" if isinstance(url, str) and not re.search(r"[@?#]", url) else ""
         return f"base_url: expected an address such as 'http://127.0.0.1:8000/v1'{shown}"
-    if parts.username is not None or parts.password is not None:
-        return "base_url: holds a user name or password; take them out and put the key in key_env's"
-    if parts.query or parts.fragment:
-        return f"base_url: take away what follows the path at {parts.hostname}; a key goes in key_env's"
+    if parts.username is not None or parts.query or parts.fragment:
+        return "base_url: holds a user name, password or query; take it out, and put the key in key_env's variable"
     if parts.path.rstrip("/").endswith(("/chat/completions", "/completions", "/responses")):
         return f"base_url: {url!r} names one call; end it before, mostly at /v1"
     return None
@@ -134,11 +126,7 @@ def _wrong_url(url: Any) -> str | None:
 async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
     """Sends one request and gives the reply, whatever it says, or the error that tells why none came.
 
-    The error comes without what led to it: a foreign one holds the request with its key, and a frame what the server
-    echoes of it.
-
-    Raises:
-        JudgeSetupError: There is no key.
+    The error comes without the frames and the foreign one that led to it, which may hold the key.
     """
     asked = Asked(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
@@ -158,12 +146,7 @@ async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
 
 
 async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> Said:
-    """Sends one request, a POST where it has a body, and gives what the server says.
-
-    Raises:
-        httpx2.RequestError: No whole answer came, or one that cannot be unpacked.
-        JudgeReplyError: The answer is longer than ``MOST_BYTES``.
-    """
+    """Sends one request, a POST where it has a body, and gives what the server says; raises what httpx does."""
     import httpx2  # takes its time, so at first use
 
     request = httpx2.Request(
@@ -184,11 +167,10 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
                     raise Asked(server.base_url, "").error(Fault.UNREADABLE, what)
     finally:
         idle.append(transport)
-    text = raw.decode("utf-8-sig", "replace")
-    try:
-        return Said(response.status_code, response.headers, json.loads(text))
-    except (ValueError, RecursionError):
-        return Said(response.status_code, response.headers, text)
+    content = raw.decode("utf-8-sig", "replace")
+    with suppress(ValueError, RecursionError):
+        content = json.loads(content)
+    return Said(response.status_code, response.headers, content)
 
 
 async def prepare(server: Asks) -> None:
@@ -219,9 +201,7 @@ def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
 
     proxy, parts = None, urlsplit(server.base_url)
     if not server.on_loopback and not urllib.request.proxy_bypass(parts.hostname or ""):
-        proxies = urllib.request.getproxies()
-        proxy = proxies.get(parts.scheme) or proxies.get("all")
-        del proxies
+        proxy = urllib.request.getproxies().get(parts.scheme) or urllib.request.getproxies().get("all")
     if proxy is not None and "://" not in proxy:
         proxy = f"http://{proxy}"
     with suppress(ValueError, ImportError, httpx2.InvalidURL):

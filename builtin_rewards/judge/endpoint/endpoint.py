@@ -65,12 +65,7 @@ class Endpoint:
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
     async def ask(self, request: Request, deadline_s: float, spender: Spender | None = None) -> Reply:
-        """Gives the reply, its ``requests`` all that were sent for it.
-
-        Args:
-            request: What is asked.
-            deadline_s: Seconds for everything, waits for a turn included.
-            spender: Who pays; ``None`` where nothing is counted.
+        """Gives the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
 
         Raises:
             JudgeUnavailableError: No reply came, or none was asked for: an open breaker, a spent budget.
@@ -116,18 +111,16 @@ class Endpoint:
                     if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
                         raise self._late(errand) from None
                     raise
-                if _is_free(outcome):
-                    self._gate.took(-estimate)
-                elif outcome.usage is not None:
-                    self._gate.took(sum(outcome.usage[:2]) - estimate)
-                if isinstance(outcome, JudgeError):
-                    errand.last = outcome
-                    if outcome.fault is Fault.RATE_LIMIT:
-                        wait_s = outcome.retry_after_s or 0.0
-                        self._gate.rejected(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
-                    raise outcome
-                self._gate.accepted()
-                return outcome
+                if outcome.free or outcome.usage is not None:
+                    self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
+                if isinstance(outcome, Reply):
+                    self._gate.answered()
+                    return outcome
+                errand.last = outcome
+                if outcome.fault is Fault.RATE_LIMIT:
+                    wait_s = outcome.retry_after_s or 0.0
+                    self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
+                raise outcome
 
     async def _paid(self, errand: _Errand) -> Reply | JudgeError:
         """Sends a request when there is money for it."""
@@ -136,7 +129,7 @@ class Endpoint:
             errand.sent += 1
             outcome = await ask_once(self._asks, errand.request)
             if ticket is not None:
-                ticket.release() if _is_free(outcome) else ticket.settle(outcome.usage)
+                ticket.release() if outcome.free else ticket.settle(outcome.usage)
             return outcome
 
     def _late(self, errand: _Errand) -> JudgeError:
@@ -144,14 +137,8 @@ class Endpoint:
         tries = f"{errand.tries} {'try was' if errand.tries == 1 else 'tries were'} made"
         before = f", the last that failed: {errand.last.words}" if errand.last else ", none ended before it"
         late = f"no reply within {errand.deadline_s:.3g} s; {tries}{before}"
-        words = (
-            f"{self._name}, model {errand.request.model!r}: {late}; raise deadline_s, or allow fewer requests at once"
-        )
-        error = JudgeUnavailableError(words, Fault.DEADLINE)
+        help = "raise deadline_s, or allow fewer requests at once"
+        error = JudgeUnavailableError(f"{self._name}, model {errand.request.model!r}: {late}; {help}", Fault.DEADLINE)
         error.requests = errand.sent
         error.status = errand.last.status if errand.last else None
         return error
-
-
-def _is_free(outcome: Reply | JudgeError) -> bool:
-    return isinstance(outcome, JudgeError) and outcome.free

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from builtin_rewards.judge.endpoint.values import Reply, Token, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
@@ -62,8 +63,7 @@ SHORTEST_KEY = 8
 """Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """What a server answered: status, headers in a mapping that does not mind capitals, JSON or else the text."""
 
     status: int
@@ -87,28 +87,28 @@ class Asked:
         error.status, error.requests = status, 1
         return error
 
-    def rejection(self, what: str, status: int, body: Any) -> JudgeError:
-        """Gives our error for a status, of HTTP or in a body, with what the body says of why."""
-        codes = {str(_get(thing, name)) for thing in (body, _get(body, "error")) for name in ("code", "type")}
-        fault = Fault.QUOTA if "insufficient_quota" in codes else fault_of_status(status)
-        if status == 500 and names_format(what):
+    def refusal(self, said: Said, *, behind_200: bool = False) -> JudgeError:
+        """Gives our error for a status that is no success, also one that the body of a status 200 tells."""
+        status, bodies = said.status, (said.content, _get(said.content, "error"))
+        what = f"HTTP {status}: {_words(said.content) or 'no words'}"
+        if behind_200:
+            what = f"HTTP 200 with error {status}: {_words(said.content)}"
+        elif 300 <= status < 400:
+            place = re.sub(r"//[^/@]*@", "//", said.headers.get("location", "")).partition("?")[0]
+            what = f"HTTP {status}: it points to {_short(place)}, not followed"
+        codes = {str(_get(body, name)) for body in bodies for name in ("code", "type")}
+        fault = Fault.SERVER_ERROR if status >= 500 else _FAULTS.get(status, Fault.REJECTED)
+        if "insufficient_quota" in codes:
+            fault = Fault.QUOTA
+        elif status == 500 and names_format(what):
             fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
-        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((_words(body), *codes))) is not None
+        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((what, *codes))) is not None
         error = self.error(fault, what, status, _HELP_OF_CONTENT if of_content else "")
         error.refuses_key = fault is Fault.QUOTA or (status in (401, 403) and not of_content)
-        return error
-
-    def refusal(self, said: Said) -> JudgeError:
-        """Gives our error for an answer whose status is no success."""
-        what = f"HTTP {said.status}: {_words(said.content) or 'no words'}"
-        if 300 <= said.status < 400:
-            place = re.sub(r"//[^/@]*@", "//", said.headers.get("location", "")).partition("?")[0]
-            what = f"HTTP {said.status}: it points to {_short(place)}, not followed"
-        error = self.rejection(what, said.status, said.content)
         error.retry_after_s = retry_after_s(said.headers, time.time())
-        error.free = said.status >= 400 and said.status not in _OUT_OF_PATIENCE
-        parameter = _get(said.content, "param") or _get(_get(said.content, "error"), "param")
-        error.parameter = parameter if isinstance(parameter, str) else None
+        error.free = status >= 400 and status not in _OUT_OF_PATIENCE and not behind_200
+        parameters = (_get(body, "param") for body in bodies)
+        error.parameter = next((name for name in parameters if isinstance(name, str)), None)
         return error
 
 
@@ -118,8 +118,8 @@ def scrub(text: str, key: str | None) -> str:
     >>> scrub("Incorrect API key provided: sk-ab***xyz.", "sk-abcdefghuvwxyz")
     'Incorrect API key provided: [key].'
     """
-    text = re.sub(r"(?i)\b(bearer\s+)[^\s'\"]+", r"\1[key]", text)
-    return _without(re.sub(r"\bsk-[\w-]{8,}", "[key]", text), key, masked=True)
+    text = re.sub(r"(?i:\b(bearer\s+)[^\s'\"]+)|\bsk-[\w-]{8,}", lambda found: f"{found[1] or ''}[key]", text)
+    return _without(text, key, masked=True)
 
 
 def _without(text: str, key: str | None, *, masked: bool) -> str:
@@ -133,11 +133,6 @@ def _without(text: str, key: str | None, *, masked: bool) -> str:
         return (len(start) >= SHORTEST_KEY and start in key) or bool(masked and ends and of_key)
 
     return _WORD.sub(lambda found: "[key]" if hides(found[0]) else found[0], text.replace(key, "[key]"))
-
-
-def fault_of_status(status: int) -> Fault:
-    """Gives what an HTTP status means."""
-    return Fault.SERVER_ERROR if status >= 500 else _FAULTS.get(status, Fault.REJECTED)
 
 
 def names_format(words: str) -> bool:
@@ -166,17 +161,14 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """
     said = headers.get("retry-after", "")
     for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (said, 1.0)):
-        try:
+        with suppress(ValueError):
             seconds = float(text) * unit_s
-        except ValueError:
-            continue
-        if not math.isnan(seconds):
-            return seconds if seconds > 0 else None
-    try:
+            if not math.isnan(seconds):
+                return seconds if seconds > 0 else None
+    with suppress(ValueError, TypeError, OverflowError):
         seconds = parsedate_to_datetime(said).timestamp() - now
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return seconds if seconds > 0 else None
+        return seconds if seconds > 0 else None
+    return None
 
 
 def _words(body: Any) -> str:
@@ -224,7 +216,7 @@ def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
     error, choices = _get(completion, "error"), _get(completion, "choices")
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
-        return asked.rejection(f"HTTP 200 with error {code}: {_words(error)}", code, completion)
+        return asked.refusal(Said(code, {}, completion), behind_200=True)
     if isinstance(completion, str):
         what = f"HTTP 200 with no JSON: {_words(completion)!r}"
     elif error:
@@ -248,32 +240,27 @@ def _text(content: Any) -> str:
 
 
 def _usage(usage: Any) -> Usage | None:
-    read, written = _count(_get(usage, "prompt_tokens")), _count(_get(usage, "completion_tokens"))
-    if read is None or written is None:
-        return None
-    return Usage(read, written, _count(_get(_get(usage, "prompt_tokens_details"), "cached_tokens")) or 0)
-
-
-def _count(number: Any) -> int | None:
-    counted = isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _MOST_TOKENS
-    return number if counted else None
+    """Gives what was counted, where all of it are counts; never a guess."""
+    cached = _get(_get(usage, "prompt_tokens_details"), "cached_tokens") or 0
+    counts = (_get(usage, "prompt_tokens"), _get(usage, "completion_tokens"), cached)
+    return Usage(*counts) if all(type(one) is int and 0 <= one <= _MOST_TOKENS for one in counts) else None
 
 
 def _tokens(content: Any) -> tuple[Token, ...] | None:
-    """Gives all tokens with their likelihood, or none at all: a gap would shift those behind it."""
-    if not isinstance(content, list | tuple) or not content:
+    """Gives all tokens with their likelihood, or none: a gap would shift those behind it."""
+    likely = _likelihoods(content)
+    if not likely or len(likely) < len(content):
         return None
-    tokens = tuple(
-        Token(text, logprob, tuple(_likelihoods(_get(place, "top_logprobs"))))
-        for place, (text, logprob) in zip(content, _likelihoods(content), strict=False)
-    )
-    return tokens if len(tokens) == len(content) else None
+    tops = [tuple(_likelihoods(_get(place, "top_logprobs"))) for place in content]
+    return tuple(Token(*one, top) for one, top in zip(likely, tops, strict=True))
 
 
-def _likelihoods(places: Any) -> Iterator[tuple[str, float]]:
+def _likelihoods(places: Any) -> list[tuple[str, float]]:
     """Gives tokens with their log-probabilities up to the first that has none."""
+    likely: list[tuple[str, float]] = []
     for place in places if isinstance(places, list | tuple) else ():
         text, logprob = _get(place, "token"), _get(place, "logprob")
         if not isinstance(text, str) or not isinstance(logprob, int | float) or math.isnan(logprob):
-            return
-        yield text, float(logprob)
+            break
+        likely.append((text, float(logprob)))
+    return likely

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -68,11 +68,10 @@ class Gate:
     server that takes 20 loses half of 2,000 judgements, whose tries all end with a 429; this one loses none.
     """
 
-    def __init__(self, load: Load, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, load: Load) -> None:
         self._most = load.concurrency
-        self._clock = clock
-        self._requests = _Rate(load.requests_per_minute, clock)
-        self._tokens = _Rate(load.tokens_per_minute, clock)
+        self._requests = _Rate(load.requests_per_minute)
+        self.tokens = _Rate(load.tokens_per_minute)
         self._line = asyncio.Lock()
         self._changed = asyncio.Event()
         self._size = float(load.concurrency)
@@ -84,7 +83,7 @@ class Gate:
     @property
     def current(self) -> int:
         """Requests that may be in flight now."""
-        is_new = self._first_until is not None and self._clock() < self._first_until
+        is_new = self._first_until is not None and time.monotonic() < self._first_until
         return min(FIRST, self._most) if is_new else int(self._size)
 
     @asynccontextmanager
@@ -97,7 +96,7 @@ class Gate:
                     async with asyncio.timeout(None if wait_s == math.inf else max(wait_s, _SHORTEST_WAIT_S)):
                         await self._changed.wait()
             self._requests.take(1)
-            self._tokens.take(tokens)
+            self.tokens.take(tokens)
             self.in_flight += 1
         try:
             yield
@@ -105,24 +104,20 @@ class Gate:
             self.in_flight -= 1
             self._changed.set()
 
-    def took(self, tokens: float) -> None:
-        """Tell how many tokens a request took beyond its estimate."""
-        self._tokens.take(tokens)
+    def refused(self, retry_after_s: float = 0.0) -> None:
+        """Tell that the server said 429. Where it is one of many, all wait for as long as the server asks."""
+        self._refused += 1
+        if self._refused > max(1, TOLERATED * self._size):
+            self._paused_until = max(self._paused_until, time.monotonic() + retry_after_s)
+        self._end()
 
-    def accepted(self) -> None:
+    def answered(self) -> None:
         """Tell that the server did the work."""
         self._first_until = -math.inf
-        self._end(refused=False)
+        self._end()
 
-    def rejected(self, retry_after_s: float = 0.0) -> None:
-        """Tell that the server said 429. Where it is one of many, all wait for as long as the server asks."""
-        self._end(refused=True)
-        if self._refused > max(1, TOLERATED * self._size):
-            self._paused_until = max(self._paused_until, self._clock() + retry_after_s)
-
-    def _end(self, *, refused: bool) -> None:
+    def _end(self) -> None:
         self._finished += 1
-        self._refused += refused
         if self._finished < self._size:
             return
         share = self._refused / self._finished
@@ -134,10 +129,10 @@ class Gate:
 
     def _wait_s(self, tokens: float) -> float:
         """Gives the seconds after which to look again: 0 or less for a turn now, infinite for one that must end."""
-        now_s = self._clock()
+        now_s = time.monotonic()
         if self._first_until is None:
             self._first_until = now_s + FIRST_S
-        wait_s = max(self._paused_until - now_s, self._requests.wait_s(1), self._tokens.wait_s(tokens))
+        wait_s = max(self._paused_until - now_s, self._requests.wait_s(1), self.tokens.wait_s(tokens))
         if self.in_flight >= self.current:
             return max(wait_s, self._first_until - now_s if self._first_until > now_s else math.inf)
         return wait_s
@@ -146,20 +141,19 @@ class Gate:
 class _Rate:
     """A rate with a burst. An amount beyond the burst goes after a rest, and leaves a debt that later ones wait for."""
 
-    def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
+    def __init__(self, per_minute: float | None) -> None:
         self._each_s = 0.0 if per_minute is None else 60 / per_minute
         self._burst_s = max(BURST_S, self._each_s)
-        self._clock = clock
         self._paid_at_s = -math.inf  # when the rate has caught up with all that was taken
 
     def wait_s(self, amount: float) -> float:
         """Gives the seconds until an amount may be taken; 0 or less: now."""
-        debt_s = max(0.0, self._paid_at_s - self._clock())
+        debt_s = max(0.0, self._paid_at_s - time.monotonic())
         return debt_s + min(amount * self._each_s, self._burst_s) - self._burst_s
 
     def take(self, amount: float) -> None:
-        """Takes an amount, or gives it back where it is negative."""
-        self._paid_at_s = max(self._paid_at_s, self._clock()) + amount * self._each_s
+        """Takes an amount; gives it back where it is negative."""
+        self._paid_at_s = max(self._paid_at_s, time.monotonic()) + amount * self._each_s
 
 
 class Breaker:
@@ -168,8 +162,8 @@ class Breaker:
     While it is open every try fails at once; after its rest one try at a time goes as a probe.
     """
 
-    def __init__(self, name: str, rest_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name, self._rest_s, self._clock = name, rest_s, clock
+    def __init__(self, name: str, rest_s: float) -> None:
+        self._name, self._rest_s = name, rest_s
         self._in_flight = 0
         self._close()
 
@@ -180,7 +174,7 @@ class Breaker:
 
     def look(self) -> None:
         """Raises JudgeUnavailableError where a try would not be let through now; says why and for how long."""
-        left_s = 0.0 if self._until is None else max(0.0, self._until - self._clock())
+        left_s = 0.0 if self._until is None else max(0.0, self._until - time.monotonic())
         if left_s > 0 or self._probing:
             when = f"it is asked again in {left_s:.1f} s" if left_s > 0 else "a probe is under way, 0.0 s are left"
             raise JudgeUnavailableError(f"{self._name} {self._why} and is left alone; {when}", Fault.BREAKER_OPEN)
@@ -189,8 +183,7 @@ class Breaker:
     def attempt(self, counts: bool = True) -> Iterator[None]:
         """Lets a try through, or raises as :meth:`look`, and hears how the block ends.
 
-        A failure that does not count is a second one of the same thing: at a run's end those that fail are all that is
-        left, on any server.
+        A second failure of the same thing is not to count: at a run's end those that fail are all that is left.
         """
         self.look()
         self._probing = probes = self._until is not None
@@ -211,11 +204,11 @@ class Breaker:
             self._refused += 1
             if probes or self._refused >= REFUSED:
                 self._why = f"refused {self._refused} requests in a row ({error.words})"
-                self._until = self._clock() + REFUSED_REST_S
+                self._until = time.monotonic() + REFUSED_REST_S
         elif error.fault in _AT_FAULT:
             self._failed += counts
             if probes or (self._until is None and self._failed >= max(AT_LEAST, self._in_flight)):
                 self._why = f"failed {self._failed} tries in a row"
-                self._until = self._clock() + self._rest_s
+                self._until = time.monotonic() + self._rest_s
         elif error.fault is not Fault.RATE_LIMIT or probes:
             self._close()

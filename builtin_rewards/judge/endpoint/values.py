@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +62,4 @@ class Reply:
     tokens: tuple[Token, ...] | None = None  # ``None`` where the server gives no log-probabilities
     requests: int = 1  # HTTP requests that were sent for it, tries that failed included
     reasoned: bool = False  # whether reasoning came beside the text
+    free: ClassVar[bool] = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import random
+import time
 from contextlib import ExitStack, nullcontext, suppress
 
 import pytest
@@ -26,13 +27,15 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    return clock
 
 
 @pytest.fixture
 def breaker(clock: Clock) -> Breaker:
-    return Breaker("http://server/v1", 5.0, clock)
+    return Breaker("http://server/v1", 5.0)
 
 
 def failed(fault: Fault, words: str = "") -> JudgeUnavailableError:
@@ -74,7 +77,7 @@ def test_it_opens_when_as_many_tries_as_that_failed_in_a_row(breaker: Breaker) -
 def test_a_fifth_of_failures_at_random_does_not_open_it(clock: Clock) -> None:
     """2,000 tries of which a fifth fail go through, in each of ten runs."""
     for seed in range(10):
-        breaker, chance = Breaker("s", 5.0, clock), random.Random(seed)
+        breaker, chance = Breaker("s", 5.0), random.Random(seed)
         for _ in range(2000):
             tried(breaker, AT_FAULT if chance.random() < 0.2 else ANSWERED)
 
