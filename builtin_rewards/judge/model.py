@@ -16,12 +16,10 @@ from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from builtin_rewards.judge.budget import Budget, Spending
 from builtin_rewards.judge.cache import JudgeCache, question_key
-from builtin_rewards.judge.endpoint.client import Server, StandIn, prepare
-from builtin_rewards.judge.endpoint.endpoint import Endpoint
+from builtin_rewards.judge.endpoint.client import Server, StandIn, prepare, verify
+from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
-from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
 from builtin_rewards.judge.loops import per_loop

@@ -1,40 +1,42 @@
-"""One HTTP request to an OpenAI-compatible server, and nothing more: no second try, no redirect, no log.
+"""One HTTP request to an OpenAI-compatible server: no second try, no redirect, no log, no cookie.
 
-Below httpx's client, which logs each request and keeps cookies. The key goes to no other host than the one named.
+So it is sent below httpx's client, and the key goes to no other host than the one that was named.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib.util
 import json
 import os
 import re
 import ssl
+import time
 import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, translate
+from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
 from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.loops import per_loop
+from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
 
 if TYPE_CHECKING:
     import httpx2
 
 OPENAI_URL = "https://api.openai.com/v1"
-NO_KEY = "no-key"
-"""What a server on loopback is sent where the environment has no key."""
-MOST_BYTES = 16 * 2**20
-"""Bytes of an answer, unpacked, after which it is read no further."""
+NO_KEY = "no-key"  # what a server on loopback is sent where the environment has none
+MOST_BYTES = 16 * 2**20  # of an answer, unpacked; then it is read no further
 
-_IDLE_S = 30.0
+_VERIFY_S = 3.0
 _HEADERS = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "rewardkit"}
 
 
@@ -50,10 +52,8 @@ class Server:
     """Where a model is served. Checked when made; pickles; holds no key.
 
     Attributes:
-        base_url: The API's address, mostly ending with ``/v1``; ``None`` takes ``OPENAI_BASE_URL`` from the
-            environment, else OpenAI's own.
-        key_env: The environment variable that holds the key, read for each request. A server on loopback may do
-            without.
+        base_url: The API's address, mostly ending with ``/v1``; by default ``OPENAI_BASE_URL``'s, else OpenAI's own.
+        key_env: The environment variable of the key, read for each request. A server on loopback may do without.
 
     Raises:
         JudgeSetupError: A setting makes no sense, there is no key, or the extra is not installed; names the fix.
@@ -124,10 +124,7 @@ def _wrong_url(url: Any) -> str | None:
 
 
 async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
-    """Sends one request and gives the reply, whatever it says, or the error that tells why none came.
-
-    The error comes without the frames and the foreign one that led to it, which may hold the key.
-    """
+    """Gives the reply, or the error that tells why none came, without what led to it, which may hold the key."""
     asked = Asked(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:
@@ -179,6 +176,49 @@ async def prepare(server: Asks) -> None:
         idle.append(_transport(server))
 
 
+@functools.lru_cache(maxsize=256)
+def verify(server: Server, model: str) -> None:
+    """Asks the server for its models, once a process.
+
+    Raises:
+        JudgeSetupError: It refuses the key, or lists models and this one is not among them, or its address lacks /v1.
+    """
+    with ThreadPoolExecutor(1) as thread:  # for an event loop may run in this one
+        thread.submit(asyncio.run, _verify(server, model)).result()
+
+
+async def _verify(server: Server, model: str) -> None:
+    await prepare(server)
+    url, off = server.base_url, "verify=False leaves this check out"
+    status, listed = await _asked(server, "models")
+    if status == 401:
+        raise JudgeSetupError(f"{url} refuses the key in the environment variable {server.key_env}; {off}")
+    if status == 404 and not url.endswith("/v1"):
+        # Either alone proves nothing: some servers have no list of models, and some have judgements at both addresses.
+        there = replace(server, base_url=f"{url}/v1")
+        if (await _asked(there, "models"))[1] and (await _asked(server, "chat/completions", {}))[0] == 404:
+            raise JudgeSetupError(f"base_url={url!r}: no API is served there; set it to {there.base_url!r}; {off}")
+    itself = re.compile(rf"(.*/)?{re.escape(model)}([:@-].*)?")  # or a tag or date of it, or it in a folder
+    if listed and not any(map(itself.fullmatch, listed)):
+        raise JudgeSetupError(f"{url} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {off}")
+
+
+async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
+    """Gives an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
+    for is_last in (False, False, True):
+        try:
+            async with asyncio.timeout(_VERIFY_S):
+                said = await send(server, path, body)
+        except Exception:  # whatever it is, it proves nothing
+            return 0, set()
+        if said.status != 429 or is_last:
+            break
+        await asyncio.sleep(min(retry_after_s(said.headers, time.time()) or 0.5, 5.0))
+    data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None
+    ids = [entry.get("id") for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    return said.status, {name for name in ids if isinstance(name, str)}
+
+
 @per_loop
 async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
     """Gives an event loop's idle connections, as often as it is asked, and closes them when ``asyncio.run`` ends it.
@@ -205,7 +245,7 @@ def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
     if proxy is not None and "://" not in proxy:
         proxy = f"http://{proxy}"
     with suppress(ValueError, ImportError, httpx2.InvalidURL):
-        return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=_IDLE_S))
+        return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=30.0))
     del proxy
     raise JudgeSetupError(
         f"{server.base_url}: the proxy that http_proxy, https_proxy or all_proxy names in the environment cannot be "

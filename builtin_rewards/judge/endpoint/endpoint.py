@@ -1,12 +1,12 @@
-"""One server as a judge sees it, the mechanisms of this folder in their order.
+"""One server as a judge sees it. For a question: tries with waits between them, and one deadline over all.
 
-For a question: tries with waits between them and one deadline over all. For a try: its turn by the rates and among
-those in flight, the breaker's leave, money, and then the request itself. Each is told what became of it.
+For a try: its turn by the rates and among those in flight, the breaker's leave, money, and then the request itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import defaultdict
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,14 +14,63 @@ from typing import Any, Protocol
 
 from builtin_rewards.judge.endpoint.client import Asks, ask_once, name_of
 from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
-from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Reply, Request, texts_of
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 
-_CHARS_A_TOKEN = 4
-"""Of English with usual vocabularies; a rate in tokens is corrected by what the server counts."""
+_CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
 _MONEY_MARGIN_S = 0.05
 """Money is waited for until so long before the deadline: who waits in vain hears of the cap, not of a silent server."""
+TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
+"""Faults that another try may mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and when a request is tried again.
+
+    Attributes:
+        attempts: Tries altogether, at least 1.
+        first_wait_s: Seconds before the second try, before jitter; each further wait is twice as long.
+        longest_wait_s: The longest of these waits.
+        longest_retry_after_s: The longest ``Retry-After`` that is waited for; a longer one ends the judgement at once.
+
+    Raises:
+        JudgeSetupError: A setting makes no sense.
+    """
+
+    attempts: int = 4
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 20.0
+    longest_retry_after_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not is_number(self.attempts, whole=True) or self.attempts < 1:
+            raise JudgeSetupError(f"attempts={self.attempts!r}: expected a whole number of tries, 1 for no second one")
+        for setting in ("first_wait_s", "longest_wait_s", "longest_retry_after_s"):
+            value = getattr(self, setting)
+            if not is_number(value) or value < 0:
+                raise JudgeSetupError(f"{setting}={value!r}: expected a number of seconds, 0 or more")
+        if self.longest_wait_s < self.first_wait_s:
+            raise JudgeSetupError(
+                f"longest_wait_s={self.longest_wait_s!r}: expected at least first_wait_s={self.first_wait_s!r}"
+            )
+
+    def wait_s(self, tries: int, retry_after_s: float | None = None, drawn: float | None = None) -> float:
+        """Gives the seconds before the next try, exponential with equal jitter, so that clients part; see
+        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
+        """
+        drawn = random.random() if drawn is None else drawn  # noqa: S311  # for no secret
+        if retry_after_s is not None:
+            return retry_after_s + drawn * self.first_wait_s / 2
+        return min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(tries - 1, 64)) * (1 + drawn) / 2
+
+    def why_no_more(self, error: JudgeError, tries: int, wait_s: float, left_s: float) -> str | None:
+        """Gives why an error ends the tries, in words that may be none; ``None`` where another one may mend it."""
+        if error.fault not in TRIED_AGAIN or tries >= self.attempts:
+            return ""
+        if (asked_s := error.retry_after_s or 0.0) > self.longest_retry_after_s:
+            return f"it asks to wait {asked_s:.0f} s, and longest_retry_after_s={self.longest_retry_after_s:g}"
+        return f"waiting {wait_s:.1f} s more would pass the deadline" if wait_s >= left_s else None
 
 
 class Spender(Protocol):
@@ -140,5 +189,4 @@ class Endpoint:
         help = "raise deadline_s, or allow fewer requests at once"
         error = JudgeUnavailableError(f"{self._name}, model {errand.request.model!r}: {late}; {help}", Fault.DEADLINE)
         error.requests = errand.sent
-        error.status = errand.last.status if errand.last else None
         return error

@@ -57,8 +57,7 @@ _FORMAT_WORDS = re.compile(
 _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
 """What a 403 says of the request that it refuses, where it says nothing of the key."""
 _MAX_WORDS = 300
-_MOST_TOKENS = 10**9
-"""A count of more tokens than this is none."""
+_MOST_TOKENS = 10**9  # a count of more is none
 SHORTEST_KEY = 8
 """Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
 
@@ -107,22 +106,18 @@ class Asked:
         error.refuses_key = fault is Fault.QUOTA or (status in (401, 403) and not of_content)
         error.retry_after_s = retry_after_s(said.headers, time.time())
         error.free = status >= 400 and status not in _OUT_OF_PATIENCE and not behind_200
-        parameters = (_get(body, "param") for body in bodies)
-        error.parameter = next((name for name in parameters if isinstance(name, str)), None)
+        names = [name for body in bodies if isinstance(name := _get(body, "param"), str)]
+        error.parameter = scrub(names[0], self.key) if names else None
         return error
 
 
 def scrub(text: str, key: str | None) -> str:
-    """Takes a key out of a text: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``.
-
-    >>> scrub("Incorrect API key provided: sk-ab***xyz.", "sk-abcdefghuvwxyz")
-    'Incorrect API key provided: [key].'
-    """
+    """Takes a key out of a text: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``."""
     text = re.sub(r"(?i:\b(bearer\s+)[^\s'\"]+)|\bsk-[\w-]{8,}", lambda found: f"{found[1] or ''}[key]", text)
     return _without(text, key, masked=True)
 
 
-def _without(text: str, key: str | None, *, masked: bool) -> str:
+def _without(text: str, key: str | None, *, masked: bool = False) -> str:
     """Takes a key and its longer parts out of a text, and where asked masked forms of it."""
     if key is None or len(key) < SHORTEST_KEY:
         return text
@@ -155,10 +150,7 @@ def translate(raised: Exception, asked: Asked) -> JudgeError:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Gives the seconds that a server asks to wait; ``None`` where it asks nothing that can be read, or for no time.
-
-    A date (RFC 9110, 10.2.3) is one of ``now``, seconds since the epoch.
-    """
+    """Gives the seconds that a server asks to wait, if any; for a date (RFC 9110, 10.2.3) it is ``now``."""
     said = headers.get("retry-after", "")
     for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (said, 1.0)):
         with suppress(ValueError):
@@ -186,11 +178,7 @@ def _short(text: str) -> str:
 
 
 def read(completion: Any, asked: Asked) -> Reply:
-    """Gives the first choice of a chat completion as a Reply; what a refusal or an empty text is worth, others decide.
-
-    Raises:
-        JudgeUnavailableError: It is no chat completion: a page, an error sent with status 200, no choices, no message.
-    """
+    """Gives the first choice of a chat completion as a Reply, whatever it says; raises an error where it is none."""
     choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
     message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
     if message is None:
@@ -198,15 +186,15 @@ def read(completion: Any, asked: Asked) -> Reply:
         error.usage = usage
         raise error
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
-    written = _text(_get(message, "content"))
-    text = _without(written, asked.key, masked=False)
+    text, tokens = _text(_get(message, "content")), _tokens(_get(_get(choices[0], "logprobs"), "content"))
+    quoted = [_without(shown, asked.key) != shown for shown in (text, str(tokens))]
     return Reply(
-        text=text,
-        model=str(_get(completion, "model") or asked.model),
-        finish_reason=None if reason is None else str(reason),
-        refusal=_without(str(refusal), asked.key, masked=False) if refusal else None,
+        text=_without(text, asked.key),
+        model=_without(str(_get(completion, "model") or asked.model), asked.key),
+        finish_reason=None if reason is None else _without(str(reason), asked.key),
+        refusal=_without(str(refusal), asked.key) if refusal else None,
         usage=usage,
-        tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")) if text == written else None,
+        tokens=None if any(quoted) else tokens,
         reasoned=bool(_get(message, "reasoning_content") or _get(message, "reasoning")),
     )
 

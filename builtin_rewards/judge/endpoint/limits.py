@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
-from builtin_rewards.judge.endpoint.retry import TRIED_AGAIN
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 
 TOLERATED = 0.1
@@ -20,7 +19,6 @@ BURST_S = 10.0
 FIRST = 8
 """Requests that may be in flight before the first answer, for ``FIRST_S`` at most: a wrong key is found out by them."""
 FIRST_S = 2.0
-_SHORTEST_WAIT_S = 0.001
 
 AT_LEAST = 20
 """Failures in a row that open a breaker, or as many as there are requests in flight, if those are more: a fault comes
@@ -29,7 +27,7 @@ REFUSED = 5
 """Requests in a row that open it where the server takes nothing from the key: no further one would be answered."""
 REFUSED_REST_S = 300.0
 """How long such a server is left alone; an account may be filled up in the middle of a run."""
-_AT_FAULT = (TRIED_AGAIN | {Fault.DEADLINE}) - {Fault.RATE_LIMIT}
+_AT_FAULT = frozenset({Fault.CONNECTION, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION, Fault.DEADLINE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,7 @@ class Gate:
     """Lets requests through by a load: so many in flight, and a rate each of requests and tokens, as they came.
 
     With as many answers as may be in flight a round is over. Where more than a tenth of them were 429s, the share that
-    was not is kept, at least half; else an eighth is added, up to what the load allows. A plain limit of 128 at a
-    server that takes 20 loses half of 2,000 judgements, whose tries all end with a 429; this one loses none.
+    was not is kept, at least half; else an eighth is added, up to what the load allows.
     """
 
     def __init__(self, load: Load) -> None:
@@ -93,7 +90,7 @@ class Gate:
             while (wait_s := self._wait_s(tokens)) > 0:
                 self._changed.clear()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(None if wait_s == math.inf else max(wait_s, _SHORTEST_WAIT_S)):
+                    async with asyncio.timeout(None if wait_s == math.inf else max(wait_s, 0.001)):
                         await self._changed.wait()
             self._requests.take(1)
             self.tokens.take(tokens)

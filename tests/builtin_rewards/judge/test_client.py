@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from builtin_rewards.judge import LLMJudge
-from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Asks, Server, ask_once, prepare
+from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Asks, Server, ask_once, prepare, verify
 from builtin_rewards.judge.endpoint.values import Reply, Request, Usage
-from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Cause, DataError, Rollout, Runtime
 from rewardkit.testing import FakeJudge
@@ -280,7 +279,7 @@ def test_errors_pickle_with_what_they_say(serve: Serve, faults: ModuleType, cana
 def test_importing_loads_no_client_library() -> None:
     """The endpoint's modules are quick to import: what asks comes at first use."""
     code = (
-        "import sys, builtin_rewards.judge.endpoint.client, builtin_rewards.judge.endpoint.retry;"
+        "import sys, builtin_rewards.judge.endpoint.client, builtin_rewards.judge.endpoint.endpoint;"
         "print([name for name in ('openai', 'httpx2', 'tenacity', 'numpy') if name in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)

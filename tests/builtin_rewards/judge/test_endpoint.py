@@ -11,9 +11,8 @@ import pytest
 
 from builtin_rewards.judge.budget import Budget, Spending
 from builtin_rewards.judge.endpoint.client import Server, prepare
-from builtin_rewards.judge.endpoint.endpoint import Endpoint
+from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import FIRST, REFUSED, Load
-from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeUnavailableError
 from builtin_rewards.judge.ledger import Spend

@@ -27,7 +27,7 @@ from fault_server import CANARY, Action, completion, ok, status, too_many
 
 from builtin_rewards.judge import Criterion, JudgeCache, LLMJudge, RetryPolicy
 from builtin_rewards.judge.endpoint.client import MOST_BYTES
-from builtin_rewards.judge.endpoint.retry import TRIED_AGAIN
+from builtin_rewards.judge.endpoint.endpoint import TRIED_AGAIN
 from builtin_rewards.judge.errors import Fault, JudgeError
 from rewardkit import Score
 
@@ -120,6 +120,7 @@ ROWS: dict[str, Row] = {
     "307 to another host": always(F.REJECTED, 1, Action(status=307, headers=ELSEWHERE), "not followed; set base_url"),
     "302 to nowhere": always(F.REJECTED, 1, Action(status=302), "not followed"),
     "400": always(F.REJECTED, 1, status(400, WRONG), "HTTP 400: no; you sent [key]"),
+    "400 that names the key for a parameter": always(F.REJECTED, 1, status(400, "no", param=CANARY)),
     "400 without words": always(F.REJECTED, 3, Action(status=400), "HTTP 400: no words"),
     "400 that names `max_tokens`": refusing("max_tokens", "'max_tokens' is not supported with this model"),
     "400 that names `temperature`": refusing("temperature", "'temperature' does not support 0.0 with this model"),
@@ -194,6 +195,9 @@ ROWS: dict[str, Row] = {
     "malformed logprobs": said(VERDICT, GOOD, logprobs={"content": [{"token": 7, "logprob": "x"}, None]}),
     "half a surrogate in the reason": said(VERDICT.replace("as it", "\\ud800"), GOOD),
     "the key in the reason": said(VERDICT.replace("as it", CANARY), GOOD),
+    "the key for the model's name": always(GOOD, 1, completion({**json.loads(BODY), "model": CANARY})),
+    "the key among the logprobs": said(VERDICT, GOOD, logprobs={"content": [{"token": CANARY, "logprob": -1.0}]}),
+    "the key for `finish_reason`": said(VERDICT, GOOD, finish_reason=CANARY),
     "no content": said(None, F.EMPTY),
     "empty content": said("", F.EMPTY),
     "content that is a number": said(4, F.EMPTY),
