@@ -7,8 +7,8 @@ question from its cache key to the verdict that was read; ``endpoint`` is how a 
 
 from builtin_rewards.judge.budget import Budget
 from builtin_rewards.judge.cache import JudgeCache
+from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.errors import (
     BudgetSpentError,
     Fault,

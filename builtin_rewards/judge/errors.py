@@ -1,14 +1,4 @@
-"""The errors of judges: what became of a judgement that gave no verdict.
-
-    JudgeError
-    ├── JudgeSetupError           the judge's settings make no sense; raised when it is made
-    ├── JudgeUnavailableError     no reply could be had: not the completion's fault
-    │   └── BudgetSpentError      the spend cap is reached: no call was made
-    └── JudgeReplyError           a reply came, and it is no verdict
-
-Inside a runtime the second is a failure with cause ``infrastructure``, the third one with cause ``exception``. No
-message holds a key.
-"""
+"""The errors of judges: what became of a judgement that gave no verdict. No message holds a key."""
 
 from __future__ import annotations
 
@@ -21,40 +11,24 @@ from rewardkit import InfrastructureError, RewardDefinitionError, RewardError
 
 
 class Fault(StrEnum):
-    """What went wrong with a judgement."""
+    """What went wrong with a judgement; docs/reference/judge.md says which replies come to which."""
 
-    CONNECTION = "connection"
-    """The server could not be reached, or the connection broke before the reply was whole."""
-    DEADLINE = "deadline"
-    """The judgement's total deadline passed."""
-    RATE_LIMIT = "rate_limit"
-    """The server said 429 until there were no tries left."""
-    SERVER_ERROR = "server_error"
-    """The server said 408, 409 or 5xx until there were no tries left."""
-    QUOTA = "quota"
-    """The account has nothing left (``insufficient_quota``); not tried again."""
-    REJECTED = "rejected"
-    """The server rejected the request: 400, 401, 403, 404, 413, 422; not tried again."""
-    BREAKER_OPEN = "breaker_open"
-    """The endpoint failed so often that it is left alone for a while; no call was made."""
-    BUDGET = "budget"
-    """The spend cap is reached; no call was made."""
-    NOT_A_COMPLETION = "not_a_completion"
-    """The server answered 200 with something that is no chat completion: HTML, broken JSON, no choices."""
-    EMPTY = "empty"
-    """The model said nothing."""
-    REFUSED = "refused"
-    """The model refused to judge."""
-    TRUNCATED = "truncated"
-    """The reply was cut off at its length limit."""
-    CONTENT_FILTER = "content_filter"
-    """The provider's filter ended the reply."""
-    UNREADABLE = "unreadable"
-    """The reply holds no verdict that can be read."""
-    WRONG_SCHEMA = "wrong_schema"
-    """The reply is JSON that lacks a criterion, or has a value of the wrong type."""
-    OUT_OF_RANGE = "out_of_range"
-    """A grade lies outside the scale."""
+    CONNECTION = "connection"  # not reached, or broken off before the reply was whole
+    DEADLINE = "deadline"  # the judgement's total deadline passed
+    RATE_LIMIT = "rate_limit"  # 429 until there were no tries left
+    SERVER_ERROR = "server_error"  # 408, 409 or 5xx until there were no tries left
+    QUOTA = "quota"  # the account has nothing left
+    REJECTED = "rejected"  # the server says no to the request, by another status
+    BREAKER_OPEN = "breaker_open"  # the server failed so often that it is left alone for a while; no call was made
+    BUDGET = "budget"  # the spend cap is reached; no call was made
+    NOT_A_COMPLETION = "not_a_completion"  # status 200 with something that is no chat completion
+    EMPTY = "empty"  # the model said nothing
+    REFUSED = "refused"  # the model refused to judge
+    TRUNCATED = "truncated"  # the reply was cut off at its length limit
+    CONTENT_FILTER = "content_filter"  # the provider's filter ended the reply
+    UNREADABLE = "unreadable"  # the reply holds no verdict that can be read
+    WRONG_SCHEMA = "wrong_schema"  # the reply is JSON that lacks a criterion, or has a value of the wrong type
+    OUT_OF_RANGE = "out_of_range"  # a grade lies outside the scale
 
 
 def is_number(value: object, *, whole: bool = False) -> bool:
@@ -65,33 +39,15 @@ def is_number(value: object, *, whole: bool = False) -> bool:
 
 
 class JudgeError(RewardError):
-    """The root of the errors of judges.
+    """The root of the errors of judges: words that say what helps, and the fault, for programs."""
 
-    Args:
-        words: What happened, to whom, and what helps.
-        fault: What went wrong, for programs.
-
-    Attributes:
-        requests: HTTP requests that were sent for it, all tries together.
-        reached: Whether a request may have reached the server, and may be billed.
-        status: The HTTP status that the server answered last; ``None`` where it answered none.
-        retry_after_s: Seconds that the server asks to wait before it is asked again; ``None`` where it says nothing.
-        should_retry: What the server itself says of another try (``x-should-retry``); ``None`` where it says nothing.
-        parameter: The parameter that the server says it refuses; ``None`` where it names none.
-        of_content: Whether a 403 is about what this one request holds, and not about the key.
-        worked_on: Whether the server had taken the request on before it failed (an error behind HTTP 200).
-        usage: Tokens that the server says the failed request took; ``None`` where it does not say.
-    """
-
-    requests: int = 0
-    reached: bool = True
-    status: int | None = None
-    retry_after_s: float | None = None
-    should_retry: bool | None = None
-    parameter: str | None = None
-    of_content: bool = False
-    worked_on: bool = False
-    usage: Usage | None = None
+    requests: int = 0  # HTTP requests that were sent for it, all tries together
+    free: bool = False  # the failed request took nothing: it did not reach the server, or the server said no to it
+    status: int | None = None  # what the server answered last
+    retry_after_s: float | None = None  # what the server asks to wait
+    parameter: str | None = None  # what the server says that it refuses
+    refuses_key: bool = False  # the server takes nothing from this key or account, whatever the request
+    usage: Usage | None = None  # what the server says that the failed request took
 
     def __init__(self, words: str, fault: Fault | None = None) -> None:
         super().__init__(words, fault)
@@ -113,7 +69,7 @@ class JudgeSetupError(JudgeError, RewardDefinitionError):
 
 
 class JudgeUnavailableError(JudgeError, InfrastructureError):
-    """No reply could be had, after all tries that the judge's policy allows. Not the completion's fault."""
+    """No reply could be had, after all tries: the cause ``infrastructure``, not the completion's fault."""
 
     retry = False
 
@@ -123,4 +79,4 @@ class BudgetSpentError(JudgeUnavailableError):
 
 
 class JudgeReplyError(JudgeError):
-    """A reply came and it is no verdict: unreadable, refused, truncated. Never taken for a low grade."""
+    """A reply came and it is no verdict: the cause ``exception``. Never taken for a low grade."""

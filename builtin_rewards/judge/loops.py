@@ -14,8 +14,7 @@ T = TypeVar("T")
 def per_loop(make: Callable[[], T]) -> Callable[[], T]:
     """Gives what gives the running event loop's own value, made at first use.
 
-    What a value has waited for refers to its loop, so an entry would outlive it, weak key or not: those of closed loops
-    are dropped when another loop comes. Several threads may ask at once.
+    What it has waited for refers to its loop, so those of closed loops are dropped when another loop comes.
     """
     kept: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, T] = weakref.WeakKeyDictionary()
     lock = threading.Lock()
@@ -23,11 +22,10 @@ def per_loop(make: Callable[[], T]) -> Callable[[], T]:
     def of_this_loop() -> T:
         loop = asyncio.get_running_loop()
         if loop not in kept:  # no other thread adds this one
-            made = make()
             with lock:
                 for ended in [other for other in kept if other.is_closed()]:
                     del kept[ended]
-                kept[loop] = made
+                kept[loop] = make()
         return kept[loop]
 
     return of_this_loop

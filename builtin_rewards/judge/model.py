@@ -14,12 +14,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from builtin_rewards.judge.budget import Budget, Spending
 from builtin_rewards.judge.cache import JudgeCache, question_key
-from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, prepare
-from builtin_rewards.judge.endpoint.endpoint import Endpoint
+from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, prepare, verify
+from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
-from builtin_rewards.judge.endpoint.verify import verify
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
@@ -118,7 +116,7 @@ class JudgeModel:
     @property
     def where(self) -> str:
         """The server's address."""
-        return self._asks.name if isinstance(self._asks, Server) else f"the client {type(self._asks).__name__}"
+        return self._asks.base_url if isinstance(self._asks, Server) else f"the client {type(self._asks).__name__}"
 
     @property
     def place(self) -> tuple[Hashable, Load, RetryPolicy]:

@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 from builtin_rewards.judge.budget import Budget
 from builtin_rewards.judge.cache import JudgeCache
 from builtin_rewards.judge.endpoint.client import StandIn
+from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.endpoint.retry import RetryPolicy
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.prices import Price

@@ -22,11 +22,14 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+CANARY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
+"""A key that must be seen nowhere but in the environment and in the request's header."""
 REASONS = {200: "OK", 302: "Found", 429: "Too Many Requests", 500: "Internal Server Error", 503: "Service Unavailable"}
 
 
@@ -43,6 +46,7 @@ class Action:
         cut: Bytes of the body after which the connection is reset; ``None`` sends all.
         stall: Send nothing, and keep the connection open.
         together: Nothing is sent before so many requests have been in flight at once.
+        raw: Sent in place of all that, byte for byte; then the connection is closed.
     """
 
     body: bytes = b""
@@ -53,6 +57,7 @@ class Action:
     cut: int | None = None
     stall: bool = False
     together: int = 0
+    raw: bytes | None = None
 
     def head(self) -> bytes:
         lines = [f"HTTP/1.1 {self.status} {REASONS.get(self.status, 'Said')}", f"Content-Length: {len(self.body)}"]
@@ -155,6 +160,18 @@ def null_choices() -> Action:
     return completion({"choices": None})
 
 
+def packed(body: bytes, packing: str) -> Action:
+    """Gives a body that says how it is packed."""
+    return Action(body, headers=(("Content-Type", "application/json"), ("Content-Encoding", packing)))
+
+
+def bomb(mega_bytes: int) -> Action:
+    """Gives zeros that gzip packs to a thousandth: a megabyte's block again and again, each complete in itself."""
+    packer = zlib.compressobj(9, wbits=-15)
+    block = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    return packed(b"\x1f\x8b\x08\0\0\0\0\0\0\x03" + block * mega_bytes, "gzip")
+
+
 def truncated_json() -> Action:
     return replace(ok(), body=ok().body[:60])
 
@@ -192,13 +209,14 @@ class _Serving:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head[:-4].split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers[":path"] = first.split()[1]
         raw = await reader.readexactly(int(headers.get("content-length", 0)))
         if first.startswith("GET "):  # the list of models, which a judge asks for when it is made; not counted
             action = self.models(headers) if self.models is not None else status(404)
             return await self._act(action, reader, writer)
         body = json.loads(raw) if raw else {}
         number = len(self.seen)
-        self.seen.append(Seen(number, first.split()[1], body, "authorization" in headers, list(headers)))
+        self.seen.append(Seen(number, headers[":path"], body, "authorization" in headers, list(headers)))
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self.came.set()
@@ -215,6 +233,12 @@ class _Serving:
             await asyncio.sleep(action.delay_s)
         if action.stall:
             await reader.read(1)
+            return False
+        if action.raw is not None:
+            writer.write(action.raw)
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
             return False
         if action.interval_s is not None:
             return await _dribble(action, writer)

@@ -1,56 +1,43 @@
-"""One HTTP request to an OpenAI-compatible server, and nothing more: no second try, no redirect, no log.
+"""One HTTP request to an OpenAI-compatible server: no second try, no redirect, no log, no cookie.
 
-Owns the server's address, the key's way from the environment into the request, and the connections of each event loop,
-made at first use. What an answer means is ``foreign``'s, further tries ``retry``'s. A redirect is not followed, so the
-key goes to no other host than the one that was named.
-
-Connections are closed when their event loop ends as ``asyncio.run`` ends it; one that is closed without
-``loop.shutdown_asyncgens()`` leaves them to the garbage collector.
+So it is sent below httpx's client, and the key goes to no other host than the one that was named.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib.util
-import ipaddress
 import json
 import os
 import re
 import ssl
+import time
 import urllib.request
-import zlib
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, translate
+from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
 from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.loops import per_loop
+from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
 
 if TYPE_CHECKING:
     import httpx2
 
 OPENAI_URL = "https://api.openai.com/v1"
-NO_KEY = "no-key"
-"""What a server on loopback is sent where the environment has no key."""
-MOST_BYTES = 16 * 2**20
-"""Bytes of an answer, unpacked, after which it is read no further."""
+NO_KEY = "no-key"  # what a server on loopback is sent where the environment has none
+MOST_BYTES = 16 * 2**20  # of an answer, unpacked; then it is read no further
 
-_CONNECT_S = 5.0
-"""Deadlines end requests, not the transport, whose other times begin anew with every byte."""
-_HEADERS = {
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",
-    "Content-Type": "application/json",
-    "User-Agent": "rewardkit",
-}
-_REQUESTS_A_POOL = 8
-_IDLE_S = 30.0
-_PACKED = ("gzip", "x-gzip", "deflate")
+_VERIFY_S = 3.0
+_HEADERS = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "rewardkit"}
 
 
 class StandIn(Protocol):
@@ -60,60 +47,48 @@ class StandIn(Protocol):
     def chat(self) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Server:
     """Where a model is served. Checked when made; pickles; holds no key.
 
     Attributes:
-        base_url: The API's address, mostly ending with ``/v1``; ``None`` takes ``OPENAI_BASE_URL`` from the
-            environment, else OpenAI's own.
-        key_env: The environment variable that holds the key, read for each request. A server on loopback may do
-            without.
+        base_url: The API's address, mostly ending with ``/v1``; by default ``OPENAI_BASE_URL``'s, else OpenAI's own.
+        key_env: The environment variable of the key, read for each request. A server on loopback may do without.
 
     Raises:
         JudgeSetupError: A setting makes no sense, there is no key, or the extra is not installed; names the fix.
     """
 
-    base_url: str | None = None
-    key_env: str = "OPENAI_API_KEY"
+    base_url: str
+    key_env: str
 
-    def __post_init__(self) -> None:
+    def __init__(self, base_url: str | None = None, key_env: str = "OPENAI_API_KEY") -> None:
         if importlib.util.find_spec("httpx2") is None:
             raise JudgeSetupError("a judge needs httpx2: pip install 'rewardkit[judge]'")
-        url = self.base_url if self.base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        _check_url(url)
-        # Capitals only, and the value is not shown: what is no such name may be the key itself.
-        if not isinstance(self.key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", self.key_env):
-            raise JudgeSetupError(
-                "key_env: expected the name of an environment variable in capitals, not the key itself"
-            )
+        url = base_url if base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        wrong = _wrong_url(url)
+        if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
+            wrong = "key_env: expected the name of an environment variable in capitals, not the key itself"
+        if wrong is not None:
+            base_url = url = key_env = ""  # any may hold a secret, and tracebacks may show locals
         object.__setattr__(self, "base_url", url.rstrip("/"))
+        object.__setattr__(self, "key_env", key_env)
+        if wrong is not None:
+            raise JudgeSetupError(wrong)
         self.key()
-
-    @property
-    def name(self) -> str:
-        """What messages call it: its address."""
-        return self.base_url or OPENAI_URL
 
     @property
     def on_loopback(self) -> bool:
         """Whether it is on this machine, so that it may do without a key and is not asked through a proxy."""
-        host = urlsplit(self.name).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
+        host = urlsplit(self.base_url).hostname or ""
+        return re.fullmatch(r"(.+\.)?localhost|127(\.\d+){3}|::1", host) is not None
 
     def key(self) -> str:
-        """Gives the key from the environment.
-
-        Raises:
-            JudgeSetupError: There is none and the server is not on loopback, or it cannot be a header's value.
-        """
+        """Gives the key from the environment, or raises JudgeSetupError: there is none, or it cannot be a header."""
         key = os.environ.get(self.key_env, "").strip()
         if not key and not self.on_loopback:
             raise JudgeSetupError(
-                f"no key for {self.name}: set the environment variable {self.key_env} (to any word if the server "
+                f"no key for {self.base_url}: set the environment variable {self.key_env} (to any word if the server "
                 "wants none), or name another one with key_env"
             )
         if not re.fullmatch(r"[\x21-\x7e]*", key):
@@ -126,19 +101,13 @@ Asks: TypeAlias = Server | StandIn
 """What can be asked: a server, or a client that stands in for one."""
 
 
-def _check_url(url: Any) -> None:
-    """Refuse what is no address of an API. The address is shown only where it cannot hold a secret."""
-    parts = _split(url)
-    if parts.username is not None or parts.password is not None:
-        raise JudgeSetupError("base_url: holds a user name or password; take them out and put the key in key_env's")
-    if parts.query or parts.fragment:
-        raise JudgeSetupError(f"base_url: take away what follows the path at {parts.hostname}; a key goes in key_env's")
-    if parts.path.rstrip("/").endswith(("/chat/completions", "/completions", "/responses")):
-        raise JudgeSetupError(f"base_url: {url!r} names one call; end it before, mostly at /v1")
+def name_of(asks: Asks) -> str:
+    """Gives what messages call a server, or what stands in for one."""
+    return asks.base_url if isinstance(asks, Server) else f"the client {type(asks).__name__}"
 
 
-def _split(url: Any) -> SplitResult:
-    fix = "expected an address such as 'http://127.0.0.1:8000/v1'"
+def _wrong_url(url: Any) -> str | None:
+    """Gives why an address is none of an API; it is shown only where it cannot hold a secret."""
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -146,192 +115,147 @@ def _split(url: Any) -> SplitResult:
         known = False
     if not known or re.search(r"[\s\x00-\x1f]", url):
         shown = f", got {url!r}" if isinstance(url, str) and not re.search(r"[@?#]", url) else ""
-        raise JudgeSetupError(f"base_url: {fix}{shown}")
-    return parts
+        return f"base_url: expected an address such as 'http://127.0.0.1:8000/v1'{shown}"
+    if parts.username is not None or parts.query or parts.fragment:
+        return "base_url: holds a user name, password or query; take it out, and put the key in key_env's variable"
+    if parts.path.rstrip("/").endswith(("/chat/completions", "/completions", "/responses")):
+        return f"base_url: {url!r} names one call; end it before, mostly at /v1"
+    return None
 
 
-async def create(asks: Asks, request: Request) -> Reply:
-    """Sends one request and gives the reply, whatever it says.
-
-    Raises:
-        JudgeUnavailableError: No chat completion came; ``fault``, ``status`` and ``retry_after_s`` say why.
-        JudgeReplyError: The reply is longer than ``MOST_BYTES``.
-        JudgeSetupError: There is no key.
-    """
-    if isinstance(asks, Server):
-        asked = Asked(asks.name, request.model, asks.key())
-    else:
-        asked = Asked(f"the client {type(asks).__name__}", request.model)
-    outcome = await _outcome(asks, request, asked)
-    if isinstance(outcome, Reply):
-        return outcome
-    # Without what led to it: a foreign error holds the request with its key, and a frame what the server echoes of it.
-    raise outcome.with_traceback(None)
-
-
-async def _outcome(asks: Asks, request: Request, asked: Asked) -> Reply | JudgeError:
+async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
+    """Gives the reply, or the error that tells why none came, without what led to it, which may hold the key."""
+    asked = Asked(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
+    options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:
-        said = await _said(asks, request)
+        if not isinstance(asks, Server):
+            completion = await asks.chat.completions.create(model=request.model, messages=messages, **options)
+            return read(completion, asked)
+        body = {"model": request.model, **(options.pop("extra_body", None) or {}), **options, "messages": messages}
+        said = await send(asks, "chat/completions", body)
         return read(said.content, asked) if said.status < 300 else asked.refusal(said)
     except JudgeError as error:
-        return error
+        return error.with_traceback(None)
     except RewardError:
         raise
     except Exception as raised:
         return translate(raised, asked)
 
 
-async def _said(asks: Asks, request: Request) -> Said:
-    """Gives what a server says, or the completion of a client that stands in for one."""
-    options, messages = dict(request.options), [dict(message) for message in request.messages]
-    if isinstance(asks, Server):
-        body = {"model": request.model, **(options.pop("extra_body", None) or {}), **options, "messages": messages}
-        return await send(asks, "chat/completions", body)
-    return Said(200, {}, await asks.chat.completions.create(model=request.model, messages=messages, **options))
-
-
 async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> Said:
-    """Sends one request, a POST where it has a body, and gives what the server says.
-
-    Raises:
-        httpx2.TransportError: No whole answer came.
-        JudgeError: The answer is too long, or packed in a way that nobody asked for.
-    """
-    import httpx2
+    """Sends one request, a POST where it has a body, and gives what the server says; raises what httpx does."""
+    import httpx2  # takes its time, so at first use
 
     request = httpx2.Request(
         "GET" if body is None else "POST",
-        f"{server.name}/{path}",
+        f"{server.base_url}/{path}",
         headers={"Authorization": f"Bearer {server.key()}", **_HEADERS},  # no local: tracebacks may show those
         content=None if body is None else json.dumps(body).encode("ascii"),
-        extensions={"timeout": {"connect": _CONNECT_S}},
     )
-    with (await _of_this_loop()).pool(server) as transport:
-        response = await transport.handle_async_request(request)
-        try:
-            raw = await _body(server, response)
-        finally:
-            await response.aclose()
-    text = raw.decode("utf-8-sig", "replace")
+    idle, raw = (await anext(_connections()))[server], bytearray()
+    transport = idle.pop() if idle else _transport(server)
     try:
-        return Said(response.status_code, response.headers, json.loads(text))
-    except (ValueError, RecursionError):
-        return Said(response.status_code, response.headers, text)
-
-
-async def _body(server: Server, response: httpx2.Response) -> bytes:
-    """Gives an answer's bytes, unpacked: a server that packs though it was not asked to is read all the same."""
-    packing, body = response.headers.get("content-encoding", "identity").strip().lower(), bytearray()
-    if packing not in ("identity", "", *_PACKED):
-        what = f"HTTP {response.status_code} packed as {packing!r}, which nobody asked for"
-        raise Asked(server.name, "").error(Fault.NOT_A_COMPLETION, what, response.status_code)
-    unpack = zlib.decompressobj(47) if packing in _PACKED else None
-    async for part in response.stream:  # type: ignore[union-attr]  # of an asynchronous transport
-        body += part if unpack is None else unpack.decompress(part, MOST_BYTES + 1 - len(body))
-        if len(body) > MOST_BYTES:
-            what = f"HTTP {response.status_code} with more than {MOST_BYTES >> 20} MB, and was read no further"
-            raise Asked(server.name, "").error(Fault.UNREADABLE, what)
-    return bytes(body)
+        response = await transport.handle_async_request(request)
+        async with aclosing(response), aclosing(response.aiter_bytes()) as parts:
+            async for part in parts:  # unpacked by at most a megabyte at a time
+                raw += part
+                if len(raw) > MOST_BYTES:
+                    what = f"HTTP {response.status_code} with more than {MOST_BYTES >> 20} MB, and was read no further"
+                    raise Asked(server.base_url, "").error(Fault.UNREADABLE, what)
+    finally:
+        idle.append(transport)
+    content = raw.decode("utf-8-sig", "replace")
+    with suppress(ValueError, RecursionError):
+        content = json.loads(content)
+    return Said(response.status_code, response.headers, content)
 
 
 async def prepare(server: Asks) -> None:
-    """Imports the library and makes this event loop's first pool, so that no deadline is charged for it.
+    """Makes this event loop's first connection, so that no deadline is charged for it, or raises JudgeSetupError."""
+    if isinstance(server, Server) and not (idle := (await anext(_connections()))[server]):
+        idle.append(_transport(server))
+
+
+@functools.lru_cache(maxsize=256)
+def verify(server: Server, model: str) -> None:
+    """Asks the server for its models, once a process.
 
     Raises:
-        JudgeSetupError: The environment's proxy cannot be used.
+        JudgeSetupError: It refuses the key, or lists models and this one is not among them, or its address lacks /v1.
     """
-    if isinstance(server, Server):
-        with (await _of_this_loop()).pool(server):
-            pass
+    with ThreadPoolExecutor(1) as thread:  # for an event loop may run in this one
+        thread.submit(asyncio.run, _verify(server, model)).result()
 
 
-@dataclass(slots=True)
-class _Pool:
-    """A transport with connections of its own, and how many requests are on it."""
+async def _verify(server: Server, model: str) -> None:
+    await prepare(server)
+    url, off = server.base_url, "verify=False leaves this check out"
+    status, listed = await _asked(server, "models")
+    if status == 401:
+        raise JudgeSetupError(f"{url} refuses the key in the environment variable {server.key_env}; {off}")
+    if status == 404 and not url.endswith("/v1"):
+        # Either alone proves nothing: some servers have no list of models, and some have judgements at both addresses.
+        there = replace(server, base_url=f"{url}/v1")
+        if (await _asked(there, "models"))[1] and (await _asked(server, "chat/completions", {}))[0] == 404:
+            raise JudgeSetupError(f"base_url={url!r}: no API is served there; set it to {there.base_url!r}; {off}")
+    itself = re.compile(rf"(.*/)?{re.escape(model)}([:@-].*)?")  # or a tag or date of it, or it in a folder
+    if listed and not any(map(itself.fullmatch, listed)):
+        raise JudgeSetupError(f"{url} has no model {model!r}; {near_names(model, sorted(listed)[:20])}; {off}")
 
-    transport: httpx2.AsyncHTTPTransport
-    in_flight: int = 0
+
+async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
+    """Gives an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
+    for is_last in (False, False, True):
+        try:
+            async with asyncio.timeout(_VERIFY_S):
+                said = await send(server, path, body)
+        except Exception:  # whatever it is, it proves nothing
+            return 0, set()
+        if said.status != 429 or is_last:
+            break
+        await asyncio.sleep(min(retry_after_s(said.headers, time.time()) or 0.5, 5.0))
+    data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None
+    ids = [entry.get("id") for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    return said.status, {name for name in ids if isinstance(name, str)}
 
 
-@dataclass(slots=True)
-class _Pools:
-    """The connections of one event loop, whose end closes ``life``, and it the pools.
+@per_loop
+async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
+    """Gives an event loop's idle connections, as often as it is asked, and closes them when ``asyncio.run`` ends it.
 
-    A server has several, for a pool looks at each of its connections for each request: of 2,400 requests on a busy
-    machine of two cores, 128 in flight, a single one took 38 s and these 27 s.
+    Each has a transport of its own, for a pool looks at all of its connections for each request: of 2,400 requests on a
+    busy machine of two cores, 128 in flight, one pool took 38 s and several 27 s.
     """
-
-    pools: dict[Server, list[_Pool]] = field(default_factory=dict)
-    life: AsyncGenerator[None, None] | None = None
-
-    @contextmanager
-    def pool(self, server: Server) -> Iterator[httpx2.AsyncHTTPTransport]:
-        """Gives a transport to send one request on, the first that has room."""
-        pools = self.pools.setdefault(server, [])
-        pool = next((one for one in pools if one.in_flight < _REQUESTS_A_POOL), None)
-        if pool is None:
-            pool = _Pool(_transport(server))
-            pools.append(pool)
-        pool.in_flight += 1
-        try:
-            yield pool.transport
-        finally:
-            pool.in_flight -= 1
-
-    async def until_loop_ends(self) -> AsyncGenerator[None, None]:
-        try:
-            yield
-        finally:
-            for pool in [pool for pools in self.pools.values() for pool in pools]:
-                await pool.transport.aclose()
-            self.pools.clear()
-
-
-_pools = per_loop(_Pools)
-
-
-async def _of_this_loop() -> _Pools:
-    pools = _pools()
-    if pools.life is None:
-        pools.life = pools.until_loop_ends()
-        await anext(pools.life)
-    return pools
+    idle: defaultdict[Server, list[httpx2.AsyncHTTPTransport]] = defaultdict(list)
+    try:
+        while True:
+            yield idle
+    finally:
+        for transport in [one for of_server in idle.values() for one in of_server]:
+            await transport.aclose()
 
 
 def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
-    """Gives a transport, below the library's client: that one logs every request, and keeps cookies.
-
-    Raises:
-        JudgeSetupError: The environment's proxy is none. It may hold a password, so no word or frame of it is shown.
-    """
-    transport = _by_proxy(server)
-    if transport is None:
-        raise JudgeSetupError(
-            f"{server.name}: the proxy that http_proxy, https_proxy or all_proxy names in the environment cannot be "
-            "used; write it as http://host:port, name the server in no_proxy, or for socks5:// install socksio"
-        )
-    return transport
-
-
-def _by_proxy(server: Server) -> httpx2.AsyncHTTPTransport | None:
-    """Gives a transport by the environment's proxy if there is one; ``None`` where that cannot be used."""
+    """Gives a transport by the environment's proxy, if any, which may hold a password: no word or frame shows it."""
     import httpx2
 
-    proxy, host = None, urlsplit(server.name).hostname or ""
-    if not server.on_loopback and not urllib.request.proxy_bypass(host):
-        proxies = urllib.request.getproxies()
-        proxy = proxies.get(urlsplit(server.name).scheme) or proxies.get("all")
+    proxy, parts = None, urlsplit(server.base_url)
+    if not server.on_loopback and not urllib.request.proxy_bypass(parts.hostname or ""):
+        proxy = urllib.request.getproxies().get(parts.scheme) or urllib.request.getproxies().get("all")
     if proxy is not None and "://" not in proxy:
         proxy = f"http://{proxy}"
-    try:
-        return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=_IDLE_S))
-    except (ValueError, ImportError, httpx2.InvalidURL):
-        return None
+    with suppress(ValueError, ImportError, httpx2.InvalidURL):
+        return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=30.0))
+    del proxy
+    raise JudgeSetupError(
+        f"{server.base_url}: the proxy that http_proxy, https_proxy or all_proxy names in the environment cannot be "
+        "used; write it as http://host:port, name the server in no_proxy, or for socks5:// install socksio"
+    )
 
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Gives the one TLS context of all pools: each takes 80 ms to make, for it reads the certificates."""
+    """Gives the one TLS context of all transports: each takes 80 ms to make, for it reads the certificates."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -1,65 +1,99 @@
-"""One server as a judge sees it: what may be in flight, what is tried again, what is left alone, what is paid.
+"""One server as a judge sees it. For a question: tries with waits between them, and one deadline over all.
 
-Puts the mechanisms of this folder in their order. For a question: tries with waits between them and one deadline over
-all (``retry``). For a try: its turn by the rates and among those in flight (``limits``), the breaker's leave
-(``breaker``), money, and then the request itself (``client``). Each is told what became of it.
+For a try: its turn by the rates and among those in flight, the breaker's leave, money, and then the request itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
+import random
 from collections import defaultdict
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from builtin_rewards.judge.endpoint.breaker import Breaker
-from builtin_rewards.judge.endpoint.client import Asks, Server, create
-from builtin_rewards.judge.endpoint.limits import Gate, Load
-from builtin_rewards.judge.endpoint.retry import RetryPolicy, Sign, with_retries
-from builtin_rewards.judge.endpoint.values import Reply, Request, Usage, texts_of
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
+from builtin_rewards.judge.endpoint.client import Asks, ask_once, name_of
+from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
+from builtin_rewards.judge.endpoint.values import Reply, Request, texts_of
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 
-_CHARS_A_TOKEN = 4
-"""Of English with usual vocabularies; a rate in tokens is corrected by what the server counts."""
+_CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
 _MONEY_MARGIN_S = 0.05
 """Money is waited for until so long before the deadline: who waits in vain hears of the cap, not of a silent server."""
-_OUT_OF_PATIENCE = frozenset({504, 524})
-"""How a gateway says that it waited no longer for the server behind it, which may go on with the work and bill it."""
+TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
+"""Faults that another try may mend."""
 
 
-class Ticket(Protocol):
-    """What a request needs to be sent where its cost is counted; one that nobody settles counts at its most."""
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and when a request is tried again.
 
-    def settle(self, usage: Usage | None = None) -> object:
-        """Tell what the request took."""
+    Attributes:
+        attempts: Tries altogether, at least 1.
+        first_wait_s: Seconds before the second try, before jitter; each further wait is twice as long.
+        longest_wait_s: The longest of these waits.
+        longest_retry_after_s: The longest ``Retry-After`` that is waited for; a longer one ends the judgement at once.
 
-    def release(self) -> None:
-        """Tell that it took nothing."""
+    Raises:
+        JudgeSetupError: A setting makes no sense.
+    """
+
+    attempts: int = 4
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 20.0
+    longest_retry_after_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not is_number(self.attempts, whole=True) or self.attempts < 1:
+            raise JudgeSetupError(f"attempts={self.attempts!r}: expected a whole number of tries, 1 for no second one")
+        for setting in ("first_wait_s", "longest_wait_s", "longest_retry_after_s"):
+            value = getattr(self, setting)
+            if not is_number(value) or value < 0:
+                raise JudgeSetupError(f"{setting}={value!r}: expected a number of seconds, 0 or more")
+        if self.longest_wait_s < self.first_wait_s:
+            raise JudgeSetupError(
+                f"longest_wait_s={self.longest_wait_s!r}: expected at least first_wait_s={self.first_wait_s!r}"
+            )
+
+    def wait_s(self, tries: int, retry_after_s: float | None = None, drawn: float | None = None) -> float:
+        """Gives the seconds before the next try, exponential with equal jitter, so that clients part; see
+        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
+        """
+        drawn = random.random() if drawn is None else drawn  # noqa: S311  # for no secret
+        if retry_after_s is not None:
+            return retry_after_s + drawn * self.first_wait_s / 2
+        return min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(tries - 1, 64)) * (1 + drawn) / 2
+
+    def why_no_more(self, error: JudgeError, tries: int, wait_s: float, left_s: float) -> str | None:
+        """Gives why an error ends the tries, in words that may be none; ``None`` where another one may mend it."""
+        if error.fault not in TRIED_AGAIN or tries >= self.attempts:
+            return ""
+        if (asked_s := error.retry_after_s or 0.0) > self.longest_retry_after_s:
+            return f"it asks to wait {asked_s:.0f} s, and longest_retry_after_s={self.longest_retry_after_s:g}"
+        return f"waiting {wait_s:.1f} s more would pass the deadline" if wait_s >= left_s else None
 
 
 class Spender(Protocol):
-    """Who pays for requests."""
+    """Who pays: gives a ticket, to ``settle(usage)`` or ``release()``, or raises where there is no money in time."""
 
-    async def reserve(self, request: Request, timeout_s: float) -> AbstractContextManager[Ticket]:
-        """Gives what a request needs to be sent, or raises where there is no money for it in time."""
+    async def reserve(self, request: Request, timeout_s: float) -> AbstractContextManager[Any]: ...
 
 
 @dataclass(slots=True)
 class _Errand:
-    """One question on its way: its deadline by the monotonic clock, requests sent, tries begun, the last error."""
+    """One question on its way: its deadline, requests sent, tries begun, the last error."""
 
     request: Request
     spender: Spender | None
-    until: float
+    deadline_s: float
+    limit: asyncio.Timeout
     sent: int = 0
     tries: int = 0
     last: JudgeError | None = None
 
     @property
     def left_s(self) -> float:
-        return max(0.0, self.until - time.monotonic())
+        return max(0.0, (self.limit.when() or 0.0) - asyncio.get_running_loop().time())
 
     @property
     def tokens(self) -> float:
@@ -70,115 +104,89 @@ class _Errand:
 
 
 class Endpoint:
-    """One server, for one event loop.
-
-    Args:
-        asks: The server.
-        load: How much it is asked.
-        retry: What is tried again and when.
-    """
+    """One server, for one event loop: how much it is asked, and what is tried again and when."""
 
     def __init__(self, asks: Asks, load: Load, retry: RetryPolicy) -> None:
         self._asks = asks
-        self._name = asks.name if isinstance(asks, Server) else f"the client {type(asks).__name__}"
+        self._name = name_of(asks)
         self._retry = retry
         self._gate = Gate(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
-    def breaker(self, model: str) -> Breaker:
-        """What leaves a model alone."""
-        return self._breakers[model]
-
     async def ask(self, request: Request, deadline_s: float, spender: Spender | None = None) -> Reply:
-        """Gives the reply, its ``requests`` all that were sent for it.
-
-        Args:
-            request: What is asked.
-            deadline_s: Seconds for everything, waits for a turn included.
-            spender: Who pays; ``None`` where nothing is counted.
+        """Gives the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
 
         Raises:
             JudgeUnavailableError: No reply came, or none was asked for: an open breaker, a spent budget.
             JudgeReplyError: The reply is longer than any may be.
         """
-        errand = _Errand(request, spender, time.monotonic() + deadline_s)
         limit = asyncio.timeout(deadline_s)
+        errand = _Errand(request, spender, deadline_s, limit)
         try:
             async with limit:
-                reply = await with_retries(self._retry, lambda _: self._try(errand, limit), lambda: errand.left_s)
-            return replace(reply, requests=errand.sent)
-        except JudgeError as error:
-            error.requests = errand.sent
-            raise
+                while True:
+                    try:
+                        return replace(await self._try(errand), requests=errand.sent)
+                    except JudgeError as error:
+                        await self._wait(errand, error)
         except TimeoutError:
             if not limit.expired():
                 raise
-        raise self._late(errand, deadline_s)
+        raise self._late(errand)
 
-    async def _try(self, errand: _Errand, limit: asyncio.Timeout) -> Reply:
+    async def _wait(self, errand: _Errand, error: JudgeError) -> None:
+        """Waits before the next try, or raises the error with what became of the tries."""
+        wait_s = self._retry.wait_s(errand.tries, error.retry_after_s)
+        why = self._retry.why_no_more(error, errand.tries, wait_s, errand.left_s)
+        if why is None:
+            await asyncio.sleep(wait_s)
+            return
+        tried = errand.tries > 1 and error.fault is not Fault.DEADLINE
+        told = "; ".join([f"tried {errand.tries} times"] * tried + [why] * bool(why))
+        ended = error.retold(f"{error.words} ({told})" if told else error.words)
+        ended.requests = errand.sent
+        raise ended from None
+
+    async def _try(self, errand: _Errand) -> Reply:
         """Sends a request when it may go, and tells all who must know what became of it."""
-        breaker, before = self._breakers[errand.request.model], errand.sent
+        breaker, before, estimate = self._breakers[errand.request.model], errand.sent, errand.tokens
         breaker.look()  # before it queues; below it is asked for its leave
         errand.tries += 1
-        async with self._gate.turn(errand.tokens) as turn:
-            with breaker.attempt(counts=errand.tries == 1) as tell:
+        async with self._gate.turn(estimate):
+            with breaker.attempt(counts=errand.tries == 1):
                 try:
-                    reply = await self._paid(errand)
-                except JudgeError as error:
-                    errand.last = error
-                    turn.tokens = 0.0 if _is_free(error) else _taken(error.usage, turn.tokens)
-                    if (sign := Sign.of(error)) is not None:
-                        tell(sign, error.words)
-                    if sign is Sign.THROTTLED:
-                        wait_s = error.retry_after_s or 0.0
-                        self._gate.rejected(wait_s if wait_s <= self._retry.longest_retry_after_s else None)
-                    raise
+                    outcome = await self._paid(errand)
                 except asyncio.CancelledError:
-                    if limit.expired() and errand.sent > before:  # its request is out, and it was silent to the end
-                        tell(Sign.AT_FAULT, "")
+                    if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
+                        raise self._late(errand) from None
                     raise
-                turn.tokens = _taken(reply.usage, turn.tokens)
-                self._gate.accepted()
-                tell(Sign.ANSWERED, "")
-                return reply
+                if outcome.free or outcome.usage is not None:
+                    self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
+                if isinstance(outcome, Reply):
+                    self._gate.answered()
+                    return outcome
+                errand.last = outcome
+                if outcome.fault is Fault.RATE_LIMIT:
+                    wait_s = outcome.retry_after_s or 0.0
+                    self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
+                raise outcome
 
-    async def _paid(self, errand: _Errand) -> Reply:
+    async def _paid(self, errand: _Errand) -> Reply | JudgeError:
         """Sends a request when there is money for it."""
         spender, wait_s = errand.spender, max(0.0, errand.left_s - _MONEY_MARGIN_S)
         with nullcontext() if spender is None else await spender.reserve(errand.request, wait_s) as ticket:
             errand.sent += 1
-            try:
-                reply = await create(self._asks, errand.request)
-            except JudgeError as error:
-                if ticket is not None:
-                    ticket.release() if _is_free(error) else ticket.settle(error.usage)
-                raise
+            outcome = await ask_once(self._asks, errand.request)
             if ticket is not None:
-                ticket.settle(reply.usage)
-            return reply
+                ticket.release() if outcome.free else ticket.settle(outcome.usage)
+            return outcome
 
-    def _late(self, errand: _Errand, deadline_s: float) -> JudgeError:
+    def _late(self, errand: _Errand) -> JudgeError:
         """Gives the error of a deadline that passed."""
         tries = f"{errand.tries} {'try was' if errand.tries == 1 else 'tries were'} made"
         before = f", the last that failed: {errand.last.words}" if errand.last else ", none ended before it"
-        error = JudgeUnavailableError(
-            f"{self._name}, model {errand.request.model!r}: no reply within {deadline_s:.3g} s; {tries}{before}; "
-            "raise deadline_s, or allow fewer requests at once",
-            Fault.DEADLINE,
-        )
+        late = f"no reply within {errand.deadline_s:.3g} s; {tries}{before}"
+        help = "raise deadline_s, or allow fewer requests at once"
+        error = JudgeUnavailableError(f"{self._name}, model {errand.request.model!r}: {late}; {help}", Fault.DEADLINE)
         error.requests = errand.sent
-        error.status = errand.last.status if errand.last else None
         return error
-
-
-def _is_free(error: JudgeError) -> bool:
-    """Whether a failed request took nothing: it did not reach the server, or the server said no to it.
-
-    Whatever else went wrong may have happened after the work was done, and may be billed.
-    """
-    said_no = error.status is not None and error.status >= 400 and error.status not in _OUT_OF_PATIENCE
-    return (said_no and not error.worked_on) or not error.reached
-
-
-def _taken(usage: Usage | None, estimate: float) -> float:
-    return estimate if usage is None else float(sum(usage[:2]))

@@ -1,35 +1,31 @@
-"""The border to servers and client libraries: what they answer becomes a Reply or an error of ours, and no key passes.
-
-Owns what a status and a foreign error mean (their Fault), the words for them, and how a completion is read that may
-lack any part. Leaves the sending to ``client``, what is tried again to ``retry``, and whether a reply is a verdict to
-``verdict``.
-"""
+"""The border to servers and clients: what they answer becomes a Reply or an error of ours, and no key passes."""
 
 from __future__ import annotations
 
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from builtin_rewards.judge.endpoint.values import Reply, Token, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 
-_NOT_SENT = frozenset(
-    {
-        "ConnectError",
-        "ConnectTimeout",
-        "PoolTimeout",
-        "LocalProtocolError",
-        "UnsupportedProtocol",
-        "ProxyError",
-        "ConnectionRefusedError",
-    }
-)
+_FOREIGN = {
+    **dict.fromkeys(("APIConnectionError", "TransportError", "OSError", "RuntimeError"), Fault.CONNECTION),
+    **dict.fromkeys(("ValidationError", "JSONDecodeError", "DecodingError", "APIError"), Fault.NOT_A_COMPLETION),
+}
+"""By the class, or the nearest one above it, of what a transport or a client raises. An event loop that is closed is a
+``RuntimeError``. Anything else is not tried again: most likely an option that the client does not take."""
+_NOT_SENT = ("ConnectError", "ConnectTimeout", "LocalProtocolError", "ProxyError", "ConnectionRefusedError")
 """Transport errors that are raised before a request is out."""
+_FAULTS = {402: Fault.QUOTA, 429: Fault.RATE_LIMIT, 408: Fault.SERVER_ERROR, 409: Fault.SERVER_ERROR}
+"""By a status below 500; 402 is how some providers say that the account is empty. Others are ``REJECTED``."""
+_OUT_OF_PATIENCE = frozenset({504, 524})
+"""How a gateway says that it waited no longer for the server behind it, which may go on with the work and bill it."""
 
 _HELP = {
     Fault.CONNECTION: "check that the server runs, that base_url is right, and raise deadline_s if it is slow",
@@ -40,7 +36,6 @@ _HELP = {
     Fault.NOT_A_COMPLETION: "check base_url, which mostly ends with /v1",
     Fault.UNREADABLE: "no verdict is so long; set max_tokens, and check base_url",
 }
-
 _HELP_BY_STATUS = {
     **dict.fromkeys(range(300, 400), "set base_url to where the API is"),
     401: "check the key in the environment variable that key_env names",
@@ -50,34 +45,25 @@ _HELP_BY_STATUS = {
 }
 _HELP_OF_ITS_OWN_ERROR = "the server or one behind it failed, and says so with status 200; read its words"
 _HELP_NO_CHOICES = "the server answers, and the model gave nothing: read the server's log, or give the judge a fallback"
+_HELP_OF_CONTENT = "the server refuses what this request holds; a fallback may judge it"
 
 _MASK = r"[*.\u2022]{2,}|\u2026"
 _WORD = re.compile(rf"[\w\-+/=~]+(?:(?:{_MASK})[\w\-+/=~]*)?|(?:{_MASK})[\w\-+/=~]+")
 """A word that may be part of a key, with the middle or the start of it masked."""
-
 _FORMAT_WORDS = re.compile(
     r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output",
     re.IGNORECASE,
 )
 _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
 """What a 403 says of the request that it refuses, where it says nothing of the key."""
-_HELP_OF_CONTENT = "the server refuses what this request holds; a fallback may judge it"
 _MAX_WORDS = 300
-_MOST_TOKENS = 10**9
-"""A count of more tokens than this is none."""
+_MOST_TOKENS = 10**9  # a count of more is none
 SHORTEST_KEY = 8
 """Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a server answered.
-
-    Attributes:
-        status: The HTTP status.
-        headers: The headers, in a mapping that does not mind capitals.
-        content: The body's JSON; its text where it is none.
-    """
+class Said(NamedTuple):
+    """What a server answered: status, headers in a mapping that does not mind capitals, JSON or else the text."""
 
     status: int
     headers: Mapping[str, str]
@@ -86,13 +72,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who is asked, for messages, and what must not be in them.
-
-    Attributes:
-        server: The server's address, or what stands in for it.
-        model: The model's name.
-        key: The key that the server was sent; ``None`` where there is none.
-    """
+    """Who is asked, for messages: address and model, and the key, which must not be in them."""
 
     server: str
     model: str
@@ -106,76 +86,48 @@ class Asked:
         error.status, error.requests = status, 1
         return error
 
-    def rejection(self, fault: Fault, what: str, status: int, body: Any) -> JudgeError:
-        """Gives our error for a request that the server says no to, with what its body says of why."""
-        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((_words(body), *_codes(body)))) is not None
-        error = self.error(fault, what, status, _HELP_OF_CONTENT if of_content else "")
-        error.of_content = of_content
-        return error
-
-    def refusal(self, said: Said) -> JudgeError:
-        """Gives our error for an answer whose status is no success."""
-        what = f"HTTP {said.status}: {_words(said.content) or 'no words'}"
-        if 300 <= said.status < 400:
-            what = f"HTTP {said.status}: it points to {_without_query(said.headers.get('location', ''))}, not followed"
-        fault = fault_of_status(
-            said.status, "insufficient_quota" if "insufficient_quota" in _codes(said.content) else ""
-        )
-        if said.status == 500 and names_format(what):
+    def refusal(self, said: Said, *, behind_200: bool = False) -> JudgeError:
+        """Gives our error for a status that is no success, also one that the body of a status 200 tells."""
+        status, bodies = said.status, (said.content, _get(said.content, "error"))
+        what = f"HTTP {status}: {_words(said.content) or 'no words'}"
+        if behind_200:
+            what = f"HTTP 200 with error {status}: {_words(said.content)}"
+        elif 300 <= status < 400:
+            place = re.sub(r"//[^/@]*@", "//", said.headers.get("location", "")).partition("?")[0]
+            what = f"HTTP {status}: it points to {_short(place)}, not followed"
+        codes = {str(_get(body, name)) for body in bodies for name in ("code", "type")}
+        fault = Fault.SERVER_ERROR if status >= 500 else _FAULTS.get(status, Fault.REJECTED)
+        if "insufficient_quota" in codes:
+            fault = Fault.QUOTA
+        elif status == 500 and names_format(what):
             fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
-        error = self.rejection(fault, what, said.status, said.content)
+        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((what, *codes))) is not None
+        error = self.error(fault, what, status, _HELP_OF_CONTENT if of_content else "")
+        error.refuses_key = fault is Fault.QUOTA or (status in (401, 403) and not of_content)
         error.retry_after_s = retry_after_s(said.headers, time.time())
-        error.should_retry = {"true": True, "false": False}.get(said.headers.get("x-should-retry", ""))
-        parameter = _get(said.content, "param") or _get(_get(said.content, "error"), "param")
-        error.parameter = parameter if isinstance(parameter, str) else None
+        error.free = status >= 400 and status not in _OUT_OF_PATIENCE and not behind_200
+        names = [name for body in bodies if isinstance(name := _get(body, "param"), str)]
+        error.parameter = scrub(names[0], self.key) if names else None
         return error
-
-
-def _codes(body: Any) -> set[str]:
-    """Gives the names that an error's body has for what it is."""
-    return {str(_get(thing, name)) for thing in (body, _get(body, "error")) for name in ("code", "type")}
 
 
 def scrub(text: str, key: str | None) -> str:
-    """Takes a key out of a text: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``.
-
-    >>> scrub("Incorrect API key provided: sk-ab***xyz.", "sk-abcdefghuvwxyz")
-    'Incorrect API key provided: [key].'
-    """
-    text = re.sub(r"(?i)\b(bearer\s+)[^\s'\"]+", r"\1[key]", text)
-    text = re.sub(r"\bsk-[\w-]{8,}", "[key]", text)
-    return _without(text, key, _is_part_or_mask)
+    """Takes a key out of a text: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``."""
+    text = re.sub(r"(?i:\b(bearer\s+)[^\s'\"]+)|\bsk-[\w-]{8,}", lambda found: f"{found[1] or ''}[key]", text)
+    return _without(text, key, masked=True)
 
 
-def scrub_reply(text: str, key: str | None) -> str:
-    """Takes a key and its longer parts out of what a model wrote; anything else stays as it is."""
-    return _without(text, key, _is_part)
-
-
-def _without(text: str, key: str | None, hides: Callable[[str, str], bool]) -> str:
+def _without(text: str, key: str | None, *, masked: bool = False) -> str:
+    """Takes a key and its longer parts out of a text, and where asked masked forms of it."""
     if key is None or len(key) < SHORTEST_KEY:
         return text
-    text = text.replace(key, "[key]")
-    return _WORD.sub(lambda found: "[key]" if hides(found[0], key) else found[0], text)
 
+    def hides(word: str) -> bool:
+        start, *ends = re.split(_MASK, word)
+        of_key = (start and key.startswith(start)) or (ends and len(ends[-1]) > 1 and key.endswith(ends[-1]))
+        return (len(start) >= SHORTEST_KEY and start in key) or bool(masked and ends and of_key)
 
-def _is_part(word: str, key: str) -> bool:
-    return len(word) >= SHORTEST_KEY and word in key
-
-
-def _is_part_or_mask(word: str, key: str) -> bool:
-    start, *ends = re.split(_MASK, word)
-    mask_of_key = bool(ends) and ((start and key.startswith(start)) or (len(ends[-1]) > 1 and key.endswith(ends[-1])))
-    return _is_part(start, key) or bool(mask_of_key)
-
-
-def fault_of_status(status: int, code: str = "") -> Fault:
-    """Gives what an HTTP status means; 402 is how some providers say that the account is empty."""
-    if status == 402 or code == "insufficient_quota":
-        return Fault.QUOTA
-    if status == 429:
-        return Fault.RATE_LIMIT
-    return Fault.SERVER_ERROR if status in (408, 409) or status >= 500 else Fault.REJECTED
+    return _WORD.sub(lambda found: "[key]" if hides(found[0]) else found[0], text.replace(key, "[key]"))
 
 
 def names_format(words: str) -> bool:
@@ -184,63 +136,40 @@ def names_format(words: str) -> bool:
 
 
 def translate(raised: Exception, asked: Asked) -> JudgeError:
-    """Gives our error for one of the transport's, or of a client that was handed over.
-
-    One with a status goes by that. A connection's is one of the system's, of a library's transport, or a
-    ``RuntimeError``, as is that of a closed event loop. Anything else is not tried again: most likely an option that
-    the client does not take.
-    """
+    """Gives our error for one of the transport's, or of a client that was handed over; one with a status goes by it."""
     status = getattr(raised, "status_code", None)
     if isinstance(status, int) and status >= 300:
         headers = getattr(getattr(raised, "response", None), "headers", {})
         return asked.refusal(Said(status, headers, getattr(raised, "body", None) or str(raised)))
     below = raised.__cause__ or raised
     words = _short(str(below)) or _short(str(raised)) or "no words"
-    kinds = {kind.__name__ for kind in type(raised).__mro__}
-    lost = isinstance(raised, OSError | RuntimeError) or kinds & {"APIConnectionError", "TransportError"}
-    broken = kinds & {"APIResponseValidationError", "ValidationError", "JSONDecodeError", "error", "APIError"}
-    fault = Fault.CONNECTION if lost else Fault.NOT_A_COMPLETION if broken else Fault.REJECTED
-    error = asked.error(fault, f"{type(below).__name__}: {words}")
-    error.reached = fault is not Fault.REJECTED and type(below).__name__ not in _NOT_SENT
+    faults = (_FOREIGN[kind.__name__] for kind in type(raised).__mro__ if kind.__name__ in _FOREIGN)
+    error = asked.error(next(faults, Fault.REJECTED), f"{type(below).__name__}: {words}")
+    error.free = error.fault is Fault.REJECTED or type(below).__name__ in _NOT_SENT
     return error
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Gives the seconds that a server asks to wait; ``None`` where it asks nothing that can be read, or for no time.
-
-    Args:
-        headers: The response's, with names in lower case or a mapping that does not mind.
-        now: Seconds since the epoch, for a Retry-After that is a date (RFC 9110, 10.2.3).
-    """
+    """Gives the seconds that a server asks to wait, if any; for a date (RFC 9110, 10.2.3) it is ``now``."""
     said = headers.get("retry-after", "")
-    seconds = _number(headers.get("retry-after-ms", "")) / 1000
-    if math.isnan(seconds):
-        seconds = _number(said)
-    if math.isnan(seconds):
-        try:
-            seconds = parsedate_to_datetime(said).timestamp() - now
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return seconds if seconds > 0 else None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (said, 1.0)):
+        with suppress(ValueError):
+            seconds = float(text) * unit_s
+            if not math.isnan(seconds):
+                return seconds if seconds > 0 else None
+    with suppress(ValueError, TypeError, OverflowError):
+        seconds = parsedate_to_datetime(said).timestamp() - now
+        return seconds if seconds > 0 else None
+    return None
 
 
 def _words(body: Any) -> str:
     """Gives what an error's body says, as the several servers lay it out."""
     if isinstance(body, str):
-        return _short(re.sub(r"<[^>]*>", " ", body))
+        return _short(re.sub(r"<[^>]*>", " ", body[: 20 * _MAX_WORDS]))
     error = _get(body, "error")
-    for thing in (body, error):
-        for name in ("message", "detail"):
-            if _get(thing, name):
-                return _short(str(_get(thing, name)))
-    return _short(str(error or body or ""))
+    named = [_get(thing, name) for thing in (body, error) for name in ("message", "detail")]
+    return _short(str(next(filter(None, named), error or body or "")))
 
 
 def _short(text: str) -> str:
@@ -248,53 +177,43 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
 
 
-def _without_query(url: str) -> str:
-    return _short(re.sub(r"//[^/@]*@", "//", url).partition("?")[0])
-
-
 def read(completion: Any, asked: Asked) -> Reply:
-    """Gives the first choice of a chat completion as a Reply.
-
-    A refusal, an empty text and a reply cut short are replies; what they are worth is not decided here.
-
-    Raises:
-        JudgeUnavailableError: It is no chat completion: a page, an error sent with status 200, no choices, no message.
-    """
+    """Gives the first choice of a chat completion as a Reply, whatever it says; raises an error where it is none."""
     choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
     message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
     if message is None:
         error = _not_a_completion(completion, asked)
-        error.worked_on, error.usage = True, usage
+        error.usage = usage
         raise error
     refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
-    written = _text(_get(message, "content"))
-    text = scrub_reply(written, asked.key)
+    text, tokens = _text(_get(message, "content")), _tokens(_get(_get(choices[0], "logprobs"), "content"))
+    quoted = [_without(shown, asked.key) != shown for shown in (text, str(tokens))]
     return Reply(
-        text=text,
-        model=str(_get(completion, "model") or asked.model),
-        finish_reason=None if reason is None else str(reason),
-        refusal=scrub_reply(str(refusal), asked.key) if refusal else None,
+        text=_without(text, asked.key),
+        model=_without(str(_get(completion, "model") or asked.model), asked.key),
+        finish_reason=None if reason is None else _without(str(reason), asked.key),
+        refusal=_without(str(refusal), asked.key) if refusal else None,
         usage=usage,
-        tokens=_tokens(_get(_get(choices[0], "logprobs"), "content")) if text == written else None,
+        tokens=None if any(quoted) else tokens,
         reasoned=bool(_get(message, "reasoning_content") or _get(message, "reasoning")),
     )
 
 
 def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
-    if isinstance(completion, str):
-        return asked.error(Fault.NOT_A_COMPLETION, f"HTTP 200 with no JSON: {_words(completion)!r}", 200)
-    error = _get(completion, "error")
+    what, advice = "HTTP 200 with no choices", ""
+    error, choices = _get(completion, "error"), _get(completion, "choices")
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
-        what = f"HTTP 200 with error {code}: {_words(error)}"
-        return asked.rejection(fault_of_status(code), what, code, completion)
-    if error:
-        what = f"HTTP 200 with error: {_words(error)}"
-        return asked.error(Fault.NOT_A_COMPLETION, what, 200, _HELP_OF_ITS_OWN_ERROR)
-    if _get(completion, "choices"):
-        return asked.error(Fault.NOT_A_COMPLETION, "the reply's choice has no message", 200, _HELP_NO_CHOICES)
-    named = isinstance(completion, Mapping) and "choices" in completion
-    return asked.error(Fault.NOT_A_COMPLETION, "HTTP 200 with no choices", 200, _HELP_NO_CHOICES if named else "")
+        return asked.refusal(Said(code, {}, completion), behind_200=True)
+    if isinstance(completion, str):
+        what = f"HTTP 200 with no JSON: {_words(completion)!r}"
+    elif error:
+        what, advice = f"HTTP 200 with error: {_words(error)}", _HELP_OF_ITS_OWN_ERROR
+    elif choices:
+        what, advice = "the reply's choice has no message", _HELP_NO_CHOICES
+    elif isinstance(completion, Mapping) and "choices" in completion:
+        advice = _HELP_NO_CHOICES
+    return asked.error(Fault.NOT_A_COMPLETION, what, 200, advice)
 
 
 def _get(thing: Any, name: str) -> Any:
@@ -309,32 +228,27 @@ def _text(content: Any) -> str:
 
 
 def _usage(usage: Any) -> Usage | None:
-    read, written = _count(_get(usage, "prompt_tokens")), _count(_get(usage, "completion_tokens"))
-    if read is None or written is None:
-        return None
-    return Usage(read, written, _count(_get(_get(usage, "prompt_tokens_details"), "cached_tokens")) or 0)
-
-
-def _count(number: Any) -> int | None:
-    counted = isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _MOST_TOKENS
-    return number if counted else None
+    """Gives what was counted, where all of it are counts; never a guess."""
+    cached = _get(_get(usage, "prompt_tokens_details"), "cached_tokens") or 0
+    counts = (_get(usage, "prompt_tokens"), _get(usage, "completion_tokens"), cached)
+    return Usage(*counts) if all(type(one) is int and 0 <= one <= _MOST_TOKENS for one in counts) else None
 
 
 def _tokens(content: Any) -> tuple[Token, ...] | None:
-    """Gives all tokens with their likelihood, or none at all: a gap would shift those behind it."""
-    if not isinstance(content, list | tuple) or not content:
+    """Gives all tokens with their likelihood, or none: a gap would shift those behind it."""
+    likely = _likelihoods(content)
+    if not likely or len(likely) < len(content):
         return None
-    tokens = tuple(
-        Token(text, logprob, tuple(_likelihoods(_get(place, "top_logprobs"))))
-        for place, (text, logprob) in zip(content, _likelihoods(content), strict=False)
-    )
-    return tokens if len(tokens) == len(content) else None
+    tops = [tuple(_likelihoods(_get(place, "top_logprobs"))) for place in content]
+    return tuple(Token(*one, top) for one, top in zip(likely, tops, strict=True))
 
 
-def _likelihoods(places: Any) -> Iterator[tuple[str, float]]:
+def _likelihoods(places: Any) -> list[tuple[str, float]]:
     """Gives tokens with their log-probabilities up to the first that has none."""
+    likely: list[tuple[str, float]] = []
     for place in places if isinstance(places, list | tuple) else ():
         text, logprob = _get(place, "token"), _get(place, "logprob")
         if not isinstance(text, str) or not isinstance(logprob, int | float) or math.isnan(logprob):
-            return
-        yield text, float(logprob)
+            break
+        likely.append((text, float(logprob)))
+    return likely

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for a chat completion.
-
-    Attributes:
-        model: The model's name, as the server knows it.
-        messages: The chat messages, each with ``role`` and ``content``.
-        options: Sampling parameters and the like, as ``chat.completions.create`` takes them: ``temperature``,
-            ``max_tokens``, ``seed``, ``logprobs``, ``top_logprobs``, ``response_format``.
-        index: Which of several samples of the same question it is, from 0.
-    """
+    """One request for a chat completion."""
 
     model: str
     messages: tuple[Mapping[str, Any], ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    index: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)  # as ``chat.completions.create`` takes them
+    index: int = 0  # which of several samples of the same question it is
 
 
 def with_words(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
@@ -43,13 +35,7 @@ def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
 
 
 class Usage(NamedTuple):
-    """Tokens that the server says a reply took.
-
-    Attributes:
-        prompt_tokens: Read.
-        completion_tokens: Written.
-        cached_tokens: Those of the read that the server had cached.
-    """
+    """Tokens that the server says a reply took; the cached ones are some of the prompt's."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -57,13 +43,7 @@ class Usage(NamedTuple):
 
 
 class Token(NamedTuple):
-    """One token of a reply with its likelihood.
-
-    Attributes:
-        text: The token.
-        logprob: Its natural log-probability.
-        top: The likeliest tokens in its place with their log-probabilities, itself included if among them.
-    """
+    """One token of a reply, its natural log-probability, and those of the likeliest tokens in its place."""
 
     text: str
     logprob: float
@@ -72,24 +52,14 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model replied.
+    """What a model replied."""
 
-    Attributes:
-        text: The message's content; empty where there is none.
-        model: The model that answered, as the server names it.
-        finish_reason: ``"stop"``, ``"length"``, ``"content_filter"``, or what the server says.
-        refusal: The model's words of refusal; ``None`` where it did not refuse.
-        usage: Tokens; ``None`` where the server does not say.
-        tokens: The reply's tokens with log-probabilities; ``None`` where the server gives none.
-        requests: HTTP requests that were sent for it, tries that failed included.
-        reasoned: Whether reasoning came beside the text.
-    """
-
-    text: str
-    model: str
-    finish_reason: str | None = "stop"
-    refusal: str | None = None
-    usage: Usage | None = None
-    tokens: tuple[Token, ...] | None = None
-    requests: int = 1
-    reasoned: bool = False
+    text: str  # empty where there is none
+    model: str  # as the server names it
+    finish_reason: str | None = "stop"  # ``"length"``, ``"content_filter"``, or what the server says
+    refusal: str | None = None  # the model's words, where it refused
+    usage: Usage | None = None  # ``None`` where the server does not say
+    tokens: tuple[Token, ...] | None = None  # ``None`` where the server gives no log-probabilities
+    requests: int = 1  # HTTP requests that were sent for it, tries that failed included
+    reasoned: bool = False  # whether reasoning came beside the text
+    free: ClassVar[bool] = False

@@ -34,8 +34,8 @@ def serve(faults: ModuleType) -> Iterator[Callable[..., Any]]:
 @pytest.fixture
 def canary(monkeypatch: pytest.MonkeyPatch) -> str:
     """A key that must be seen nowhere but in the environment and in the request's header."""
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    return CANARY
+    monkeypatch.setenv("OPENAI_API_KEY", fault_server.CANARY)
+    return fault_server.CANARY
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from builtin_rewards.judge.errors import JudgeSetupError
 
 def gate(most: int = 128, requests: float | None = None, tokens: float | None = None, *, known: bool = True) -> Gate:
     """Gives a gate, by default to a server that has answered already."""
-    made = Gate(Load(most, requests, tokens), clock=asyncio.get_running_loop().time)
+    made = Gate(Load(most, requests, tokens))
     if known:
         made._first_until = 0.0
     return made
@@ -65,10 +65,10 @@ async def judge_all(count: int, limit: Gate, serve: Server, adapt: bool = True) 
         for delay_s in itertools.chain((0.5, 1, 2), itertools.repeat(4)):
             async with limit.turn():
                 if await serve():
-                    limit.accepted()
+                    limit.answered()
                     return
                 if adapt:
-                    limit.rejected()
+                    limit.refused()
                 rejections.append((now(), limit.current))
             await asyncio.sleep(delay_s)
 
@@ -125,9 +125,9 @@ def test_the_limit_never_falls_below_one() -> None:
         while limit.current > 1:
             sizes.append(limit.current)
             for _ in range(limit.current):
-                limit.rejected()
+                limit.refused()
         for _ in range(100):
-            limit.rejected()
+            limit.refused()
         assert [64, 32, 16, 8, 4, 2] == sizes
         assert 1 == limit.current
 
@@ -144,10 +144,10 @@ def test_all_wait_as_long_as_the_server_asks() -> None:
             async with limit.turn():
                 starts.append(now())
 
-        limit.rejected(7.0)
+        limit.refused(7.0)
         await one()
         for wait_s in (7.0, 3.0):
-            limit.rejected(wait_s)
+            limit.refused(wait_s)
         await asyncio.gather(one(), one())
         assert starts == pytest.approx([0, 7, 7], abs=0.01)
 
@@ -164,7 +164,7 @@ def test_a_new_server_is_asked_by_a_few_until_it_answers() -> None:
             async with limit.turn():
                 seen.append((now(), limit.in_flight))
                 await asyncio.sleep(answers_s)
-                limit.accepted()
+                limit.answered()
 
         await asyncio.gather(*(one() for _ in range(20)))
         return seen
@@ -197,7 +197,7 @@ calls = st.lists(
         st.integers(0, 20),  # comes, tenths of a second
         st.integers(0, 20),  # works
         st.one_of(st.none(), st.integers(0, 30)),  # is cancelled, after it came
-        st.sampled_from(["accepted", "rejected", "nothing", "pause"]),
+        st.sampled_from(["answered", "refused", "nothing", "pause"]),
     ),
     max_size=30,
 )
@@ -216,7 +216,7 @@ def test_no_turn_is_lost_and_none_too_many_is_given(most: int, calls: list[tuple
                 assert limit.in_flight <= most
                 await asyncio.sleep(work / 10)
                 if end == "pause":
-                    limit.rejected(1.0)
+                    limit.refused(1.0)
                 elif end != "nothing":
                     getattr(limit, end)()
 
@@ -279,9 +279,9 @@ def test_what_was_not_used_lets_the_next_go_sooner() -> None:
         limit = gate(128, None, 60)
 
         async def one(takes: float) -> None:
-            async with limit.turn(10) as turn:
+            async with limit.turn(10):
                 await asyncio.sleep(1)
-                turn.tokens = takes
+                limit.tokens.take(takes - 10)
 
         first = asyncio.create_task(one(4))
         await asyncio.sleep(0)

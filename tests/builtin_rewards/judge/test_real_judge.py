@@ -12,7 +12,7 @@ import pytest
 from model_server import ModelServer
 
 from builtin_rewards.judge import Budget, Criterion, JudgeCache, JudgeSetupError, LLMJudge, Load, PairwiseJudge, Price
-from builtin_rewards.judge.endpoint import verify
+from builtin_rewards.judge.endpoint import client
 from builtin_rewards.judge.likelihood import MINIMUM_MASS
 from builtin_rewards.matching import exact_match
 from rewardkit import Cause, Rollout, Runtime, Score, Status
@@ -109,7 +109,7 @@ def test_what_the_real_server_rejects_goes_to_the_fallback(
     real_judge: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A prompt beyond the model's context and an unknown model are failures with a cause, and the next link answers."""
-    monkeypatch.setattr(verify, "_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(client, "_VERIFY_S", 60.0)
     long = [Rollout("What is 2+2?", "four " * 20_000, {"answer": "4"})]
     made = {"base_url": real_judge.base_url, "template": "helpfulness", "name": "other", **SLOW}
     with pytest.raises(JudgeSetupError, match=f"has no model 'gpt-none'; there are {real_judge.model}"):

@@ -11,7 +11,7 @@ import pytest
 from real_servers import RealServer
 
 from builtin_rewards.judge import Budget, JudgeError, JudgeSetupError, LLMJudge, PairwiseJudge, RetryPolicy
-from builtin_rewards.judge.endpoint import verify
+from builtin_rewards.judge.endpoint import client as verifying
 from builtin_rewards.judge.errors import Fault
 from rewardkit import Cause, Rollout, Runtime, Status
 
@@ -71,8 +71,8 @@ def script(llmock_server: RealServer) -> Callable[..., RealServer]:
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The proxy takes its key; the list of models may take its time on a busy machine, and is asked for each time."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(verify, "_TIMEOUT_S", 60.0)
-    verify.verify.cache_clear()
+    monkeypatch.setattr(verifying, "_TIMEOUT_S", 60.0)
+    verifying.verify.cache_clear()
 
 
 def judge_of(server: RealServer, model: str = "gpt-4o", **settings: Any) -> LLMJudge:

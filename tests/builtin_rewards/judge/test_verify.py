@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from builtin_rewards.judge import JudgeSetupError, JudgeUnavailableError, LLMJudge, RetryPolicy
-from builtin_rewards.judge.endpoint import verify as verifying
+from builtin_rewards.judge.endpoint import client as verifying
 from rewardkit import Runtime
 from rewardkit.testing import FakeJudge
 
@@ -21,7 +21,7 @@ Serve = Callable[..., Any]
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port may be another server's in the next test, and a busy machine's list may take its time."""
     verifying.verify.cache_clear()
-    monkeypatch.setattr(verifying, "_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(verifying, "_VERIFY_S", 60.0)
 
 
 def make(url: str, model: str = "gpt-x", **settings: Any) -> None:
@@ -112,7 +112,7 @@ def test_a_list_that_dribbles_is_not_waited_for(
     serve: Serve, faults: ModuleType, canary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its bytes keep coming, so no timeout of the library's ever fires; read to its end it would refuse the model."""
-    monkeypatch.setattr(verifying, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(verifying, "_VERIFY_S", 0.2)
     listed = listing(faults, "other")
     make(serve([faults.ok()], models=lambda headers: faults.replace(listed(headers), interval_s=0.01)).url)
 
