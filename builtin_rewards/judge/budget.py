@@ -17,17 +17,15 @@ import logging
 import os
 import sqlite3
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.database import Database
 from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
-from builtin_rewards.judge.loops import per_loop
+from builtin_rewards.judge.loops import of_this_loop
 from builtin_rewards.judge.prices import Price
 
 _log = logging.getLogger("rewardkit")
@@ -151,7 +149,7 @@ class Budget:
         Those that wait on one event loop are let through in the order they came, after ``timeout_s`` at most.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s), _queues()[self._ledger.path]:
+            async with asyncio.timeout(timeout_s), of_this_loop(("ledger", self._ledger.path), asyncio.Lock):
                 while True:
                     try:
                         return self.reserve(judge, most, price)
@@ -271,9 +269,3 @@ def most_tokens(request: Request) -> Usage:
 
 def _spend(usage: Usage, price: Price | None) -> Spend:
     return Spend(0.0 if price is None else price.cost(usage), usage.prompt_tokens + usage.completion_tokens, 1)
-
-
-@per_loop
-def _queues() -> defaultdict[Path, asyncio.Lock]:
-    """By ledger: the queue of those that wait for room in it on this event loop."""
-    return defaultdict(asyncio.Lock)

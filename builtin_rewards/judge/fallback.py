@@ -16,10 +16,10 @@ from typing import Any
 
 from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.loops import turns
 from builtin_rewards.judge.members import UNSEEN, AskingMembers, Judging, Said, ask, checked, none_left
 from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.own_labels import Calibrated, Rows, calibrate
-from builtin_rewards.judge.turns import turns
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 
 _MARGIN_S = 1.0

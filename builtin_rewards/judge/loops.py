@@ -5,27 +5,36 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_kept: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Any]] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
 
-def per_loop(make: Callable[[], T]) -> Callable[[], T]:
-    """Gives what gives the running event loop's own value, made at first use.
+
+def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
+    """Gives what the running event loop keeps under a key; it is made at first use.
 
     What it has waited for refers to its loop, so those of closed loops are dropped when another loop comes.
     """
-    kept: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, T] = weakref.WeakKeyDictionary()
-    lock = threading.Lock()
+    loop = asyncio.get_running_loop()
+    if loop not in _kept:  # no other thread adds this one
+        with _lock:
+            for ended in [other for other in _kept if other.is_closed()]:
+                del _kept[ended]
+            _kept[loop] = {}
+    own: dict[Hashable, T] = _kept[loop]
+    if key not in own:
+        own[key] = make()
+    return own[key]
 
-    def of_this_loop() -> T:
-        loop = asyncio.get_running_loop()
-        if loop not in kept:  # no other thread adds this one
-            with lock:
-                for ended in [other for other in kept if other.is_closed()]:
-                    del kept[ended]
-                kept[loop] = make()
-        return kept[loop]
 
-    return of_this_loop
+def turns(of: Hashable, most: int) -> asyncio.Semaphore:
+    """Gives the line for something on this event loop, which lets through so many at once; ``async with`` takes one.
+
+    What waits within its deadline for want of room among one's own requests is lost though nobody is at fault, so
+    deadlines begin with a turn.
+    """
+    return of_this_loop(("turns", of), lambda: asyncio.Semaphore(most))

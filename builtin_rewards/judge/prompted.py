@@ -25,6 +25,7 @@ from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.loops import turns
 from builtin_rewards.judge.members import Judging
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
@@ -33,7 +34,6 @@ from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import Asking, Settings, check
 from builtin_rewards.judge.templates import builtin_template, of_conversations
-from builtin_rewards.judge.turns import turns
 from rewardkit import RewardOptions, Rollout
 from rewardkit.spec import CallContext
 

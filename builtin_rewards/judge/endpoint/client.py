@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
 from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
-from builtin_rewards.judge.loops import per_loop
+from builtin_rewards.judge.loops import of_this_loop
 from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
 
@@ -152,7 +152,7 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
         headers={"Authorization": f"Bearer {server.key()}", **_HEADERS},  # no local: tracebacks may show those
         content=None if body is None else json.dumps(body).encode("ascii"),
     )
-    idle, raw = (await anext(_connections()))[server], bytearray()
+    idle, raw = (await anext(of_this_loop("connections", _connections)))[server], bytearray()
     transport = idle.pop() if idle else _transport(server)
     try:
         response = await transport.handle_async_request(request)
@@ -172,7 +172,7 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
 
 async def prepare(server: Asks) -> None:
     """Makes this event loop's first connection, so that no deadline is charged for it, or raises JudgeSetupError."""
-    if isinstance(server, Server) and not (idle := (await anext(_connections()))[server]):
+    if isinstance(server, Server) and not (idle := (await anext(of_this_loop("connections", _connections)))[server]):
         idle.append(_transport(server))
 
 
@@ -219,7 +219,6 @@ async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = Non
     return said.status, {name for name in ids if isinstance(name, str)}
 
 
-@per_loop
 async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
     """Gives an event loop's idle connections, as often as it is asked, and closes them when ``asyncio.run`` ends it.
 

@@ -29,7 +29,7 @@ from builtin_rewards.judge import (
     RetryPolicy,
     Template,
 )
-from builtin_rewards.judge.turns import turns
+from builtin_rewards.judge.loops import turns
 from rewardkit import Cause, Outcome, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
 

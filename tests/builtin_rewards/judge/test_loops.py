@@ -16,9 +16,8 @@ import pytest
 from builtin_rewards.judge import Budget, Load
 from builtin_rewards.judge.endpoint.client import Server, prepare
 from builtin_rewards.judge.endpoint.values import Usage
-from builtin_rewards.judge.loops import per_loop
+from builtin_rewards.judge.loops import of_this_loop, turns
 from builtin_rewards.judge.model import JudgeModel, Question
-from builtin_rewards.judge.turns import turns
 
 LATER_S = 0.001
 
@@ -40,7 +39,10 @@ async def answer_later(**_: Any) -> dict[str, Any]:
 
 def test_a_loop_has_its_own_and_keeps_it() -> None:
     """Those of several threads at once too."""
-    own = per_loop(list[int])
+
+    def own() -> list[int]:
+        return of_this_loop("own", list[int])
+
     together = threading.Barrier(8)
     came: list[tuple[list[int], list[int]]] = []
 
