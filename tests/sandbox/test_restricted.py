@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from sandbox import CallValue, Limits, Sandbox, guards
+from sandbox import CallValue, Limits, Sandbox
 from sandbox.errors import RestrictedSourceError, SandboxUnavailableError
+from sandbox.inside import guards
 from sandbox.restricted import MAX_TEXT_CHARS, check_source
 
 ADDED = marshal.dumps(compile("def _leave(value):\n    return {'value': value}\nUNIT = 7\n", "added.py", "exec"))
