@@ -21,9 +21,10 @@ from hostile import EXCHANGE, FILES, FORKS, RAW_THREADS, SPIN, needs_machine_cod
 from other_user import ask, readable_copy
 from patience import alive, wait_for
 
-from sandbox import ExecutionStatus, Limits, Sandbox, zygote
+from sandbox import ExecutionStatus, Limits, Sandbox
 from sandbox.errors import PoolClosedError
 from sandbox.folders import remove, sweep
+from sandbox.inside import zygote
 from sandbox.inside.zygote import MAX_THREADS
 from sandbox.jail import kernel, probe, scratch
 from sandbox.jail.levels import Level
