@@ -99,7 +99,7 @@ def tools_turn(value: object) -> Turn | None:
     Anthropic's definitions of functions, one or a list, which may be JSON; what is neither stands there as it is.
     """
     tools = [from_json(one) for one in _listed(from_json(value))]
-    parts = tuple(_defined(tool) for tool in tools if _holds(tool))
+    parts = tuple(_defined(tool) for tool in tools if _holds(tool) and tool == tool)  # no NaN
     return Turn("tools", parts, uses_tools=True) if parts else None
 
 
@@ -234,14 +234,14 @@ def _without_none(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Gives what a text says where it is a JSON object or list, an array as a list, and other values as they are."""
+    """Gives what a text says where it is a JSON object, list or null, an array as a list, and other values as they are."""
     if not isinstance(value, str):
         return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
     try:
         read = json.loads(value)
     except (ValueError, RecursionError):
-        read = None
-    return read if isinstance(read, list | dict) else value.strip()
+        return value.strip()
+    return read if read is None or isinstance(read, list | dict) else value.strip()
 
 
 def _to_json(value: object) -> str:

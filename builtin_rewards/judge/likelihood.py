@@ -1,8 +1,8 @@
 """Grades weighted by how likely the judge was to give them, from the log-probabilities of its tokens.
 
 The formula is G-Eval's (arXiv 2303.16634, section 2): score = sum over grades s of p(s) * s. A grade is a digit, so it
-is in one token, and an alternative in its place counts where it is another grade with nothing but blanks, commas and
-braces behind it. What counts is the *mass*; the rest is unknown, and the mean, over the mass scaled to 1, is off by at
+is in one token, and an alternative in its place counts where it is a grade that ends there or before a blank, a comma or
+a brace. What counts is the *mass*; the rest is unknown, and the mean, over the mass scaled to 1, is off by at
 most (1 - mass) * (highest - lowest grade). It holds given all tokens before, this reply's reason among them. A digit
 counts as its grade whatever token would follow, which is exact where the server holds the model to the schema.
 """
@@ -26,7 +26,7 @@ MINIMUM_MASS = 0.5
 
 _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
 """A key with its object or its digit. Inside a JSON string no such text stands, for its quotation marks are escaped."""
-_GRADE = re.compile(r"\s*([0-9])[\s,}]*")
+_GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
 
 
 def weighted(
@@ -76,7 +76,7 @@ def likelihoods(token: Token, place: int, scale: Scale) -> dict[int, float]:
         spelled[text] = max(probability, spelled.get(text, 0.0))
     masses: dict[int, float] = {}
     for text, probability in spelled.items():
-        grade = _GRADE.fullmatch(text.removeprefix(head)) if text.startswith(head) else None
+        grade = _GRADE.match(text.removeprefix(head)) if text.startswith(head) else None
         if grade and scale.low <= int(grade[1]) <= scale.high and probability:
             masses[int(grade[1])] = masses.get(int(grade[1]), 0.0) + probability
     return masses

@@ -85,15 +85,15 @@ class Template:
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
         known = (*_DATA, *_OURS, *self.fields)
-        odd = [name for name in self.fields if not isinstance(name, str) or name in _DATA + _OURS]
-        unknown = sorted(self.uses.difference(known))
+        odd = [name for name in self.fields if not str(name).isidentifier() or name in _DATA + _OURS]
+        unknown = sorted(name for name in self.uses if name not in known)
         near = near_names(unknown[0], [str(name) for name in known]) if unknown else ""
         in_system = sorted(self.instructs.difference(_OURS))
         answers = sorted(self.uses & {_ANSWER, *_PAIR, _LIST})
         shown = answers in ([_ANSWER], [*_PAIR], [_LIST]) or (not answers and "conversation" in self.uses)
         problems = {
             "characters that do not print; take them out of the text": _UNSAFE.findall(self.system + self.user),
-            f"no further fields; name columns, none of them {', '.join(_DATA + _OURS)}": odd,
+            f"no further fields; name columns as Python writes names, none of them {', '.join(_DATA + _OURS)}": odd,
             f"no such field; {near}. A literal brace is written twice; a dataset column is named in fields": unknown,
             "data in the system message, which is for instructions only; put it into the user message": in_system,
         }
@@ -228,10 +228,11 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
 
 def _first_served(turns: Sequence[Turn]) -> list[int]:
     """Gives the places of what is always shown; of nothing such the last."""
-    users = [place for place, turn in enumerate(turns) if turn.role == "user"]
+    users = [place for place, turn in enumerate(turns) if turn.role == "user" and turn.said]
     graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
     questions = {*users[-1:], *[place for place in users if place < graded][-1:]}
     served = [n for n, turn in enumerate(turns) if n in questions or turn.graded or turn.role in _INSTRUCTIONS]
+    served.sort(key=lambda n: (turns[n].graded, turns[n].role == "tools"))  # the middle is what many parts lose
     return served or [len(turns) - 1]
 
 

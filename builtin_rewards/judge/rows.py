@@ -91,4 +91,4 @@ def _criterion(given: object, number: int) -> Criterion:
     if len(text) > _MOST_CHARS:
         raise JudgeSetupError(f"criterion {number} has {len(text):,} characters; a judge is shown {_MOST_CHARS:,}")
     weight = -abs(weight) if kind == "negative" and is_number(weight) else weight
-    return Criterion(known.get("name", f"c{number}"), text, weight, kind == "must" or known.get("must", False))
+    return Criterion(known.get("name", f"c{number}"), text, weight, known.get("must", False) or kind == "must")

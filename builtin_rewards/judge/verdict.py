@@ -171,7 +171,7 @@ def _misfit(wrong: ValidationError, text: str) -> JudgeReplyError:
     """Gives the error for JSON of another form; a grade off the scale is the fault only where the form is right."""
     faults = wrong.errors(include_url=False, include_context=False, include_input=False)
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
-    places = [(_begins(".".join(map(str, fault["loc"]))), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
+    places = [(_begins(".".join(map(str, fault["loc"])) or "the whole"), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
     words = "; ".join(f"{place}: {words}" for place, words in places)
     fault, has = (Fault.WRONG_SCHEMA, "has not the form asked for:") if form else (Fault.OUT_OF_RANGE, "has")
     return _error(fault, f"{has} {words}", text)
