@@ -1,7 +1,6 @@
 r"""Answers that say nothing, told without asking a judge.
 
-Owns :func:`content_free`. Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a
-policy in training finds them; what says nothing needs no judge.
+Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a policy in training finds them.
 
 What follows the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting. It is
 content-free where nothing is left, or nothing but marks that end a sentence and Markdown's rules, or openers in a row
