@@ -87,7 +87,7 @@ def object_text(text: str, format: Format) -> str:
     """Gives the part of a reply that must be the JSON object.
 
     Of ``TEXT`` it is the object that ends the reply, closing fence aside; of the others the whole reply, a code fence
-    and reasoning that ends with ``</think>`` aside. So a verdict quoted on the way never counts, but at the reply's end.
+    and reasoning that ends with ``</think>`` aside. So no verdict quoted on the way counts, but at the reply's end.
 
     Raises:
         ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.

@@ -43,7 +43,7 @@ _FORMATTING = re.compile(
 )
 """Formatting that says nothing by itself. HTML's own elements are not in it: ``<output>`` may be an answer."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*+")
-_SILENT = re.compile("(?:[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-*_#~!?])\\1\\1+)*+")
+_SILENT = re.compile("(?:[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-*_#~])\\1\\1+|[!?]{4,})*+")
 """Marks that end a sentence, a brace whose box is gone, what cannot be read, and Markdown's rules."""
 _DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")
 """Marks that may stand around openers."""
