@@ -1,12 +1,8 @@
 """What there is to see of a prompt and a completion: turns with their tool calls, images, and what cannot be shown.
 
-Owns the reading of messages, whoever wrote them: OpenAI's form, TRL's, and Anthropic's blocks. How turns stand in a
-prompt is ``prompt``'s, which of them a template shows ``prompted``'s.
-
-A message is a part of its text, one of its thinking, and one of each tool call and result, each with a head that says
-who speaks: ``user``, ``assistant thinks``, ``assistant calls search (c1)``, ``tool search (c1)``; in a completion, what
-the assistant says and does has ``, to grade`` in it. A name has safe characters there, and stands in the text where it
-has others. An image is ``[image DIGITS]`` in the text and is passed on beside it.
+Owns the reading of messages in OpenAI's form, TRL's, and Anthropic's blocks. A message is a part of its text, one of
+its thinking, and one of each tool call and result, each with a head that says who speaks; docs/reference/judge.md,
+Templates, shows them. An image is ``[image DIGITS]`` in the text and is passed on beside it.
 """
 
 from __future__ import annotations
@@ -25,10 +21,6 @@ from rewardkit.forms import why_no_text
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
-_TEXTS = ("text", "refusal")
-"""Types of blocks of text."""
-_ARGUMENTS = ("arguments", "input", "parameters")
-"""Where a tool call has its arguments."""
 
 
 class Image(NamedTuple):
@@ -95,11 +87,10 @@ def last_said(turns: Turns, role: str) -> str:
 def tools_turn(value: object) -> Turn | None:
     """Gives the turn, a conversation's first, that tells which tools there were to call; ``None`` where none were.
 
-    Each tool is a part, ``tools search``, of its description and its parameters as JSON. They are OpenAI's or
-    Anthropic's definitions of functions, one or a list, which may be JSON; what is neither stands there as it is.
+    Each is a part, ``tools search``, of a function's definition, OpenAI's or Anthropic's; others stand as they are.
     """
     tools = [from_json(one) for one in _listed(from_json(value))]
-    parts = tuple(_defined(tool) for tool in tools if _holds(tool))
+    parts = tuple(_defined(tool) for tool in tools if _holds(tool) and tool == tool)  # no NaN
     return Turn("tools", parts, uses_tools=True) if parts else None
 
 
@@ -123,10 +114,7 @@ class _Message:
         self.said += [text] if text and head == self.head else []
 
     def has(self, block: Any, head: str) -> None:
-        """Adds what a block of content comes to, but for the calls.
-
-        A block of text with nothing in it is nothing: data sets fill up what a row lacks. Others are unseen.
-        """
+        """Adds what a block comes to, but for calls; of text with nothing in it, which fills up rows, nothing."""
         if isinstance(block, str):
             return self.says(block, head)
         if not isinstance(block, Mapping):
@@ -145,7 +133,9 @@ class _Message:
             image = Image(hashlib.sha256(url.encode()).hexdigest()[:6], url)
             self.images.append(image)
             self.says(f"[image {image.name}]", head)
-        elif kind != "tool_use" and (kind not in _TEXTS or any(_holds(block[key]) for key in block if key != "type")):
+        elif kind != "tool_use" and (
+            kind not in ("text", "refusal") or any(_holds(block[key]) for key in block if key != "type")
+        ):
             self.unseen.append(kind)
         return None
 
@@ -212,7 +202,8 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:
         outer = call if isinstance(call, Mapping) else {"arguments": call}
         inner = next((outer[key] for key in ("function", "custom") if isinstance(outer.get(key), Mapping)), outer)
-        text = _to_json(next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), call))
+        given = (inner.get(key) for key in ("arguments", "input", "parameters"))
+        text = _to_json(next((one for one in given if one is not None), call))
         name = inner.get("name") or "unnamed"
         yield f"{_safe(name)}{_id(outer.get('id'))}", "\n".join([raw, text] if (raw := _raw(name)) else [text])
 
@@ -234,14 +225,14 @@ def _without_none(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Gives what a text says where it is a JSON object or list, an array as a list, and other values as they are."""
+    """Gives what a text says that is a JSON object, list or null, an array as a list, and other values as they are."""
     if not isinstance(value, str):
         return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
     try:
         read = json.loads(value)
     except (ValueError, RecursionError):
-        read = None
-    return read if isinstance(read, list | dict) else value.strip()
+        return value.strip()
+    return read if read is None or isinstance(read, list | dict) else value.strip()
 
 
 def _to_json(value: object) -> str:

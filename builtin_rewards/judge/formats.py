@@ -25,11 +25,6 @@ class Format(StrEnum):
     TEXT = "text"
     """The form stands in the prompt, and the verdict ends the text."""
 
-    @property
-    def in_prompt(self) -> bool:
-        """Whether the prompt needs :func:`format_instruction`."""
-        return self is not Format.JSON_SCHEMA
-
 
 LONGEST_OBJECT = 100_000
 """Characters of a verdict, so that no reply holds up the event loop."""
@@ -91,9 +86,8 @@ def _example(schema: Mapping[str, Any]) -> str:
 def object_text(text: str, format: Format) -> str:
     """Gives the part of a reply that must be the JSON object.
 
-    Of ``TEXT`` it is the object that ends the reply, closing fence aside; whatever stands before it is not read. Of
-    the others it is the whole reply; a code fence around it, and reasoning that ends with ``</think>``, aside. So a
-    verdict that the model quotes on its way never counts, unless the reply ends with it.
+    Of ``TEXT`` it is the object that ends the reply, closing fence aside; of the others the whole reply, a code fence
+    and reasoning that ends with ``</think>`` aside. So no verdict quoted on the way counts, but at the reply's end.
 
     Raises:
         ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.
@@ -143,9 +137,8 @@ class Negotiator:
     """What is known of the formats and parameters that one model on one server takes.
 
     It begins with the JSON schema. A server that rejects a request with words about formats is asked for text, and so
-    is one whose first three replies are not what it was to enforce: Anthropic's compatible end pays no heed to the
-    schema. One that names a parameter of ``REFUSABLE`` is asked the same with the parameter renamed, or without it.
-    What was changed is remembered only once a reply came of it. A format that is fixed is never left.
+    is one whose first three replies are not what it was to enforce. One that names a parameter of ``REFUSABLE`` is
+    asked with it renamed or left out, which is remembered once a reply came of it. A fixed format is never left.
 
     Event loops of several threads may use one without a lock: each thing that is learned is one assignment.
     """

@@ -1,10 +1,10 @@
 """Grades weighted by how likely the judge was to give them, from the log-probabilities of its tokens.
 
 The formula is G-Eval's (arXiv 2303.16634, section 2): score = sum over grades s of p(s) * s. A grade is a digit, so it
-is in one token, and an alternative in its place counts where it is another grade with nothing but blanks, commas and
-braces behind it. What counts is the *mass*; the rest is unknown, and the mean, over the mass scaled to 1, is off by at
-most (1 - mass) * (highest - lowest grade). It holds given all tokens before, this reply's reason among them. A digit
-counts as its grade whatever token would follow, which is exact where the server holds the model to the schema.
+is in one token, and an alternative in its place counts where it is a digit with its end, a blank, a comma or a brace
+behind it. What counts is the *mass*; the rest is unknown, and the mean, over the mass scaled to 1, is off by at most
+(1 - mass) * (highest - lowest grade). A digit counts as its grade whatever token would follow, which is exact where the
+server holds the model to the schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MINIMUM_MASS = 0.5
 
 _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
 """A key with its object or its digit. Inside a JSON string no such text stands, for its quotation marks are escaped."""
-_GRADE = re.compile(r"\s*([0-9])[\s,}]*")
+_GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
 
 
 def weighted(
@@ -34,9 +34,8 @@ def weighted(
 ) -> tuple[Verdict, dict[str, float]]:
     """Gives a reply's verdict with each grade replaced by its mean where that is known, and the masses by criterion.
 
-    A grade stays as sampled where less than ``minimum_mass`` (0 to 1) is known of its likelihood: where the reply has
-    no tokens, or tokens that do not spell the verdict, where the grade is not written as a digit (``4.0``), and where
-    its token came without alternatives.
+    A grade stays as sampled where less than ``minimum_mass`` (0 to 1) is known of its likelihood: without tokens that
+    spell the verdict, with a grade that is no digit (``4.0``), and where its token came without alternatives.
     """
     tokens, grades, masses = reply.tokens or (), dict(verdict.grades), dict[str, float]()
     text = "".join(token.text for token in tokens)
@@ -76,7 +75,7 @@ def likelihoods(token: Token, place: int, scale: Scale) -> dict[int, float]:
         spelled[text] = max(probability, spelled.get(text, 0.0))
     masses: dict[int, float] = {}
     for text, probability in spelled.items():
-        grade = _GRADE.fullmatch(text.removeprefix(head)) if text.startswith(head) else None
+        grade = _GRADE.match(text.removeprefix(head)) if text.startswith(head) else None
         if grade and scale.low <= int(grade[1]) <= scale.high and probability:
             masses[int(grade[1])] = masses.get(int(grade[1]), 0.0) + probability
     return masses

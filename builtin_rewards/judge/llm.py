@@ -1,8 +1,4 @@
-"""A language model that grades one completion by criteria: :class:`LLMJudge`, a reward as any other.
-
-Owns what becomes of one completion: whether it is asked about at all, how many samples are asked, and the score with
-its reason and metrics.
-"""
+"""A language model that grades one completion by criteria: :class:`LLMJudge`, a reward as any other."""
 
 from __future__ import annotations
 
@@ -33,9 +29,6 @@ _SAMPLING_TEMPERATURE = 0.7
 _SHOWN_REASON_CHARS = 400
 _CRITERIA_OF_A_ROW = 20
 """Of a row's own rubric so many questions, one a criterion, have room in a call's deadline."""
-_SCALE = (1, 5)
-_ROWS_SCALE = (0, 1)
-"""A criterion of a row's own is met or not, as in HealthBench."""
 
 
 class _Plan(NamedTuple):
@@ -158,10 +151,7 @@ class LLMJudge(PromptedReward):
     A reply that cannot be read, refuses or is cut short is a failure, never a score; a row without its reference is
     skipped. Answers that say nothing (empty, ``":"``, ``"Thought process:"``) get 0.0 without being asked about.
 
-    Metrics of a score: ``grade/<criterion>`` (``criteria`` where they are the row's), ``requests``, ``cached``,
-    ``prompt_tokens``, ``completion_tokens``, ``cost_usd`` where the model has a price; with several samples ``samples``
-    and ``spread``; with likelihoods ``mass/<criterion>``; ``must_failed`` with must-haves, ``not_applicable``,
-    ``left_out/...``; ``prefiltered`` or ``unseen`` where it was not asked.
+    What its metrics mean is in docs/reference/judge.md, Metrics of a score.
 
     Args:
         model: The model's name, as its server knows it.
@@ -175,9 +165,7 @@ class LLMJudge(PromptedReward):
         samples: How often each completion is asked about; more than half must give a verdict, and grades are means.
         likelihoods: Weight grades by the likelihood of each (G-Eval), where the server gives log-probabilities and
             the scale lies within 0 to 9.
-        settings: What all judges share, see docs/reference/judge.md, Showing and Asking: ``reference``, ``template``,
-            ``columns``, ``prefilter``, ``max_chars``, ``reason_chars``, ``images``, ``default``, ``name``, and how the
-            model is asked, ``temperature`` by default 0.7 for several samples.
+        settings: What all judges share, see docs/reference/judge.md, Showing and Asking.
 
     Raises:
         JudgeSetupError: A setting makes no sense; names it and the fix.
@@ -210,7 +198,7 @@ class LLMJudge(PromptedReward):
                 f"set temperature={_SAMPLING_TEMPERATURE}"
             )
         usual = "rubric" if settings.get("reference") is None else "correctness"
-        usual_scale = _SCALE if criteria_column is None else _ROWS_SCALE
+        usual_scale = (1, 5) if criteria_column is None else (0, 1)  # a row's are met or not, as in HealthBench
         shared = prompting(model, settings, "judge", usual)
         given = _criteria(criteria, criteria_column, shared["template"])
         rubric = Rubric(given, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)

@@ -131,7 +131,7 @@ class JudgeModel:
     def request(self, question: Question, format: Format) -> Request:
         """Gives the request that asks a question in a format."""
         *before, last = question.messages
-        if format.in_prompt:
+        if format is not Format.JSON_SCHEMA:
             last = with_words(last, format_instruction(question.schema))
         form = response_format(format, question.schema)
         wanted = {"temperature": self.temperature, "max_tokens": self.max_tokens, "response_format": form}

@@ -1,7 +1,6 @@
 r"""Answers that say nothing, told without asking a judge.
 
-Owns :func:`content_free`. Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a
-policy in training finds them; what says nothing needs no judge.
+Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a policy in training finds them.
 
 What follows the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting. It is
 content-free where nothing is left, or nothing but marks that end a sentence and Markdown's rules, or openers in a row
@@ -44,7 +43,7 @@ _FORMATTING = re.compile(
 )
 """Formatting that says nothing by itself. HTML's own elements are not in it: ``<output>`` may be an answer."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*+")
-_SILENT = re.compile("(?:[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-*_#~!?])\\1\\1+)*+")
+_SILENT = re.compile("(?:[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-*_#~])\\1\\1+|[!?]{4,})*+")
 """Marks that end a sentence, a brace whose box is gone, what cannot be read, and Markdown's rules."""
 _DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")
 """Marks that may stand around openers."""

@@ -1,11 +1,7 @@
 """How a judge's prompt is made of a template and of what is graded.
 
-Owns :class:`Template`: its checks, and its one-pass filling with fenced data. No text that is filled in is read as a
-field, closes its fence, passes for another message of a conversation, or holds what JSON, HTTP or a log choke on; of
-what is too long the ends are shown, and the judge is told what is missing.
-
-Not covered: a judge that obeys what stands inside a fence. Whether a model does is measured by ``rewardkit
-audit-judge``, not promised.
+No text that is filled in is read as a field, closes its fence, passes for another message, or holds what JSON, HTTP or
+a log choke on. Whether a model obeys what stands inside a fence is measured by ``rewardkit audit-judge``, not promised.
 """
 
 from __future__ import annotations
@@ -28,9 +24,6 @@ MAX_CHARS = 32_000
 
 Value: TypeAlias = str | Turns
 """What a field is filled with: a text, or turns."""
-
-Shares: TypeAlias = dict[tuple[int, int], int]
-"""Characters by the places of a turn and of a part in it."""
 
 _ANSWER = "completion"
 _PAIR = ("first", "second")
@@ -85,15 +78,15 @@ class Template:
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
         known = (*_DATA, *_OURS, *self.fields)
-        odd = [name for name in self.fields if not isinstance(name, str) or name in _DATA + _OURS]
-        unknown = sorted(self.uses.difference(known))
+        odd = [name for name in self.fields if not str(name).isidentifier() or name in _DATA + _OURS]
+        unknown = sorted(name for name in self.uses if name not in known)
         near = near_names(unknown[0], [str(name) for name in known]) if unknown else ""
         in_system = sorted(self.instructs.difference(_OURS))
         answers = sorted(self.uses & {_ANSWER, *_PAIR, _LIST})
         shown = answers in ([_ANSWER], [*_PAIR], [_LIST]) or (not answers and "conversation" in self.uses)
         problems = {
             "characters that do not print; take them out of the text": _UNSAFE.findall(self.system + self.user),
-            f"no further fields; name columns, none of them {', '.join(_DATA + _OURS)}": odd,
+            f"no further fields; name columns as Python writes names, none of them {', '.join(_DATA + _OURS)}": odd,
             f"no such field; {near}. A literal brace is written twice; a dataset column is named in fields": unknown,
             "data in the system message, which is for instructions only; put it into the user message": in_system,
         }
@@ -117,9 +110,8 @@ class Template:
     @property
     def judge(self) -> str:
         """The kind of judge that it is for, in words."""
-        return (
-            "a PairwiseJudge" if _PAIR[0] in self.uses else "a ListwiseJudge" if _LIST in self.uses else "an LLMJudge"
-        )
+        groups = "a PairwiseJudge" if _PAIR[0] in self.uses else "a ListwiseJudge" if _LIST in self.uses else ""
+        return groups or "an LLMJudge"
 
     def fill(
         self, values: Mapping[str, Value], *, max_chars: int = MAX_CHARS, images: Sequence[Image] = ()
@@ -127,9 +119,8 @@ class Template:
         """Gives the chat messages for these values, always the same.
 
         Data is put between lines ``<completion-CODE>`` and ``</completion-CODE>``. The code is made of the text's own
-        hash, and again with a counter as long as any of the texts holds it, so no text can hold the line that closes
-        a fence. A field's code hangs on that field, so completions of one prompt share the head of their messages,
-        which servers cache.
+        hash, and of a counter as long as any text holds it, so no text can hold the line that closes a fence, and
+        completions of one prompt share the head of their messages, which servers cache.
 
         Args:
             values: Text or turns for each field that the template uses; others are ignored. ``{answers}`` is filled
@@ -174,21 +165,18 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
     """Gives turns as text; of too many characters some parts are shortened and some left out, and what, is told.
 
-    What the system says, the tools there were, the user's last turn, that of the prompt too, and what is to be graded
-    are always shown, each part shortened to its share; of very many parts the middle is left out. The other turns have
-    what those leave, at least a quarter of the characters: the last ones whole, as many as fit. Heads count; before
-    each stands the code.
+    What is always shown, and which other turns, says docs/reference/judge.md, Templates. Heads count; before each
+    stands the code.
     """
     parts = [part for turn in turns for part in turn.parts]
     lines: list[str] = []
     shares = _shares(turns, max_chars)
-    for is_shown, places in itertools.groupby(range(len(parts)), lambda place: shares[place] > 0):
-        if not is_shown:
-            lines.append(f"[{code} ... {len([*places])} parts of the conversation left out ...]")
-            continue
-        for place in places:
-            head, text = parts[place]
-            lines += [f"[{code} {head}]", shortened(text, max(2, shares[place] - _size(head)))]
+    for is_shown, group in itertools.groupby(zip(parts, shares, strict=True), lambda one: one[1] > 0):
+        if is_shown:
+            for (head, text), share in group:
+                lines += [f"[{code} {head}]", shortened(text, max(2, share - _size(head)))]
+        else:
+            lines.append(f"[{code} ... {len([*group])} parts of the conversation left out ...]")
     return "\n".join(lines)
 
 
@@ -214,7 +202,7 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
     room = max_chars - min(max_chars // 4, sum(sum(turn.values()) for turn in others))
     shown = _levelled({place: size for n in served for place, size in sizes[n].items()}, room)
     rest = max_chars - sum(shown.values())
-    too_long: Shares = {}
+    too_long: dict[tuple[int, int], int] = {}
     for turn in others:
         if (size := sum(turn.values())) <= rest:
             shown |= turn
@@ -228,14 +216,15 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
 
 def _first_served(turns: Sequence[Turn]) -> list[int]:
     """Gives the places of what is always shown; of nothing such the last."""
-    users = [place for place, turn in enumerate(turns) if turn.role == "user"]
+    users = [place for place, turn in enumerate(turns) if turn.role == "user" and turn.said]
     graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
     questions = {*users[-1:], *[place for place in users if place < graded][-1:]}
     served = [n for n, turn in enumerate(turns) if n in questions or turn.graded or turn.role in _INSTRUCTIONS]
+    served.sort(key=lambda n: (turns[n].graded, turns[n].role == "tools"))  # the middle is what many parts lose
     return served or [len(turns) - 1]
 
 
-def _levelled(sizes: Shares, room: int) -> Shares:
+def _levelled(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int, int], int]:
     """Gives each its size, or as much of it as leaves the same to all that want more; of too many the middle none."""
     places, most = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
     if len(places) > most:

@@ -21,7 +21,6 @@ _KEYS = {
     **{key: key for key in ("kind", "must", "name", "id", "title", "tags")},
 }
 """What the keys of a criterion mean, of several for one the first; the last three are passed over."""
-_KINDS = ("positive", "negative", "must")
 _MOST_CHARS = 4000
 """Characters that one criterion may have, white space folded."""
 _text = build_coercer(str | None)
@@ -85,10 +84,10 @@ def _criterion(given: object, number: int) -> Criterion:
         raise JudgeSetupError(f"criterion {number} has {odd[0]!r}; {near_names(str(odd[0]), _KEYS)}")
     known = {_KEYS[key]: held[key] for key in reversed(_KEYS) if key in held}
     text, kind, weight = known.get("text", ""), known.get("kind", "positive"), known.get("weight", 1.0)
-    if kind not in _KINDS:
-        raise JudgeSetupError(f"criterion {number}: kind={shorten(kind)}: expected one of {', '.join(_KINDS)}")
+    if kind not in ("positive", "negative", "must"):
+        raise JudgeSetupError(f"criterion {number}: kind={shorten(kind)}: expected one of positive, negative, must")
     text = " ".join(text.split()) if isinstance(text, str) else ""
     if len(text) > _MOST_CHARS:
         raise JudgeSetupError(f"criterion {number} has {len(text):,} characters; a judge is shown {_MOST_CHARS:,}")
     weight = -abs(weight) if kind == "negative" and is_number(weight) else weight
-    return Criterion(known.get("name", f"c{number}"), text, weight, kind == "must" or known.get("must", False))
+    return Criterion(known.get("name", f"c{number}"), text, weight, known.get("must", False) or kind == "must")

@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, is_number
 from rewardkit.coercion.rule import shorten
 
-PREFERENCES = ("A", "B", "tie")
-"""What a pairwise judge may say: the first answer is better, the second, neither."""
-
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_CRITERIA = 100
 """Criteria of a rubric: twice what HealthBench's longest has, 48."""
@@ -178,7 +175,7 @@ class Rubric:
 
 def preference_schema(reason_chars: int | None = None) -> dict[str, Any]:
     """Gives the JSON schema of a pairwise verdict: ``{"reason": "...", "verdict": "A"}``."""
-    return _reasoned("verdict", {"type": "string", "enum": list(PREFERENCES)}, reason_chars)
+    return _reasoned("verdict", {"type": "string", "enum": ["A", "B", "tie"]}, reason_chars)
 
 
 def _reasoned(name: str, value: dict[str, Any], reason_chars: int | None) -> dict[str, Any]:

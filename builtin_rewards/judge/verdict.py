@@ -11,7 +11,7 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
@@ -22,8 +22,6 @@ from builtin_rewards.judge.rubric import Rubric, Scale
 from builtin_rewards.reading.values import read_json
 
 M = TypeVar("M", bound=BaseModel)
-Winner: TypeAlias = Literal["A", "B", "tie"]
-"""The better of two answers."""
 
 _SHOWN_CHARS = 200
 _SHOWN_FAULTS = 3
@@ -68,7 +66,7 @@ class _Reasoned(BaseModel):
 class Preference(_Reasoned):
     """Which of two answers a judge prefers, and why."""
 
-    winner: Winner = Field(alias="verdict")
+    winner: Literal["A", "B", "tie"] = Field(alias="verdict")
 
 
 @functools.lru_cache(_KEPT_MODELS)
@@ -83,10 +81,9 @@ def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -
 def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA) -> Verdict:
     """Gives what a reply says, read strictly.
 
-    The object has each criterion once and nothing else, each with a ``reason`` and a ``score`` and nothing else. A
-    score is a whole number on the scale, or ``null`` where the rubric takes that; ``4.0`` is the whole number 4, as it
-    is in JSON Schema, and ``"4"``, ``true`` and ``4.5`` are none. ``NaN``, ``Infinity`` and a key that stands
-    twice are no JSON. What may stand around the object hangs on the format, see :func:`formats.object_text`.
+    The object is that of :meth:`Rubric.json_schema` and nothing else; ``4.0`` is the whole number 4, as it is in JSON
+    Schema, and ``"4"``, ``true`` and ``4.5`` are none. ``NaN``, ``Infinity`` and a key that stands twice are no JSON.
+    What may stand around the object hangs on the format, see :func:`formats.object_text`.
 
     Raises:
         JudgeReplyError: It says no verdict. The first of these faults that applies: ``REFUSED``, ``TRUNCATED`` (even
@@ -171,8 +168,8 @@ def _misfit(wrong: ValidationError, text: str) -> JudgeReplyError:
     """Gives the error for JSON of another form; a grade off the scale is the fault only where the form is right."""
     faults = wrong.errors(include_url=False, include_context=False, include_input=False)
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
-    places = [(_begins(".".join(map(str, fault["loc"]))), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
-    words = "; ".join(f"{place}: {words}" for place, words in places)
+    places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
+    words = "; ".join(f"{_begins(place or 'the whole')}: {words}" for place, words in places)
     fault, has = (Fault.WRONG_SCHEMA, "has not the form asked for:") if form else (Fault.OUT_OF_RANGE, "has")
     return _error(fault, f"{has} {words}", text)
 

@@ -38,6 +38,7 @@ _HELP = {
 }
 _HELP_BY_STATUS = {
     **dict.fromkeys(range(300, 400), "set base_url to where the API is"),
+    400: "the request is at fault; read the server's words and the options, and try format='text'",
     401: "check the key in the environment variable that key_env names",
     403: "the key may not use this model, or not from here",
     404: "check base_url, which mostly ends with /v1, and the model's name",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -380,7 +381,7 @@ def test_tools_are_told_by_name_description_and_parameters(tools: Any, expected:
     assert (expected, "tools", True) == (transcript([turn], code="42"), turn.role, turn.uses_tools)
 
 
-@pytest.mark.parametrize("nothing", [None, "", " ", [], "[]", (), {}, [None]])
+@pytest.mark.parametrize("nothing", [None, "", " ", [], "[]", (), {}, [None], "null", math.nan])
 def test_where_there_are_no_tools_there_is_no_turn(nothing: Any) -> None:
     assert tools_turn(nothing) is None
 
@@ -507,6 +508,20 @@ def test_the_question_and_all_that_is_graded_are_always_shown() -> None:
         assert 31_000 < len(text) < 33_500
         scored = outcomes(made, Rollout(prompt, completion))[0]
         assert scored.metrics["left_out/shortened"] > 1000
+
+
+def test_many_tools_and_calls_leave_the_system_prompt_and_the_question() -> None:
+    """Nor does what a tool gave back in a user's turn stand for the question."""
+    tools = tools_turn([{"name": f"t{n}", "description": "d" * 300} for n in range(130)])
+    assert tools is not None
+    asked = turns_of([system("SYSTEM"), user("ASKED")], "prompt")
+    answer = turns_of([*[calls("search", "{}")] * 80, assistant("SAID")], "completion")
+    text = transcript([tools, *asked, *answer])
+    assert all(word in text for word in ("tools t0]", "SYSTEM", "ASKED", "SAID"))
+
+    result = user([{"type": "tool_result", "tool_use_id": "c1", "content": "r" * 9000}])
+    text = transcript(turns_of([user(f"ASKED {'q' * 2000}"), *[assistant("o" * 1500)] * 5, result], "prompt"), 2000)
+    assert "ASKED" in text
 
 
 def test_what_is_left_out_of_a_text_or_a_groups_answers_is_counted() -> None:

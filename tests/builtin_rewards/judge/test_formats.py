@@ -235,6 +235,7 @@ def test_other_errors_are_no_step_down(error: JudgeUnavailableError) -> None:
     with pytest.raises(JudgeUnavailableError) as raised:
         ask(negotiator, server.send)
     assert (error, [SCHEMA], SCHEMA) == (raised.value, server.asked, negotiator.format)
+    assert (error.status == 400) == ("try format='text'" in str(error))
 
 
 def test_a_step_is_remembered_only_where_the_weaker_format_is_taken() -> None:

@@ -122,6 +122,12 @@ def test_the_sampled_token_counts_once(logprob: float, top: tuple[tuple[str, flo
     assert pytest.approx({2: 0.4, 4: 0.6}) == likelihoods(Token("4", logprob, top), 0, FIVE.scale)
 
 
+def test_what_follows_a_grades_end_in_its_token_does_not_matter() -> None:
+    """A token may reach into the next criterion, or into a fence; a longer number is none."""
+    seen = {'4},"': 0.4, "5}}\n```": 0.3, "3, and": 0.2, "2.5": 0.05, "10": 0.05}
+    assert {4: 0.4, 5: 0.3, 3: 0.2} == pytest.approx(likelihoods(token('4},"', seen), 0, FIVE.scale))
+
+
 def test_each_criterion_has_its_own_distribution() -> None:
     """What stands in a reason or in another criterion is never taken for the grade; the fence and the end stay out."""
     rubric = Rubric((Criterion("a", "A?"), Criterion("b", "B?")), (1, 5))

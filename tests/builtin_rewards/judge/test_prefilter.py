@@ -23,6 +23,7 @@ DRESSED += ["\\boxed{\\text{Answer}}", "\\boxed{answer:}", "```\nSolution:\n```"
 REAL = ["4", "-1", ".5", "0", "x", "A", "a)", "I", "no", "Yes.", "OK", "Sure!", "x=2", "C++", "C#", "1."]
 REAL += ["\u00bd", "\u2461", "\u2163", "\u4e09", "\u093f", "\u304b\u3044", "\u89e3\u306a\u3057"]
 REAL += ["\u2205", "\u00ac", "\u03c0", "\u221e", "\u2713", "\U0001f44d", "\u20ac", "$"]
+REAL += ["!!!", "???"]
 REAL += ["%", "&&", "!==", "-", "+", "*", "!", "<", "`%`", "**%**", "[]", "{}", "()", '""', "[ ]", "\\{\\}"]
 REAL += ["$\\{\\}$", "\\boxed{\\{\\}}", "\\boxed{[]}", "\\boxed{-}", "\\emptyset"]
 REAL += ["No solution", "Solution set", "this problem", "Let's", "Step 1", "to be"]

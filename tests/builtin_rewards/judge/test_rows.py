@@ -110,7 +110,7 @@ def test_criteria_may_not_apply() -> None:
     assert 1.0 == second.metrics["requests"]
 
 
-@pytest.mark.parametrize("nothing", [None, "", "None"])
+@pytest.mark.parametrize("nothing", [None, "", "None", "null"])
 def test_a_row_without_a_rubric_is_skipped(nothing: object) -> None:
     assert "the row has nothing in column 'rubric'" == outcomes(judge(), {"rubric": nothing})[0].reason
 
@@ -138,6 +138,7 @@ BAD = [
     ([{"text": "A.", "weight": -1}], "none has a positive weight"),
     ([{"text": "A.", "kind": "essential"}], "kind='essential'"),
     ([{"text": "A.", "must": "yes"}], "must='yes'"),
+    ([{"text": "A.", "kind": "must", "must": "no"}], "must='no'"),
     ([{"text": "A.", "wieght": 2}], "did you mean 'weight'"),
     (["A.", "B.", " a. "], "criteria 1 and 3 are the same"),
     ([{"text": "A.", "name": "x"}, {"text": "B.", "name": "x"}], "named twice"),

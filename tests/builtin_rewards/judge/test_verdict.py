@@ -143,6 +143,11 @@ def test_half_a_character_in_a_reason_spoils_no_verdict() -> None:
     assert "long ?" == reasons["model_config"]
 
 
+def test_an_error_names_the_place() -> None:
+    with pytest.raises(JudgeReplyError, match="'the whole': Input should be"):
+        read_verdict(Reply("[]", "m"), RUBRIC)
+
+
 def test_an_error_shows_the_beginning_of_the_reply_on_one_line() -> None:
     """At most 200 characters, with control characters escaped."""
     with pytest.raises(JudgeReplyError) as raised:
