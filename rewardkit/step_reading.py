@@ -68,9 +68,7 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
     every = (one for place in turns for one in read(whole, place))
     found = list(itertools.islice(every, MOST_STEPS + 1))
     if len(found) > MOST_STEPS:
-        raise ValueError(
-            f"the completion has more than {MOST_STEPS:,} {KINDS[each]}, which are the most that are scored"
-        )
+        raise ValueError(f"the completion has more than {MOST_STEPS:,} {KINDS[each]}; no more are scored")
     for index, (step, place, chars) in enumerate(found):
         said = content_text(whole[place].get("content"))[:chars] if chars else ""
         begun = [{"role": "assistant", "content": said}] if said.strip() else []

@@ -98,10 +98,11 @@ class Stepwise:
         said = []
         for step in self.steps(columns):
             try:
-                said.append((step, self.checked(self.function(**self.arguments(step, columns)))))
+                score = self.checked(self.function(**self.arguments(step, columns)))
             except BaseException as error:
                 self.name_in(error, step)
                 raise
+            said.append((replace(step, before=()), score))  # what is before all of them is long
         return self.plan.combined(said)
 
     def steps(self, columns: Mapping[str, Any]) -> Iterator[Step]:

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -106,7 +107,7 @@ def _score(
 
 # What the steps are
 
-MANY = "the completion has more than 1,000 {}, which are the most that are scored"
+MANY = "the completion has more than 1,000 {}; no more are scored"
 CALLS: list[tuple[str, list[dict[str, Any]], list[tuple[Any, ...]]]] = [
     ("openai", TOOLS, [("search", {"q": "x"}, "x is 4"), ("clock", {}, "noon"), ("calc", {"e": "2 * 4"}, "8")]),
     (
@@ -244,6 +245,21 @@ def test_no_more_calls_are_read_than_are_scored() -> None:
     with pytest.raises(ValueError, match=MANY.format("tool calls")):
         list(steps_of("", [{"role": "assistant", "tool_calls": calls}], "tool_call"))
     assert Counted.read == MOST_STEPS + 1
+
+
+def test_what_is_before_a_step_is_kept_no_longer_than_the_step() -> None:
+    """A thousand spans of a long turn, each with all before it, would be as many copies of the turn."""
+
+    @step_reward(each="span", label="step")
+    def length(part: Step) -> float:
+        return float(len(part.text))
+
+    text = f"<step>{'long ' * 200}</step>" * MOST_STEPS
+    tracemalloc.start()
+    length(completion=text)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 20 * len(text)
 
 
 # One score of the steps'
