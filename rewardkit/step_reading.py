@@ -65,9 +65,10 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
     }
     read = readers[each]
     turns = [place for place in range(first, len(whole)) if whole[place]["role"] == "assistant"]
-    found = [one for place in turns for one in read(whole, place)]
+    every = (one for place in turns for one in read(whole, place))
+    found = list(itertools.islice(every, MOST_STEPS + 1))
     if len(found) > MOST_STEPS:
-        raise ValueError(f"the completion has {len(found):,} {KINDS[each]}; at most {MOST_STEPS:,} are scored")
+        raise ValueError(f"the completion has more than {MOST_STEPS:,} {KINDS[each]}; no more are scored")
     for index, (step, place, chars) in enumerate(found):
         said = content_text(whole[place].get("content"))[:chars] if chars else ""
         begun = [{"role": "assistant", "content": said}] if said.strip() else []
@@ -91,9 +92,9 @@ def _spans(whole: Sequence[Message], place: int, labels: Sequence[str]) -> Itera
 def _tool_calls(whole: Sequence[Message], place: int) -> Iterator[_Found]:
     answers = list(_answers(whole[place + 1 :]))
     for number, (call, own) in enumerate(_calls(whole[place])):
-        named = [one for one in answers if one.id is not None and one.id == call.get("id")]
-        placed = [one for one in answers[number : number + 1] if one.id is None or call.get("id") is None]
-        answer = next(iter(named or placed), None)
+        named = (one for one in answers if one.id is not None and one.id == call.get("id"))
+        placed = (one for one in answers[number : number + 1] if one.id is None or call.get("id") is None)
+        answer = next(itertools.chain(named, placed), None)
         name, text = _name_and_arguments(call)
         step = Step(text, "tool_call", name=name, arguments=_object(text or "{}"), messages=(own,))
         if answer is not None:
@@ -113,15 +114,25 @@ def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str | None, str]:
 
 def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
     """Gives each tool call of a message, and the message without the others."""
-    calls, content = message.get("tool_calls") or (), message.get("content")
-    for call in calls if isinstance(calls, list | tuple) else (calls,):
-        yield call if isinstance(call, Mapping) else {"arguments": call}, {**message, "tool_calls": [call]}
-    if isinstance(call := message.get("function_call"), Mapping):
-        yield call, message
+    calls, called, content = message.get("tool_calls") or (), message.get("function_call"), message.get("content")
     blocks = content if isinstance(content, list | tuple) else ()
-    for block in filter(functools.partial(_is_block, "tool_use"), blocks):
-        own = [one for one in blocks if one is block or not _is_block("tool_use", one)]
-        yield block, {**message, "content": own}
+    others = [one for one in blocks if not _is_block("tool_use", one)]
+    bare = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
+    bare |= {"content": others} if blocks else {}
+    for call in calls if isinstance(calls, list | tuple) else (calls,):
+        yield _as_call(call), {**bare, "tool_calls": [call]}
+    if called:
+        yield _as_call(called), {**bare, "function_call": called}
+    before = 0
+    for block in blocks:
+        if _is_block("tool_use", block):
+            yield block, {**bare, "content": [*others[:before], block, *others[before:]]}
+        else:
+            before += 1
+
+
+def _as_call(call: Any) -> Mapping[str, Any]:
+    return call if isinstance(call, Mapping) else {"arguments": call}
 
 
 class _Answer(NamedTuple):

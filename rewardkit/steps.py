@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -97,8 +97,12 @@ class Stepwise:
     def __call__(self, /, **columns: Any) -> Score:
         said = []
         for step in self.steps(columns):
-            with self.naming(step):
-                said.append((step, self.checked(self.function(**self.arguments(step, columns)))))
+            try:
+                score = self.checked(self.function(**self.arguments(step, columns)))
+            except BaseException as error:
+                self.name_in(error, step)
+                raise
+            said.append((replace(step, before=()), score))  # what is before all of them is long
         return self.plan.combined(said)
 
     def steps(self, columns: Mapping[str, Any]) -> Iterator[Step]:
@@ -117,17 +121,13 @@ class Stepwise:
             given |= {"messages": [*step.before, *step.messages]} if "messages" in given else {}
         return given | {name: taken.given(texts[name]) for name, taken in self.texts.items()}
 
-    @contextmanager
-    def naming(self, step: Step) -> Iterator[None]:
-        """Notes the step in an error that leaves the block, in place of what was noted when it was raised before."""
-        try:
-            yield
-        except BaseException as error:
+    def name_in(self, error: BaseException, step: Step) -> None:
+        """Notes the step in an error, in place of what was noted when it was raised before."""
+        note = _Note(f"in {head_of(step)}, one of {step.count}")
+        note.of = self.scored
+        with suppress(Exception):  # a class of errors may be frozen, or have notes of its own; the error counts then
             others = [one for one in getattr(error, "__notes__", ()) if getattr(one, "of", None) is not self.scored]
-            note = _Note(f"in {head_of(step)}, one of {step.count}")
-            note.of = self.scored
             error.__notes__ = [*others, note]
-            raise
 
     def checked(self, value: Any) -> Score:
         """Gives what a step's function returned as a score.
@@ -162,10 +162,13 @@ class AsyncStepwise(Stepwise):
         async def one(step: Step) -> tuple[Step, Score]:
             try:
                 async with line:
-                    with self.naming(step):
-                        return step, self.checked(await self.function(**self.arguments(step, columns)))
+                    return step, self.checked(await self.function(**self.arguments(step, columns)))
             except (SystemExit, KeyboardInterrupt) as ending:
+                self.name_in(ending, step)
                 raise _Ending from ending
+            except BaseException as error:
+                self.name_in(error, step)
+                raise
 
         try:
             async with asyncio.TaskGroup() as group:

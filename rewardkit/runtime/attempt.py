@@ -282,7 +282,8 @@ def _told(error: BaseException) -> str:
 
 def _notes(error: BaseException) -> str:
     """Gives what was noted beside an error on its way, such as the step of a completion that it is of."""
-    return "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    notes = getattr(error, "__notes__", None)
+    return "".join(f" ({note})" for note in notes) if isinstance(notes, list) else ""
 
 
 def _hinting(spec: RewardSpec, finding: Finding) -> Finding:

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -84,6 +85,15 @@ async def as_long(prompt: str, completion: str, add: int = 0) -> Score:
     return Score(len(completion) + add, prompt, {"requests": 1, "share": len(completion)})
 
 
+class _Frozen(Exception):
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(name)
+
+
+class _OfItsOwnNotes(Exception):
+    __notes__ = 5  # type: ignore[assignment]
+
+
 def _turns(*texts: str) -> list[dict[str, Any]]:
     return [{"role": "assistant", "content": text} for text in texts]
 
@@ -97,6 +107,7 @@ def _score(
 
 # What the steps are
 
+MANY = "the completion has more than 1,000 {}; no more are scored"
 CALLS: list[tuple[str, list[dict[str, Any]], list[tuple[Any, ...]]]] = [
     ("openai", TOOLS, [("search", {"q": "x"}, "x is 4"), ("clock", {}, "noon"), ("calc", {"e": "2 * 4"}, "8")]),
     (
@@ -217,10 +228,38 @@ def test_hostile_text_is_read_in_bounded_time_and_costs_no_thousand_questions() 
     (only,) = steps_of("", "<step " * 20_000 + ">" + "<step>" * 20_000, "span", ["step"])
     assert 6 * 20_000 == len(only.text)
     flood = _score(step_reward(as_long, each="span", label="step"), "<step></step>" * (MOST_STEPS + 1))
-    assert (Status.FAILED, "ValueError: the completion has 1,001 spans; at most 1,000 are scored") == (
-        flood.status,
-        flood.error,
-    )
+    assert (Status.FAILED, f"ValueError: {MANY.format('spans')}") == (flood.status, flood.error)
+
+
+def test_no_more_calls_are_read_than_are_scored() -> None:
+    """A turn of many calls costs as much as one of the most."""
+
+    class Counted(dict[str, Any]):
+        read = 0
+
+        def get(self, key: str, default: Any = None) -> Any:
+            Counted.read += key == "arguments"
+            return super().get(key, default)
+
+    calls = [{"id": str(place), "function": Counted(name="f", arguments="{}")} for place in range(10 * MOST_STEPS)]
+    with pytest.raises(ValueError, match=MANY.format("tool calls")):
+        list(steps_of("", [{"role": "assistant", "tool_calls": calls}], "tool_call"))
+    assert Counted.read == MOST_STEPS + 1
+
+
+def test_what_is_before_a_step_is_kept_no_longer_than_the_step() -> None:
+    """A thousand spans of a long turn, each with all before it, would be as many copies of the turn."""
+
+    @step_reward(each="span", label="step")
+    def length(part: Step) -> float:
+        return float(len(part.text))
+
+    text = f"<step>{'long ' * 200}</step>" * MOST_STEPS
+    tracemalloc.start()
+    length(completion=text)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 20 * len(text)
 
 
 # One score of the steps'
@@ -367,6 +406,21 @@ def test_an_error_that_is_raised_again_names_the_step_of_now() -> None:
     assert (1, True) == (trace.count("  File "), __file__ in trace)
     for texts, place in ((["bad"], "step/0, one of 1"), (["", "bad"], "step/1, one of 2")):
         assert f"ValueError: no (its own) (in {place})" == _score(fails, _turns(*texts)).error
+
+
+@pytest.mark.parametrize("awaits", [False, True], ids=["plain", "async"])
+@pytest.mark.parametrize("raised", [_Frozen("no"), _OfItsOwnNotes("no")], ids=["frozen", "notes of its own"])
+def test_an_error_in_which_no_step_can_be_noted_is_told_as_it_is(raised: Exception, awaits: bool) -> None:
+    """It is the function's fault that is told, and not that of the note."""
+
+    def plain(part: Step) -> float:
+        raise raised
+
+    async def later(part: Step) -> float:
+        raise raised
+
+    outcome = _score(step_reward(later if awaits else plain, name="failing"), "a")
+    assert (Cause.EXCEPTION, f"{type(raised).__name__}: no") == (outcome.cause, outcome.error)
 
 
 def test_the_first_step_that_fails_ends_the_others() -> None:

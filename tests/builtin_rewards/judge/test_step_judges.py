@@ -11,7 +11,9 @@ import pytest
 from virtual_time import virtual
 
 from builtin_rewards.judge import Fallback, Jury, LLMJudge, Load, RetryPolicy
+from builtin_rewards.judge.conversation import turns_of
 from rewardkit import Outcome, Reward, Rollout, Runtime, Score, Status, step_reward
+from rewardkit.step_reading import steps_of
 from rewardkit.testing import FakeJudge
 
 PROMPT = [
@@ -40,6 +42,35 @@ def _score(scored: Reward[..., Any], rows: int = 1, lane: str = "inline", comple
 
 def _grade(value: int) -> str:
     return json.dumps({"useful": {"reason": f"worth {value}", "score": value}})
+
+
+CALLS: dict[str, tuple[dict[str, Any], int]] = {
+    "OpenAI's": ({"content": "", "tool_calls": [CALL, {**CALL, "id": "c2"}]}, 2),
+    "TRL's": ({"tool_calls": [{"type": "function", "function": {"name": "a", "arguments": {"k": "\xe9"}}}]}, 1),
+    "custom, flat and none": ({"tool_calls": [{"custom": {"name": "sh", "input": "ls"}}, {"name": "b"}, "x", None]}, 4),
+    "one that is no list": ({"tool_calls": {"name": "a", "parameters": {"k": [1]}}}, 1),
+    "old": ({"content": None, "function_call": {"name": "f", "arguments": "[1"}}, 1),
+    "old, as text": ({"content": None, "function_call": "f(1)"}, 1),
+    "old and empty, as data sets fill up rows": ({"content": "No.", "function_call": {}, "tool_calls": None}, 0),
+    "in every way": ({"function_call": {"name": "f"}, "tool_calls": [CALL], "content": [{"type": "tool_use"}, "a"]}, 3),
+    "Anthropic's": ({"content": ["Two.", *({"type": "tool_use", "id": i, "name": "a", "input": {}} for i in "12")]}, 2),
+}
+
+
+@pytest.mark.parametrize(("message", "count"), CALLS.values(), ids=CALLS)
+def test_steps_and_judges_see_the_same_tool_calls(message: dict[str, Any], count: int) -> None:
+    """In the same order, by the same names and with the same arguments, whoever wrote the message."""
+    completion = [{"role": "assistant", **message}]
+    (turn,) = turns_of(completion, "completion")
+    shown = [(head.split()[2].rstrip(","), text) for head, text in turn.parts if " calls " in head]
+    steps = list(steps_of("", completion, "tool_call"))
+    assert count == len(steps)
+    assert [name for name, _ in shown] == [step.name or "unnamed" for step in steps]
+    given = [(text, step.text) for (_, text), step in zip(shown, steps, strict=True) if step.text != "{}"]
+    assert [text for text, _ in given] == [text for _, text in given]
+    for step in steps:  # as a completion of its own
+        (alone,) = turns_of(step.messages, "completion")
+        assert 1 == sum(" calls " in head for head, _ in alone.parts)
 
 
 @pytest.mark.parametrize(
