@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.database import Database
-from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.loops import of_this_loop
+from builtin_rewards.judge.messages import Request, Usage, texts_of
 from builtin_rewards.judge.prices import Price
 
 _log = logging.getLogger("rewardkit")

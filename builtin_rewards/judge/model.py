@@ -17,10 +17,10 @@ from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
 from builtin_rewards.judge.loops import of_this_loop
+from builtin_rewards.judge.messages import Reply, Request, with_words
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.settings import Asking, check, check_names
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from builtin_rewards.judge.endpoint.values import Usage
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
+from builtin_rewards.judge.messages import Usage
 from rewardkit.shown import one_line
 
 _log = logging.getLogger("rewardkit")

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, TypeVar
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, tools_turn, turns_of
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.loops import turns
 from builtin_rewards.judge.members import Judging
+from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out

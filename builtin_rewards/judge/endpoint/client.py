@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
-from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.loops import of_this_loop
+from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
 

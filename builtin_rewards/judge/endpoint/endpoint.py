@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from builtin_rewards.judge.endpoint.client import Asks, ask_once, name_of
 from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
-from builtin_rewards.judge.endpoint.values import Reply, Request, texts_of
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.judge.messages import Reply, Request, texts_of
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
 _MONEY_MARGIN_S = 0.05

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from builtin_rewards.judge.endpoint.values import Reply, Token, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.judge.messages import Reply, Token, Usage
 
 _FOREIGN = {
     **dict.fromkeys(("APIConnectionError", "TransportError", "OSError", "RuntimeError"), Fault.CONNECTION),

@@ -18,8 +18,8 @@ import pytest
 
 from builtin_rewards.judge import LLMJudge
 from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Asks, Server, ask_once, prepare, verify
-from builtin_rewards.judge.endpoint.values import Reply, Request, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.messages import Reply, Request, Usage
 from rewardkit import Cause, DataError, Rollout, Runtime
 from rewardkit.testing import FakeJudge
 

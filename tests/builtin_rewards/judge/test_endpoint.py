@@ -13,8 +13,8 @@ from builtin_rewards.judge.budget import Budget, Spend, Spending
 from builtin_rewards.judge.endpoint.client import Server, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import FIRST, REFUSED, Load
-from builtin_rewards.judge.endpoint.values import Request, Usage
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeUnavailableError
+from builtin_rewards.judge.messages import Request, Usage
 
 Serve = Callable[..., Any]
 ONCE = RetryPolicy(attempts=1)
