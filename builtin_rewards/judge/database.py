@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -62,6 +62,7 @@ class Database:
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._made = False
         self._connection: sqlite3.Connection | None = None
+        self._end: Callable[[], object] | None = None
         try:
             self._path = None if path is None else Path(path).expanduser().absolute()
         except (TypeError, RuntimeError) as error:
@@ -71,7 +72,7 @@ class Database:
 
     def __getstate__(self) -> dict[str, Any]:
         self.set_up()
-        return {**vars(self), "_connection": None}
+        return {**vars(self), "_connection": None, "_end": None}
 
     @property
     def path(self) -> Path:
@@ -144,15 +145,15 @@ class Database:
     def close(self) -> None:
         """Close this process's connection; the next use opens another."""
         with _lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+            if self._end is not None:
+                self._end()
+            self._connection = self._end = None
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self.set_up()
             self._connection = self._connect(self.busy_s)
-            weakref.finalize(self, self._connection.close)
+            self._end = weakref.finalize(self, self._connection.close)
             _all.add(self)
         return self._connection
 

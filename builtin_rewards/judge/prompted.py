@@ -293,7 +293,13 @@ def prompting(model: str, settings: Settings, name: str, usual: str, *, group: b
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
     asking: Any = {one: value for one, value in settings.items() if one not in others}
-    asked = JudgeModel.of(model, asking)  # last, for it looks for a key
+    try:
+        asked = JudgeModel.of(model, asking)  # last, for it looks for a key
+    except JudgeSetupError as error:
+        held: list[Any] = [settings, asking]
+        for one in held:  # any may hold a secret, and tracebacks may show locals
+            one.clear()
+        raise error.with_traceback(None) from None
     return {"name": settings.get("name", name), "model": asked, "template": template, "columns": columns, **showing}
 
 

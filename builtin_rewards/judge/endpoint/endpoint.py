@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
+from builtin_rewards.judge.budget import Spending
 from builtin_rewards.judge.endpoint.client import Asks, ask_once, name_of
 from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
@@ -73,18 +73,12 @@ class RetryPolicy:
         return f"waiting {wait_s:.1f} s more would pass the deadline" if wait_s >= left_s else None
 
 
-class Spender(Protocol):
-    """Who pays: gives a ticket, to ``settle(usage)`` or ``release()``, or raises where there is no money in time."""
-
-    async def reserve(self, request: Request, timeout_s: float) -> AbstractContextManager[Any]: ...
-
-
 @dataclass(slots=True)
 class _Errand:
     """One question on its way: its deadline, requests sent, tries begun, the last error."""
 
     request: Request
-    spender: Spender | None
+    spender: Spending | None
     deadline_s: float
     limit: asyncio.Timeout
     sent: int = 0
@@ -113,7 +107,7 @@ class Endpoint:
         self._gate = Gate(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
-    async def ask(self, request: Request, deadline_s: float, spender: Spender | None = None) -> Reply:
+    async def ask(self, request: Request, deadline_s: float, spender: Spending | None = None) -> Reply:
         """Gives the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
 
         Raises:
@@ -153,23 +147,27 @@ class Endpoint:
         breaker.look()  # before it queues; below it is asked for its leave
         errand.tries += 1
         async with self._gate.turn(estimate):
-            with breaker.attempt(counts=errand.tries == 1):
-                try:
-                    outcome = await self._paid(errand)
-                except asyncio.CancelledError:
-                    if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
-                        raise self._late(errand) from None
-                    raise
-                if outcome.free or outcome.usage is not None:
-                    self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
-                if isinstance(outcome, Reply):
-                    self._gate.answered()
-                    return outcome
-                errand.last = outcome
-                if outcome.fault is Fault.RATE_LIMIT:
-                    wait_s = outcome.retry_after_s or 0.0
-                    self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
-                raise outcome
+            try:
+                with breaker.attempt(counts=errand.tries == 1):
+                    try:
+                        outcome = await self._paid(errand)
+                    except asyncio.CancelledError:
+                        if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
+                            raise self._late(errand) from None
+                        raise
+                    if outcome.free or outcome.usage is not None:
+                        self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
+                    if isinstance(outcome, Reply):
+                        self._gate.answered()
+                        return outcome
+                    errand.last = outcome
+                    if outcome.fault is Fault.RATE_LIMIT:
+                        wait_s = outcome.retry_after_s or 0.0
+                        self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
+                    raise outcome
+            finally:
+                if errand.sent == before:  # no money, no leave, or cancelled
+                    self._gate.give_back(estimate)
 
     async def _paid(self, errand: _Errand) -> Reply | JudgeError:
         """Sends a request when there is money for it."""

@@ -101,6 +101,11 @@ class Gate:
             self.in_flight -= 1
             self._changed.set()
 
+    def give_back(self, tokens: float) -> None:
+        """Tell that a turn was not used: no request was sent."""
+        self._requests.take(-1)
+        self.tokens.take(-tokens)
+
     def refused(self, retry_after_s: float = 0.0) -> None:
         """Tell that the server said 429. Where it is one of many, all wait for as long as the server asks."""
         self._refused += 1
