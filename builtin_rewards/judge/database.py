@@ -22,8 +22,7 @@ from builtin_rewards.judge.errors import JudgeSetupError
 from sandbox import folders
 
 _FOLDERS = "rewardkit-database-"
-_SET_UP_S = 60.0
-"""Seconds to wait for another process that makes the same file."""
+_SET_UP_S = 60.0  # to wait for another process that makes the same file
 _HEADER = "SELECT * FROM pragma_application_id, pragma_user_version"
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "gfs2", "ocfs2", "fuse")
 """What the names of file systems begin with whose files other hosts may have open. WAL needs memory that all its users
@@ -48,8 +47,7 @@ class Database:
         readable: Whether a file that can only be read is of use.
 
     Raises:
-        JudgeSetupError: The path is none, or at its first use what :meth:`set_up` says. Else each use raises
-            ``sqlite3.Error`` where the file cannot be read or written.
+        JudgeSetupError: The path is none, or as :meth:`set_up` at its first use; later, uses raise ``sqlite3.Error``.
     """
 
     setting: ClassVar[str]
@@ -88,11 +86,7 @@ class Database:
         return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
     def set_up(self) -> None:
-        """Make the file if there is none, readable by its owner alone; else see that it is of this kind. Once.
-
-        Raises:
-            JudgeSetupError: It can neither be made nor used; the message says what helps.
-        """
+        """Make the file if there is none, readable by its owner alone; raise JudgeSetupError for a wrong one. Once."""
         with _lock:
             if self._made:
                 return
@@ -195,8 +189,8 @@ _lock = threading.RLock()
 def _before_fork() -> None:
     """Close all connections, and find places for private files, so that the child uses the same.
 
-    SQLite keeps one record of locks per file and process. A child in which a connection was open would take the
-    parent's locks for its own, and the parent's last close would delete the log that the child writes to.
+    With one open the child would take the parent's locks for its own, and the parent's last close would delete the log
+    that the child writes to: SQLite keeps one record of locks per file and process.
     """
     _lock.acquire()
     for database in list(_all):

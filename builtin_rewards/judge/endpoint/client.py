@@ -175,10 +175,9 @@ async def prepare(server: Asks) -> None:
 
 @functools.lru_cache(maxsize=256)
 def verify(server: Server, model: str) -> None:
-    """Asks the server for its models, once a process.
+    """Raises JudgeSetupError where the server refuses the key, lists other models only, or its address lacks /v1.
 
-    Raises:
-        JudgeSetupError: It refuses the key, or lists models and this one is not among them, or its address lacks /v1.
+    It is asked once a process, and what it cannot say in time proves nothing.
     """
     with ThreadPoolExecutor(1) as thread:  # for an event loop may run in this one
         thread.submit(asyncio.run, _verify(server, model)).result()

@@ -18,24 +18,20 @@ from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, Jud
 from builtin_rewards.judge.messages import Reply, Request, texts_of
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
-_MONEY_MARGIN_S = 0.05
-"""Money is waited for until so long before the deadline: who waits in vain hears of the cap, not of a silent server."""
+_MONEY_MARGIN_S = 0.05  # money is waited for until then before the deadline, whose error would not name the cap
 TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
 """Faults that another try may mend."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and when a request is tried again.
+    """How often and when a request is tried again. A setting that makes no sense raises JudgeSetupError.
 
     Attributes:
         attempts: Tries altogether, at least 1.
         first_wait_s: Seconds before the second try, before jitter; each further wait is twice as long.
         longest_wait_s: The longest of these waits.
         longest_retry_after_s: The longest ``Retry-After`` that is waited for; a longer one ends the judgement at once.
-
-    Raises:
-        JudgeSetupError: A setting makes no sense.
     """
 
     attempts: int = 4

@@ -58,8 +58,7 @@ _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re
 """What a 403 says of the request that it refuses, where it says nothing of the key."""
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9  # a count of more is none
-SHORTEST_KEY = 8
-"""Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
+SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words
 
 
 class Said(NamedTuple):
