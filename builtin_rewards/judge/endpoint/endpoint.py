@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from builtin_rewards.judge.budget import Spending
-from builtin_rewards.judge.endpoint.client import Asks, ask_once, name_of
+from builtin_rewards.judge.endpoint.client import Asks, Server, ask_once, name_of
 from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Reply, Request, texts_of
@@ -167,6 +167,8 @@ class Endpoint:
 
     async def _paid(self, errand: _Errand) -> Reply | JudgeError:
         """Sends a request when there is money for it."""
+        if isinstance(self._asks, Server):
+            self._asks.key()  # where the environment has none any more nothing is sent, and nothing paid
         spender, wait_s = errand.spender, max(0.0, errand.left_s - _MONEY_MARGIN_S)
         with nullcontext() if spender is None else await spender.reserve(errand.request, wait_s) as ticket:
             errand.sent += 1

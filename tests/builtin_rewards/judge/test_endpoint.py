@@ -13,7 +13,14 @@ from builtin_rewards.judge.budget import Budget, Spend, Spending
 from builtin_rewards.judge.endpoint.client import Server, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import FIRST, REFUSED, Load
-from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.judge.errors import (
+    BudgetSpentError,
+    Fault,
+    JudgeError,
+    JudgeReplyError,
+    JudgeSetupError,
+    JudgeUnavailableError,
+)
 from builtin_rewards.judge.messages import Request, Usage
 from builtin_rewards.judge.model import JudgeModel, Question
 from rewardkit.testing import FakeJudge
@@ -88,6 +95,18 @@ def test_who_waits_for_money_in_vain_blames_no_server(serve: Serve, faults: Modu
     assert [(BudgetSpentError, Fault.BUDGET, 0)] * FIRST == [(type(e), e.fault, e.requests) for e in errors]
     assert "the cap requests=1 of the budget is reached" in str(errors[0])
     assert 1 == len(server.seen)
+
+
+def test_a_key_that_is_gone_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker without it in its environment has sent no request."""
+    monkeypatch.setenv("JUDGE_KEY", "sk-canary-1234567890")
+    endpoint, budget = Endpoint(Server("https://host.invalid/v1", "JUDGE_KEY"), Load(), ONCE), Budget(requests=1)
+    monkeypatch.delenv("JUDGE_KEY")
+
+    with pytest.raises(JudgeSetupError, match="set the environment variable JUDGE_KEY") as caught:
+        asyncio.run(endpoint.ask(request(), 60.0, Spending(budget, "j", None)))
+
+    assert (0, Spend()) == (caught.value.requests, budget.spent())
 
 
 STEPS = {
