@@ -4,8 +4,8 @@ A request is let through while all that is spent, and all that those in flight m
 cap. So spending stays below the cap plus the most that one request may cost, however many are in flight in however many
 threads and processes. A cap on requests is never passed.
 
-It rests on :func:`most_tokens`. A server that writes more than ``max_tokens``, or hides a long prompt of its own in its
-template, can bill more; that is counted as it is, logged once, and may pass the cap by as much.
+A server that writes more than ``max_tokens``, or hides a long prompt in its template, can bill more than
+:func:`most_tokens`; that is counted as it is, logged once, and may pass the cap by as much.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.database import Database
-from builtin_rewards.judge.endpoint.values import Request, Usage, texts_of
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.loops import of_this_loop
+from builtin_rewards.judge.messages import Request, Usage, texts_of
 from builtin_rewards.judge.prices import Price
 
 _log = logging.getLogger("rewardkit")
@@ -35,10 +35,8 @@ _REQUEST_TOKENS, _MESSAGE_TOKENS = 64, 16
 """What a chat template may add to a prompt, a short system prompt of its own, and to each message: role and markers."""
 _IMAGE_TOKENS = 50_000
 """The most that a model is known to count for one image: gpt-4o-mini's 48,169."""
-_AGAIN_S = 0.02
-"""How often a call that waits for room looks again; one a process and event loop does."""
-_LOST_AFTER_S = 3600.0
-"""A request in flight for this long counts as spent: its process has died."""
+_AGAIN_S = 0.02  # how often a call that waits for room looks again; one a process and event loop does
+_LOST_AFTER_S = 3600.0  # a request in flight for this long counts as spent: its process has died
 
 
 class Spend(NamedTuple):
@@ -78,9 +76,7 @@ _BY_JUDGE = "SELECT judge, sum(usd), sum(tokens), sum(requests) FROM amounts WHE
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Caps on what judges may spend; at least one.
-
-    Hand the same budget to several judges to cap them together; all its copies count in one ledger.
+    """Caps on what judges may spend, for all that have it or a copy of it together; JudgeSetupError for none.
 
     Attributes:
         usd: Cap in USD; each model then needs a price.
@@ -88,9 +84,6 @@ class Budget:
         requests: Cap in requests.
         ledger: The file to count in, kept over restarts, so that a resumed run goes on counting. ``None``: one in a
             private folder that is removed when the process that made it exits.
-
-    Raises:
-        JudgeSetupError: No cap, a cap that is none, or a ledger that is no path.
     """
 
     usd: float | None = None
@@ -114,11 +107,7 @@ class Budget:
         self._ledger.set_up()
 
     def check(self, model: str, options: Mapping[str, Any], price: Price | None) -> None:
-        """See that the calls of a model with these options can be held to the caps.
-
-        Raises:
-            JudgeSetupError: There is no bound on a reply's length, or a cap in USD and the model has no price.
-        """
+        """Raise JudgeSetupError where calls of a model have no bound on a reply's length, or the cap needs a price."""
         most_tokens(Request(model, (), options))
         if self.usd is not None and price is None:
             words = f'no price is known for model "{model}"; set prices={{"{model}": Price(prompt, completion)}}'
@@ -129,7 +118,7 @@ class Budget:
 
         Raises:
             BudgetSpentError: A cap is reached, or would be if all requests in flight cost their most.
-            JudgeUnavailableError: The ledger cannot be written, so that the request could not be counted.
+            JudgeUnavailableError: The ledger cannot be written.
         """
         bound = _spend(most, price)
         with self._counting(), self._ledger.transaction() as connection:
@@ -166,8 +155,7 @@ class Budget:
     def by_judge(self) -> dict[str, Spend]:
         """What each judge has spent, without its requests in flight; those of a process that died end after an hour.
 
-        Raises:
-            JudgeUnavailableError: The ledger cannot be used.
+        Raises JudgeUnavailableError where the ledger cannot be used.
         """
         with self._counting():
             rows = self._ledger.rows(_BY_JUDGE, (time.time() - _LOST_AFTER_S,))
@@ -193,10 +181,9 @@ class Budget:
 
 @dataclass
 class Ticket(AbstractContextManager["Ticket"]):
-    """What a request needs to be sent under a budget. One ticket is one request over HTTP, a try again is another.
+    """What one request over HTTP needs to be sent under a budget.
 
-    It ends once, by the first of :meth:`settle` and :meth:`release`. As a context manager it is settled at its most
-    where nothing else was said.
+    It ends once, by the first of :meth:`settle` and :meth:`release`; left as a context manager, at its most.
     """
 
     _ledger: _Ledger
@@ -249,10 +236,7 @@ def most_tokens(request: Request) -> Usage:
 
     Of the prompt: a token per byte of its messages and its schema in UTF-8, for text of a hostile policy can be made of
     such tokens, and what chat templates add. Of the reply: the larger of ``max_tokens`` and ``max_completion_tokens``,
-    for a server may read either, once per choice.
-
-    Raises:
-        JudgeSetupError: The request has neither, so that its cost has no bound.
+    for a server may read either, once per choice. JudgeSetupError says that there is neither.
     """
     options = {**(request.options.get("extra_body") or {}), **request.options}  # as they are sent
     lengths = [options[name] for name in ("max_completion_tokens", "max_tokens") if options.get(name) is not None]

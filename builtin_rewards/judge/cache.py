@@ -16,19 +16,18 @@ from dataclasses import asdict
 from typing import Any
 
 from builtin_rewards.judge.database import Database
-from builtin_rewards.judge.endpoint.values import Reply, Request, Token, Usage
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
+from builtin_rewards.judge.messages import Reply, Request, Token, Usage
 
 _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
 _FULL = "SELECT 1 FROM pragma_page_count, pragma_page_size WHERE page_count * page_size > ?"
-_LEFT_ALONE_S = 30.0
-"""A cache that broke is not asked again for this long, for each try may take a while."""
+_LEFT_ALONE_S = 30.0  # a cache that broke is not asked again for this long, for each try may take a while
 
 
 class JudgeCache(Database):
-    """Replies on disk, in one SQLite file that all processes of a machine may share.
+    """Replies on disk, in one SQLite file that all processes of a machine may share; JudgeSetupError for a wrong one.
 
     ``get`` and ``put`` block for a fraction of a millisecond on a local disk, and may be called from any thread. The
     file is readable by its owner alone, for completions may be private. One that can only be read is read, and nothing
@@ -37,9 +36,6 @@ class JudgeCache(Database):
     Args:
         path: The file. It and its folder are made by :meth:`set_up` or the first use, if there are none.
         max_bytes: The size of the file from which on no further reply is kept.
-
-    Raises:
-        JudgeSetupError: The path is none, or a bound is no bound.
     """
 
     setting = "JudgeCache(path=...)"
@@ -66,10 +62,7 @@ class JudgeCache(Database):
             return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Keep a reply, where it is a whole answer: none that refuses, is empty, or ended by anything but ``"stop"``.
-
-        Where there is one under the key already, that one stays, so that all readers see the same.
-        """
+        """Keep a whole answer: no refusal, not empty, ended by ``"stop"``. The first under a key stays, for all."""
         if reply.refusal is not None or reply.finish_reason != "stop" or not reply.text:
             return
         if self._rows(_FULL, self.max_bytes):
@@ -98,10 +91,7 @@ class JudgeCache(Database):
 
 
 def question_key(base_url: str | None, request: Request, prompt_version: str) -> str:
-    """What tells one question from all others: 64 hexadecimal digits.
-
-    The SHA-256 of canonical JSON over everything a reply may depend on: the server, the model, the messages, all
-    options with the whole schema, which of several samples it is, and the version of the prompt.
+    """What tells one question from all others: the SHA-256, in hexadecimal digits, of all a reply may depend on.
 
     Raises:
         JudgeSetupError: A message or an option is no JSON.

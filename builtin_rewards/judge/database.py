@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,8 +22,7 @@ from builtin_rewards.judge.errors import JudgeSetupError
 from sandbox import folders
 
 _FOLDERS = "rewardkit-database-"
-_SET_UP_S = 60.0
-"""Seconds to wait for another process that makes the same file."""
+_SET_UP_S = 60.0  # to wait for another process that makes the same file
 _HEADER = "SELECT * FROM pragma_application_id, pragma_user_version"
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "gfs2", "ocfs2", "fuse")
 """What the names of file systems begin with whose files other hosts may have open. WAL needs memory that all its users
@@ -48,8 +47,7 @@ class Database:
         readable: Whether a file that can only be read is of use.
 
     Raises:
-        JudgeSetupError: The path is none, or at its first use what :meth:`set_up` says. Else each use raises
-            ``sqlite3.Error`` where the file cannot be read or written.
+        JudgeSetupError: The path is none, or as :meth:`set_up` at its first use; later, uses raise ``sqlite3.Error``.
     """
 
     setting: ClassVar[str]
@@ -62,6 +60,7 @@ class Database:
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._made = False
         self._connection: sqlite3.Connection | None = None
+        self._end: Callable[[], object] | None = None
         try:
             self._path = None if path is None else Path(path).expanduser().absolute()
         except (TypeError, RuntimeError) as error:
@@ -71,7 +70,7 @@ class Database:
 
     def __getstate__(self) -> dict[str, Any]:
         self.set_up()
-        return {**vars(self), "_connection": None}
+        return {**vars(self), "_connection": None, "_end": None}
 
     @property
     def path(self) -> Path:
@@ -87,11 +86,7 @@ class Database:
         return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
     def set_up(self) -> None:
-        """Make the file if there is none, readable by its owner alone; else see that it is of this kind. Once.
-
-        Raises:
-            JudgeSetupError: It can neither be made nor used; the message says what helps.
-        """
+        """Make the file if there is none, readable by its owner alone; raise JudgeSetupError for a wrong one. Once."""
         with _lock:
             if self._made:
                 return
@@ -144,15 +139,15 @@ class Database:
     def close(self) -> None:
         """Close this process's connection; the next use opens another."""
         with _lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+            if self._end is not None:
+                self._end()
+            self._connection = self._end = None
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self.set_up()
             self._connection = self._connect(self.busy_s)
-            weakref.finalize(self, self._connection.close)
+            self._end = weakref.finalize(self, self._connection.close)
             _all.add(self)
         return self._connection
 
@@ -194,8 +189,8 @@ _lock = threading.RLock()
 def _before_fork() -> None:
     """Close all connections, and find places for private files, so that the child uses the same.
 
-    SQLite keeps one record of locks per file and process. A child in which a connection was open would take the
-    parent's locks for its own, and the parent's last close would delete the log that the child writes to.
+    With one open the child would take the parent's locks for its own, and the parent's last close would delete the log
+    that the child writes to: SQLite keeps one record of locks per file and process.
     """
     _lock.acquire()
     for database in list(_all):

@@ -6,7 +6,7 @@ import math
 from enum import StrEnum
 from typing import Self
 
-from builtin_rewards.judge.endpoint.values import Usage
+from builtin_rewards.judge.messages import Usage
 from rewardkit import InfrastructureError, RewardDefinitionError, RewardError
 
 

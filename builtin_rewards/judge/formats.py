@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from builtin_rewards.judge.endpoint.foreign import names_format
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
+from builtin_rewards.judge.messages import Reply
 
 
 class Format(StrEnum):

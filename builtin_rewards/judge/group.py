@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from builtin_rewards.judge.conversation import Turns, turns_of
 from builtin_rewards.judge.costs import billed, cost_metrics
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Answer, Question
 from builtin_rewards.judge.prompted import Prompted
 from rewardkit import CoercionError, RewardError, Score

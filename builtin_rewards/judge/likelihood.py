@@ -16,8 +16,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 
-from builtin_rewards.judge.endpoint.values import Reply, Token
 from builtin_rewards.judge.formats import object_start
+from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Rubric, Scale
 from builtin_rewards.judge.verdict import Verdict
 

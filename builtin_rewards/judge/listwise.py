@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.group import Group, GroupJudging
+from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import MAX_CHARS
 from builtin_rewards.judge.prompted import PromptedReward, judging_options, prompting

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.conversation import turns_of
 from builtin_rewards.judge.costs import cost_metrics
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import weighted
 from builtin_rewards.judge.members import UNSEEN
+from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Answer, Question
 from builtin_rewards.judge.prompt import Template
 from builtin_rewards.judge.prompted import Prompted, PromptedReward, check_column, judging_options, prompting

@@ -15,10 +15,7 @@ _lock = threading.Lock()
 
 
 def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
-    """Gives what the running event loop keeps under a key; it is made at first use.
-
-    What it has waited for refers to its loop, so those of closed loops are dropped when another loop comes.
-    """
+    """Gives what the running event loop keeps under a key, made at first use; another loop drops a closed one's."""
     loop = asyncio.get_running_loop()
     if loop not in _kept:  # no other thread adds this one
         with _lock:

@@ -17,10 +17,10 @@ from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.endpoint.values import Reply, Request, with_words
-from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
 from builtin_rewards.judge.loops import of_this_loop
+from builtin_rewards.judge.messages import Reply, Request, with_words
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.settings import Asking, check, check_names
 
@@ -155,12 +155,13 @@ class JudgeModel:
             await prepare(self._asks)
         except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
             raise JudgeUnavailableError(wrong.words, Fault.CONNECTION) from None
-        until, rejected = time.monotonic() + self.deadline_s, list[int]()
-        reply, format = await self._negotiator.ask(functools.partial(self._reply, judge, question, until, rejected))
+        until, sent = time.monotonic() + self.deadline_s, list[int]()
+        reply, format = await self._negotiator.ask(functools.partial(self._reply, judge, question, until, sent))
         value: T | JudgeReplyError
         try:
             value = read(reply, format)
         except JudgeReplyError as error:
+            error.requests = sum(sent) + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
             value = error.retold(f"{error.words}; {_ALL_REASONING}") if is_all_reasoning else error
         if not reply.requests:
@@ -170,27 +171,28 @@ class JudgeModel:
             self.cache.put(self._key(question, format), reply)
         price = price_of(self.prices, self.model)
         cost = None if reply.usage is None or price is None else price.cost(reply.usage)
-        return Answer(value, reply, sum(rejected) + reply.requests, cost)
+        return Answer(value, reply, sum(sent) + reply.requests, cost)
 
     async def _reply(
-        self, judge: str, question: Question, until: float, rejected: list[int], format: Format, changes: Changes
+        self, judge: str, question: Question, until: float, sent: list[int], format: Format, changes: Changes
     ) -> Reply:
         """Gives the reply in a format: a kept one, which took no requests, or a new one."""
         kept = None if self.cache is None else self.cache.get(self._key(question, format))
         if kept is not None:
             return kept
-        left_s = until - time.monotonic()
-        if left_s <= 0:
-            words = f"{self.where}, model {self.model!r}: no reply within the deadline of "
-            raise JudgeUnavailableError(f"{words}{self.deadline_s:g} s; raise deadline_s", Fault.DEADLINE)
         budget, price = self.budget, price_of(self.prices, self.model)
         spender = None if budget is None else Spending(budget, judge, price)
         endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._asks, self.load, self.retry))
         request = self.request(question, format)
         try:
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                words = f"{self.where}, model {self.model!r}: no reply within the deadline of "
+                raise JudgeUnavailableError(f"{words}{self.deadline_s:g} s; raise deadline_s", Fault.DEADLINE)
             return await endpoint.ask(replace(request, options=changed(request.options, changes)), left_s, spender)
-        except JudgeUnavailableError as error:
-            rejected.append(error.requests)
+        except JudgeError as error:
+            sent.append(error.requests)
+            error.requests = sum(sent)
             raise
 
     def _key(self, question: Question, format: Format) -> str:

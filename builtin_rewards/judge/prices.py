@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from builtin_rewards.judge.endpoint.values import Usage
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
+from builtin_rewards.judge.messages import Usage
 from rewardkit.shown import one_line
 
 _log = logging.getLogger("rewardkit")
@@ -48,11 +48,7 @@ class Price:
 
 
 def checked_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
-    """Give prices by model, as they were given; log a warning where there are some and none is the model's.
-
-    Raises:
-        JudgeSetupError: It is no table of prices.
-    """
+    """Give prices by model, or raise JudgeSetupError; log a warning where there are some and none is the model's."""
     is_table = isinstance(prices, Mapping)
     if not is_table or not all(isinstance(n, str) and isinstance(price, Price) for n, price in prices.items()):
         raise JudgeSetupError(f"prices={prices!r}: expected {_TABLE % 'model'}")

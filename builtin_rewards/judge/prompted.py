@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, TypeVar
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, tools_turn, turns_of
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.loops import turns
 from builtin_rewards.judge.members import Judging
+from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
@@ -293,7 +293,13 @@ def prompting(model: str, settings: Settings, name: str, usual: str, *, group: b
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
     asking: Any = {one: value for one, value in settings.items() if one not in others}
-    asked = JudgeModel.of(model, asking)  # last, for it looks for a key
+    try:
+        asked = JudgeModel.of(model, asking)  # last, for it looks for a key
+    except JudgeSetupError as error:
+        held: list[Any] = [settings, asking]
+        for one in held:  # any may hold a secret, and tracebacks may show locals
+            one.clear()
+        raise error.with_traceback(None) from None
     return {"name": settings.get("name", name), "model": asked, "template": template, "columns": columns, **showing}
 
 

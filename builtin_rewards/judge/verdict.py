@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Format, object_text
+from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.rubric import Rubric, Scale
 from builtin_rewards.reading.values import read_json
 

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from builtin_rewards.judge import Budget, JudgeCache
-from builtin_rewards.judge.endpoint.values import Reply, Usage
+from builtin_rewards.judge.messages import Reply, Usage
 
 TURNS = 5
 REPLY = Reply('{"correct": {"reason": "It is what the question asks for.", "score": 4}}', "m", usage=Usage(400, 40))

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import ssl
-import time
 import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
@@ -22,10 +21,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
-from builtin_rewards.judge.endpoint.values import Reply, Request
+from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.loops import of_this_loop
+from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
 
@@ -70,11 +69,9 @@ class Server:
         if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
             wrong = "key_env: expected the name of an environment variable in capitals, not the key itself"
         if wrong is not None:
-            base_url = url = key_env = ""  # any may hold a secret, and tracebacks may show locals
+            raise JudgeSetupError(wrong)
         object.__setattr__(self, "base_url", url.rstrip("/"))
         object.__setattr__(self, "key_env", key_env)
-        if wrong is not None:
-            raise JudgeSetupError(wrong)
         self.key()
 
     @property
@@ -178,10 +175,9 @@ async def prepare(server: Asks) -> None:
 
 @functools.lru_cache(maxsize=256)
 def verify(server: Server, model: str) -> None:
-    """Asks the server for its models, once a process.
+    """Raises JudgeSetupError where the server refuses the key, lists other models only, or its address lacks /v1.
 
-    Raises:
-        JudgeSetupError: It refuses the key, or lists models and this one is not among them, or its address lacks /v1.
+    It is asked once a process, and what it cannot say in time proves nothing.
     """
     with ThreadPoolExecutor(1) as thread:  # for an event loop may run in this one
         thread.submit(asyncio.run, _verify(server, model)).result()
@@ -205,15 +201,11 @@ async def _verify(server: Server, model: str) -> None:
 
 async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
     """Gives an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
-    for is_last in (False, False, True):
-        try:
-            async with asyncio.timeout(_VERIFY_S):
-                said = await send(server, path, body)
-        except Exception:  # whatever it is, it proves nothing
-            return 0, set()
-        if said.status != 429 or is_last:
-            break
-        await asyncio.sleep(min(retry_after_s(said.headers, time.time()) or 0.5, 5.0))
+    try:
+        async with asyncio.timeout(_VERIFY_S):
+            said = await send(server, path, body)
+    except Exception:  # whatever it is, it proves nothing
+        return 0, set()
     data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None
     ids = [entry.get("id") for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
     return said.status, {name for name in ids if isinstance(name, str)}

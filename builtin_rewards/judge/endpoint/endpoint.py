@@ -8,34 +8,30 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
-from builtin_rewards.judge.endpoint.client import Asks, ask_once, name_of
+from builtin_rewards.judge.budget import Spending
+from builtin_rewards.judge.endpoint.client import Asks, Server, ask_once, name_of
 from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
-from builtin_rewards.judge.endpoint.values import Reply, Request, texts_of
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.judge.messages import Reply, Request, texts_of
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
-_MONEY_MARGIN_S = 0.05
-"""Money is waited for until so long before the deadline: who waits in vain hears of the cap, not of a silent server."""
+_MONEY_MARGIN_S = 0.05  # money is waited for until then before the deadline, whose error would not name the cap
 TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
 """Faults that another try may mend."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and when a request is tried again.
+    """How often and when a request is tried again. A setting that makes no sense raises JudgeSetupError.
 
     Attributes:
         attempts: Tries altogether, at least 1.
         first_wait_s: Seconds before the second try, before jitter; each further wait is twice as long.
         longest_wait_s: The longest of these waits.
         longest_retry_after_s: The longest ``Retry-After`` that is waited for; a longer one ends the judgement at once.
-
-    Raises:
-        JudgeSetupError: A setting makes no sense.
     """
 
     attempts: int = 4
@@ -73,18 +69,12 @@ class RetryPolicy:
         return f"waiting {wait_s:.1f} s more would pass the deadline" if wait_s >= left_s else None
 
 
-class Spender(Protocol):
-    """Who pays: gives a ticket, to ``settle(usage)`` or ``release()``, or raises where there is no money in time."""
-
-    async def reserve(self, request: Request, timeout_s: float) -> AbstractContextManager[Any]: ...
-
-
 @dataclass(slots=True)
 class _Errand:
     """One question on its way: its deadline, requests sent, tries begun, the last error."""
 
     request: Request
-    spender: Spender | None
+    spender: Spending | None
     deadline_s: float
     limit: asyncio.Timeout
     sent: int = 0
@@ -113,7 +103,7 @@ class Endpoint:
         self._gate = Gate(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
-    async def ask(self, request: Request, deadline_s: float, spender: Spender | None = None) -> Reply:
+    async def ask(self, request: Request, deadline_s: float, spender: Spending | None = None) -> Reply:
         """Gives the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
 
         Raises:
@@ -153,26 +143,32 @@ class Endpoint:
         breaker.look()  # before it queues; below it is asked for its leave
         errand.tries += 1
         async with self._gate.turn(estimate):
-            with breaker.attempt(counts=errand.tries == 1):
-                try:
-                    outcome = await self._paid(errand)
-                except asyncio.CancelledError:
-                    if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
-                        raise self._late(errand) from None
-                    raise
-                if outcome.free or outcome.usage is not None:
-                    self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
-                if isinstance(outcome, Reply):
-                    self._gate.answered()
-                    return outcome
-                errand.last = outcome
-                if outcome.fault is Fault.RATE_LIMIT:
-                    wait_s = outcome.retry_after_s or 0.0
-                    self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
-                raise outcome
+            try:
+                with breaker.attempt(counts=errand.tries == 1):
+                    try:
+                        outcome = await self._paid(errand)
+                    except asyncio.CancelledError:
+                        if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
+                            raise self._late(errand) from None
+                        raise
+                    if outcome.free or outcome.usage is not None:
+                        self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
+                    if isinstance(outcome, Reply):
+                        self._gate.answered()
+                        return outcome
+                    errand.last = outcome
+                    if outcome.fault is Fault.RATE_LIMIT:
+                        wait_s = outcome.retry_after_s or 0.0
+                        self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
+                    raise outcome
+            finally:
+                if errand.sent == before:  # no money, no leave, or cancelled
+                    self._gate.give_back(estimate)
 
     async def _paid(self, errand: _Errand) -> Reply | JudgeError:
         """Sends a request when there is money for it."""
+        if isinstance(self._asks, Server):
+            self._asks.key()  # where the environment has none any more nothing is sent, and nothing paid
         spender, wait_s = errand.spender, max(0.0, errand.left_s - _MONEY_MARGIN_S)
         with nullcontext() if spender is None else await spender.reserve(errand.request, wait_s) as ticket:
             errand.sent += 1

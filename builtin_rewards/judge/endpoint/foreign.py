@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from builtin_rewards.judge.endpoint.values import Reply, Token, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.judge.messages import Reply, Token, Usage
 
 _FOREIGN = {
     **dict.fromkeys(("APIConnectionError", "TransportError", "OSError", "RuntimeError"), Fault.CONNECTION),
@@ -59,8 +59,7 @@ _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re
 """What a 403 says of the request that it refuses, where it says nothing of the key."""
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9  # a count of more is none
-SHORTEST_KEY = 8
-"""Keys shorter than this are placeholders, such as ``EMPTY``, that also stand in ordinary words."""
+SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words
 
 
 class Said(NamedTuple):

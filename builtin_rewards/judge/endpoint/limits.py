@@ -16,32 +16,26 @@ TOLERATED = 0.1
 server rejects one request in 40 at random."""
 BURST_S = 10.0
 """Seconds of a rate that may go at once after a rest; so within any minute up to 7/6 of the rate may go."""
-FIRST = 8
-"""Requests that may be in flight before the first answer, for ``FIRST_S`` at most: a wrong key is found out by them."""
-FIRST_S = 2.0
+FIRST, FIRST_S = 8, 2.0
+"""Requests in flight before the first answer, and for how long at most: a wrong key is found out by them."""
 
 AT_LEAST = 20
 """Failures in a row that open a breaker, or as many as there are requests in flight, if those are more: a fault comes
 at once and an answer takes its time, so the first that end have failed, on any server."""
-REFUSED = 5
-"""Requests in a row that open it where the server takes nothing from the key: no further one would be answered."""
-REFUSED_REST_S = 300.0
-"""How long such a server is left alone; an account may be filled up in the middle of a run."""
+REFUSED = 5  # as many in a row open it where the server takes nothing from the key: no further one would be answered
+REFUSED_REST_S = 300.0  # how long such a server is left alone; an account may be filled up in the middle of a run
 _AT_FAULT = frozenset({Fault.CONNECTION, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION, Fault.DEADLINE})
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much a server is asked.
+    """How much a server is asked. A setting that makes no sense raises JudgeSetupError.
 
     Attributes:
         concurrency: Requests in flight at most. Fewer are where the server says 429.
         requests_per_minute: ``None``: not bounded. At least one, and ten seconds' worth, may go at once.
         tokens_per_minute: Prompts and completions together; ``None``: not bounded.
         rest_s: Seconds that a server is left alone once its last tries have all failed; then one request probes it.
-
-    Raises:
-        JudgeSetupError: A setting makes no sense.
     """
 
     concurrency: int = 128
@@ -101,6 +95,11 @@ class Gate:
             self.in_flight -= 1
             self._changed.set()
 
+    def give_back(self, tokens: float) -> None:
+        """Tell that a turn was not used: no request was sent."""
+        self._requests.take(-1)
+        self.tokens.take(-tokens)
+
     def refused(self, retry_after_s: float = 0.0) -> None:
         """Tell that the server said 429. Where it is one of many, all wait for as long as the server asks."""
         self._refused += 1
@@ -154,9 +153,9 @@ class _Rate:
 
 
 class Breaker:
-    """Opens when all of a server's last tries have failed, and closes with the next answer; a 429 says nothing.
+    """Opens when all last tries have failed, so that tries fail at once, and closes with an answer; a 429 says nothing.
 
-    While it is open every try fails at once; after its rest one try at a time goes as a probe.
+    After its rest one try at a time goes as a probe.
     """
 
     def __init__(self, name: str, rest_s: float) -> None:

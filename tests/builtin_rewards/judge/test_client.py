@@ -18,8 +18,8 @@ import pytest
 
 from builtin_rewards.judge import LLMJudge
 from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Asks, Server, ask_once, prepare, verify
-from builtin_rewards.judge.endpoint.values import Reply, Request, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.messages import Reply, Request, Usage
 from rewardkit import Cause, DataError, Rollout, Runtime
 from rewardkit.testing import FakeJudge
 
@@ -78,7 +78,7 @@ BAD = {
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words: str) -> None:
     """The error names the setting and the fix, and shows nothing that may be a secret."""
     with pytest.raises(JudgeSetupError, match=words) as caught:
-        Server(**settings)
+        LLMJudge("m", template="helpfulness", **settings)
 
     assert "hidden" not in _everything(caught.value)
 
@@ -208,13 +208,15 @@ def test_many_requests_are_in_flight_at_once(serve: Serve, faults: ModuleType, c
     assert 150 == server.most_in_flight
 
 
-def test_a_cancelled_request_leaves_the_client_usable(serve: Serve, faults: ModuleType, canary: str) -> None:
-    """A reply that is no longer waited for blocks nothing after it."""
-    server = serve([faults.stall(), faults.ok("after")])
+@pytest.mark.parametrize("way", ["stall", "dribble"])
+def test_a_cancelled_request_leaves_the_client_usable(serve: Serve, faults: ModuleType, canary: str, way: str) -> None:
+    """A reply that is no longer waited for blocks nothing after it, and what is left of one half read is not read."""
+    server = serve([getattr(faults, way)(), faults.ok("after")])
 
     async def ask() -> Reply:
         unanswered = asyncio.create_task(create(Server(server.url), _request()))
         await asyncio.to_thread(server.wait_for, 1)
+        await asyncio.sleep(0.2)  # for some of the body
         unanswered.cancel()
         await asyncio.wait({unanswered})
         assert unanswered.cancelled()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sqlite3
@@ -172,6 +173,18 @@ def test_a_transaction_that_fails_writes_nothing(tmp_path: Path) -> None:
     with database.transaction() as connection:
         connection.execute("INSERT INTO numbers VALUES (2)")
     assert [(2,)] == database.rows("SELECT value FROM numbers")
+
+
+def test_a_connection_that_was_closed_is_let_go(tmp_path: Path) -> None:
+    """A process that forks often opens one again each time, and keeps none of those before."""
+    database = _made(tmp_path / "n.db")
+    gc.collect()
+    before = sum(isinstance(one, sqlite3.Connection) for one in gc.get_objects())
+    for _ in range(5):
+        database.rows("SELECT 1")
+        database.close()
+    gc.collect()
+    assert before == sum(isinstance(one, sqlite3.Connection) for one in gc.get_objects())
 
 
 def test_threads_take_turns(tmp_path: Path) -> None:

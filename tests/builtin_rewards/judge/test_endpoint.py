@@ -13,8 +13,17 @@ from builtin_rewards.judge.budget import Budget, Spend, Spending
 from builtin_rewards.judge.endpoint.client import Server, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import FIRST, REFUSED, Load
-from builtin_rewards.judge.endpoint.values import Request, Usage
-from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeUnavailableError
+from builtin_rewards.judge.errors import (
+    BudgetSpentError,
+    Fault,
+    JudgeError,
+    JudgeReplyError,
+    JudgeSetupError,
+    JudgeUnavailableError,
+)
+from builtin_rewards.judge.messages import Request, Usage
+from builtin_rewards.judge.model import JudgeModel, Question
+from rewardkit.testing import FakeJudge
 
 Serve = Callable[..., Any]
 ONCE = RetryPolicy(attempts=1)
@@ -86,6 +95,67 @@ def test_who_waits_for_money_in_vain_blames_no_server(serve: Serve, faults: Modu
     assert [(BudgetSpentError, Fault.BUDGET, 0)] * FIRST == [(type(e), e.fault, e.requests) for e in errors]
     assert "the cap requests=1 of the budget is reached" in str(errors[0])
     assert 1 == len(server.seen)
+
+
+def test_a_key_that_is_gone_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker without it in its environment has sent no request."""
+    monkeypatch.setenv("JUDGE_KEY", "sk-canary-1234567890")
+    endpoint, budget = Endpoint(Server("https://host.invalid/v1", "JUDGE_KEY"), Load(), ONCE), Budget(requests=1)
+    monkeypatch.delenv("JUDGE_KEY")
+
+    with pytest.raises(JudgeSetupError, match="set the environment variable JUDGE_KEY") as caught:
+        asyncio.run(endpoint.ask(request(), 60.0, Spending(budget, "j", None)))
+
+    assert (0, Spend()) == (caught.value.requests, budget.spent())
+
+
+STEPS = {
+    "rejected": (lambda f: f.status(400, "bad"), Fault.REJECTED),
+    "silent": (lambda f: f.stall(), Fault.DEADLINE),
+    "too long": (lambda f: f.Action(bytes(17 * 2**20)), Fault.UNREADABLE),
+    "no verdict": (lambda f: f.ok("4"), Fault.WRONG_SCHEMA),
+}
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize(("action", "fault"), STEPS.values(), ids=STEPS)
+def test_an_error_tells_the_requests_of_all_steps(serve: Serve, faults: ModuleType, action: Any, fault: Fault) -> None:
+    """Those that found out which format and parameters the server takes are some of them."""
+    words = "response_format json_schema is not supported", "temperature is not supported"
+    server = serve([*(faults.status(400, one) for one in words), action(faults)])
+    model = JudgeModel("m", server.url, deadline_s=1.0 if fault is Fault.DEADLINE else 60.0, retry=ONCE, verify=False)
+
+    def read(reply: Any, format: Any) -> Any:
+        raise JudgeReplyError("no verdict", Fault.WRONG_SCHEMA)
+
+    async def ask() -> Any:
+        return (await model.attempt("j", Question(request().messages, {}, "1"), read)).value
+
+    try:
+        error = asyncio.run(ask())
+    except JudgeError as raised:
+        error = raised
+
+    assert (fault, 3, 3) == (error.fault, error.requests, len(server.seen))
+
+
+def test_what_is_not_sent_is_given_back_to_the_rates() -> None:
+    """A question that is cancelled, or finds no money, while it has its turn leaves room for the next."""
+
+    async def ask_all() -> str:
+        budget, load = Budget(requests=1), Load(requests_per_minute=2, tokens_per_minute=120)
+        endpoint, spending = Endpoint(FakeJudge("4"), load, ONCE), Spending(budget, "j", None)
+        with budget.reserve("another", Usage(1, 1)):
+            for _ in range(3):
+                waits = asyncio.create_task(endpoint.ask(request(), 60.0, spending))
+                await asyncio.sleep(0.1)
+                waits.cancel()
+                await asyncio.wait({waits})
+                with pytest.raises(BudgetSpentError):
+                    await endpoint.ask(request(), 0.1, spending)
+        return (await endpoint.ask(request(), 5.0)).text
+
+    assert "4" == asyncio.run(ask_all())
 
 
 def test_while_a_probe_is_under_way_others_fail_at_once() -> None:

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.endpoint.foreign import Asked, read, retry_after_s, scrub, translate
-from builtin_rewards.judge.endpoint.values import Token, Usage
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
+from builtin_rewards.judge.messages import Token, Usage
 
 KEY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 ASKED = Asked("http://127.0.0.1:1/v1", "m", KEY)

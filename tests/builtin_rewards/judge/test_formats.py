@@ -13,7 +13,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builtin_rewards.judge.endpoint.foreign import Asked, names_format, translate
-from builtin_rewards.judge.endpoint.values import Reply
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.formats import (
     LONGEST_OBJECT,
@@ -26,6 +25,7 @@ from builtin_rewards.judge.formats import (
     object_text,
     response_format,
 )
+from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.rubric import Criterion, Rubric, preference_schema
 
 SCHEMA, OBJECT, TEXT = Format

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.endpoint.values import Reply, Token
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import likelihoods, weighted
+from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.verdict import read_verdict
 

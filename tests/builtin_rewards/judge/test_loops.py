@@ -15,8 +15,8 @@ import pytest
 
 from builtin_rewards.judge import Budget, Load
 from builtin_rewards.judge.endpoint.client import Server, prepare
-from builtin_rewards.judge.endpoint.values import Usage
 from builtin_rewards.judge.loops import of_this_loop, turns
+from builtin_rewards.judge.messages import Usage
 from builtin_rewards.judge.model import JudgeModel, Question
 
 LATER_S = 0.001

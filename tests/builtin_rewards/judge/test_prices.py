@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.endpoint.values import Usage
 from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.messages import Usage
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 
 _PRICE = Price(1.25, 10.0, cached=0.125)

@@ -17,8 +17,8 @@ from virtual_time import AheadLoop, now, virtual
 from builtin_rewards.judge.endpoint.client import Server, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.endpoint.values import Reply, Request
 from builtin_rewards.judge.errors import Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.messages import Reply, Request
 from rewardkit import RewardError
 
 Serve = Callable[..., Any]

@@ -69,12 +69,13 @@ def test_a_key_that_the_server_refuses_is_told(serve: Serve, faults: ModuleType,
     [
         lambda faults: faults.status(404),
         lambda faults: faults.status(500),
+        lambda faults: faults.too_many("60"),
         lambda faults: faults.html(),
         lambda faults: faults.truncated_json(),
         lambda faults: faults.completion({"data": None}),
         lambda faults: faults.completion({"data": [{"name": "x"}, 3]}),
     ],
-    ids=["none", "broken", "page", "cut", "null", "odd"],
+    ids=["none", "broken", "busy", "page", "cut", "null", "odd"],
 )
 def test_a_server_without_a_list_proves_nothing(serve: Serve, faults: ModuleType, canary: str, action: Any) -> None:
     """Faults of a server are for tries and fallbacks to bear."""
@@ -149,13 +150,6 @@ def test_calibrating_sets_a_judge_up(serve: Serve, faults: ModuleType, canary: s
     with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
         made.calibrate(rows)
     assert [] == server.seen
-
-
-def test_a_server_that_is_busy_is_asked_again(serve: Serve, faults: ModuleType, canary: str) -> None:
-    """A 429 proves nothing yet; its wait is kept to."""
-    models = in_turn(faults.too_many("0.01"), faults.too_many("0.01"), listing(faults, "other")({}))
-    with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
-        make(serve([faults.ok()], models=models).url)
 
 
 def test_it_is_asked_from_a_running_event_loop_too(serve: Serve, faults: ModuleType, canary: str) -> None:
