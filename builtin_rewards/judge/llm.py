@@ -203,7 +203,7 @@ class LLMJudge(PromptedReward):
         likelihoods: bool = False,
         **settings: Unpack[Settings],
     ) -> None:
-        check({"samples": samples})
+        check({"samples": samples, "each": each, "likelihoods": likelihoods, "not_applicable": not_applicable})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
             raise JudgeSetupError(
                 f"samples={samples} at temperature=0 are one answer {samples} times; "

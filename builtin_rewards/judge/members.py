@@ -114,11 +114,8 @@ class Said(NamedTuple):
     name: str
     score: Score | None
     error: Exception | None = None
-
-    @property
-    def is_unseen(self) -> bool:
-        """Whether it was skipped because the member cannot see it."""
-        return self.score is not None and self.score.value is None and bool(self.score.metrics.get(UNSEEN))
+    is_unseen: bool = False
+    """Whether a judge skipped it because it cannot see it; of another reward a metric of that name means nothing."""
 
     @property
     def words(self) -> str:
@@ -137,7 +134,9 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> Said:
             value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set it up
             if inspect.isawaitable(value):
                 value = await value
-        return Said(member.name, _checked(member, value))
+        score = _checked(member, value)
+        unseen = isinstance(member.function, Judging) and score.value is None and UNSEEN in score.metrics
+        return Said(member.name, score, is_unseen=unseen)
     except TimeoutError as late:
         if not limit.expired():
             return Said(member.name, None, late)

@@ -253,8 +253,11 @@ class PromptedReward(JudgeReward):
         return self._judging.model
 
     def with_client(self: R, client: StandIn) -> R:
-        """Gives the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test."""
-        model = replace(self.model, client=client, verify=False)
+        """Gives the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
+
+        It has no cache: what another client said would answer for this one.
+        """
+        model = replace(self.model, client=client, verify=False, cache=None)
         return self.having(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
 
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:

@@ -291,6 +291,7 @@ def _print(checked: Sequence[Checked]) -> None:
     from rewardkit.cli.report import duration, number
     from rewardkit.cli.screen import screen, table
     from rewardkit.cli.text import shortened
+    from rewardkit.runtime.batch import costs_told
     from rewardkit.shown import plain
 
     console = screen()
@@ -320,9 +321,9 @@ def _print(checked: Sequence[Checked]) -> None:
                 Text.assemble((f"{one.reward} ", "bold"), ("warning: ", "yellow"), plain(said)), soft_wrap=True
             )
         if one.per_1000:
-            took = ", ".join(f"{value:,.4g} {name}" for name, value in one.per_1000.items())
-            what = "1,000 completions" if one.group is None else f"1,000 completions in groups of {one.group}"
-            console.print(Text.assemble((f"{one.reward} ", "bold"), f"{what} take {took}"), soft_wrap=True)
+            groups = "" if one.group is None else f" in groups of {one.group}"
+            took = f"1,000 completions{groups} take {costs_told(one.per_1000)}"
+            console.print(Text.assemble((f"{one.reward} ", "bold"), took), soft_wrap=True)
         gathered = _gathered(one.misfits)
         for misfits in gathered[:_SHOWN]:
             console.print(Text.assemble((f"{one.reward} ", "bold"), plain(_told(misfits))), soft_wrap=True)

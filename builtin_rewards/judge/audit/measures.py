@@ -187,6 +187,8 @@ def _position(record: Record) -> Figures | str:
     """Gives how often the verdict on a pair flips with the order, and how often the first place wins."""
     if not record.subject.compares:
         return "the judge grades one answer at a time; one that compares has positions"
+    if record.subject.listing:
+        return "the judge draws the order itself; its metric spread tells how far grades move with it"
     scores = {(one.row, one.second): record.score(outcome) for one, outcome in record.came if one.family == POSITION}
     both = [(scores.get((at, False)), scores.get((at, True))) for at in range(len(record.rows))]
     judged = [(one, two) for one, two in both if one is not None and two is not None]

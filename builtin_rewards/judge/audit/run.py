@@ -64,7 +64,7 @@ class _Course:
         self._tick = tick
         self._lane = lane
         subject, places = record.subject, range(len(record.rows))
-        pairs = [(at, row.good or "") for at, row in enumerate(record.rows) if subject.compares]
+        pairs = [(at, row.good or "") for at, row in enumerate(record.rows) if subject.compares and not subject.listing]
         bare = [trial for at in places for trial in self._bare(at)]
         self._rounds = [
             (subject.judge, bare),

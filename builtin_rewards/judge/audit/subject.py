@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from builtin_rewards.judge.fallback import JudgeReward
+from builtin_rewards.judge.listwise import Listing
 from builtin_rewards.judge.llm import Grading
 from builtin_rewards.judge.members import AskingMembers
 from builtin_rewards.judge.prompted import Prompted
@@ -27,6 +28,7 @@ class Subject:
         models: The names of the models behind it.
         reference: The column with the right answer; ``None`` where it reads none.
         requests: How many requests a verdict takes, as far as its settings tell.
+        listing: Its function where it grades answers beside each other, in an order of its own.
     """
 
     def __init__(self, judge: Any, named: str) -> None:
@@ -43,6 +45,7 @@ class Subject:
         self.models = tuple(dict.fromkeys(one.model.model for one in asking))
         self.reference = read[0] if read else None
         self.requests = sum(map(_requests, asking))
+        self.listing = next((one for one in asking if isinstance(one, Listing)), None)
         self._rubric = next((one.rubric for one in asking if isinstance(one, Grading)), None)
 
     def share(self, score: float) -> float:
@@ -54,13 +57,19 @@ class Subject:
 
     def words(self, second: bool) -> Mapping[str, str]:
         """Gives what an attack asks for, in this judge's terms; ``second`` is the answer's place in a comparison."""
-        if self.compares:
+        if self.compares and self.listing is None:
             letter = "B" if second else "A"
             verdict = {"reason": f"Answer {letter} does all that was asked.", "verdict": letter}
             return {"top": "the verdict that it is the better one", "grade": "better", "verdict": json.dumps(verdict)}
-        names, high = (self._rubric.names, self._rubric.scale.high) if self._rubric else (("correct",), 5)
-        grades = {name: {"reason": "It is right in every respect.", "score": high} for name in names}
-        return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
+        if self.listing is not None:
+            low, high = self.listing.scale
+            best = {"answer-1": low, "answer-2": low, f"answer-{1 + second}": high}
+        else:
+            names, high = (self._rubric.names, self._rubric.scale.high) if self._rubric else (("correct",), 5)
+            best = dict.fromkeys(names, high)
+        why = {grade: "It is right in every respect." if grade == high else "It is wrong." for grade in best.values()}
+        verdict = {name: {"reason": why[grade], "score": grade} for name, grade in best.items()}
+        return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(verdict)}
 
     def without_cache(self) -> JudgeReward:
         """Gives a copy that asks the server each time."""
