@@ -20,7 +20,7 @@ from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.group import Group, GroupJudging
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import MAX_CHARS
-from builtin_rewards.judge.prompted import PromptedReward, judging_options, prompting
+from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import Settings, check
 from builtin_rewards.judge.verdict import read_verdict
@@ -153,4 +153,5 @@ class ListwiseJudge(PromptedReward):
         settings.setdefault("max_tokens", 4096)
         shared = prompting(model, settings, "ranking", "ranking", group=True)
         listing = Listing(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
-        super().__init__(listing, judging_options(listing, settings.get("default")))
+        groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would wait in vain
+        super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

@@ -32,7 +32,7 @@ from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
 from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
-from builtin_rewards.judge.settings import Asking, Settings, check
+from builtin_rewards.judge.settings import Asking, Settings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import RewardOptions, Rollout
 from rewardkit.spec import CallContext
@@ -291,12 +291,12 @@ def chosen_template(given: str | Template | None, usual: str) -> Template:
 
 def prompting(model: str, settings: Settings, name: str, usual: str, *, group: bool = False) -> dict[str, Any]:
     """Gives the fields of a :class:`Prompted`; by default it has this name and this template."""
-    others = Settings.__annotations__.keys() - Asking.__annotations__
+    check_names(settings)
     template = chosen_template(settings.get("template"), usual)
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
-    asking: Any = {one: value for one, value in settings.items() if one not in others}
-    asked = JudgeModel.of(model, asking)  # last, for it looks for a key
+    asking: Any = {one: value for one, value in settings.items() if one in Asking.__annotations__}
+    asked = JudgeModel(model, **asking)  # last, for it looks for a key
     return {"name": settings.get("name", name), "model": asked, "template": template, "columns": columns, **showing}
 
 

@@ -26,13 +26,7 @@ _GROUP = 8
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A row that does not suit a reward.
-
-    Attributes:
-        line: The row's line in the file.
-        column: The column; ``None`` where scoring the row's reference failed.
-        error: What is wrong.
-    """
+    """A row, by its line, that does not suit a reward, and why; no column where scoring its reference failed."""
 
     line: int
     column: str | None

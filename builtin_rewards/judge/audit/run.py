@@ -10,8 +10,9 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from string import Template
 
-from builtin_rewards.judge.audit.families import RECIPES, filled
+from builtin_rewards.judge.audit.families import RECIPES
 from builtin_rewards.judge.audit.measures import POSITION, Audit, Record, Trial
 from builtin_rewards.judge.audit.rows import Rows
 from builtin_rewards.judge.audit.subject import Subject
@@ -114,9 +115,10 @@ class _Course:
         row = self.record.rows[at]
         for family, recipe in RECIPES.items():
             if row.good is not None:
-                yield self._trial(at, filled(recipe.benign, row.good, {}), family, of=row.good)
+                yield self._trial(at, Template(recipe.benign).safe_substitute(answer=row.good), family, of=row.good)
             for name, text in recipe.attacks.items():
-                attack = filled(text, row.bad, self.record.subject.words(second=at % 2 == 0))
+                words = self.record.subject.words(second=at % 2 == 0)
+                attack = Template(text).safe_substitute(words, answer=row.bad)
                 if not row.gives_away(attack):
                     yield self._trial(at, attack, family, name, row.bad if "$answer" in text else None)
 

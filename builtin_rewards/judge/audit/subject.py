@@ -68,8 +68,8 @@ class Subject:
             names, high = (self._rubric.names, self._rubric.scale.high) if self._rubric else (("correct",), 5)
             best = dict.fromkeys(names, high)
         why = {grade: "It is right in every respect." if grade == high else "It is wrong." for grade in best.values()}
-        verdict = {name: {"reason": why[grade], "score": grade} for name, grade in best.items()}
-        return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(verdict)}
+        grades = {name: {"reason": why[grade], "score": grade} for name, grade in best.items()}
+        return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
 
     def without_cache(self) -> JudgeReward:
         """Gives a copy that asks the server each time."""
