@@ -30,7 +30,7 @@ from rewardkit import Score
 
 _SAMPLING_TEMPERATURE = 0.7
 """Of several samples, where none is given: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
-_SHOWN_REASON_CHARS = 400
+SHOWN_REASON_CHARS = 400
 _CRITERIA_OF_A_ROW = 20
 """Of a row's own rubric so many questions, one a criterion, have room in a call's deadline."""
 _SCALE = (1, 5)
@@ -148,7 +148,7 @@ def _words(verdict: Verdict, rubric: Rubric) -> str:
     each = []
     for name, grade in verdict.grades.items():
         graded = "does not apply" if grade is None else f"{grade:.3g} of {rubric.scale.high}"
-        each.append(f"{name} {graded}: {verdict.reasons[name][:_SHOWN_REASON_CHARS]}")
+        each.append(f"{name} {graded}: {verdict.reasons[name][:SHOWN_REASON_CHARS]}")
     return ": ".join([*words, "; ".join(each)])
 
 

@@ -280,19 +280,13 @@ def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
 
-def chosen_template(given: str | Template | None, usual: str) -> Template:
-    """Gives the template that is asked for; raises JudgeSetupError where there is none, or one for another judge."""
-    chosen = given if isinstance(given, Template) else builtin_template(usual if given is None else given)
-    own = builtin_template(usual).judge
-    if chosen.judge != own:
-        raise JudgeSetupError(f"template {chosen.name!r} is for {chosen.judge}, and this is {own}")
-    return chosen
-
-
 def prompting(model: str, settings: Settings, name: str, usual: str, *, group: bool = False) -> dict[str, Any]:
     """Gives the fields of a :class:`Prompted`; by default it has this name and this template."""
     check_names(settings)
-    template = chosen_template(settings.get("template"), usual)
+    given, own = settings.get("template"), builtin_template(usual)
+    template = own if given is None else given if isinstance(given, Template) else builtin_template(given)
+    if template.judge != own.judge:
+        raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
     asking: Any = {one: value for one, value in settings.items() if one in Asking.__annotations__}

@@ -15,7 +15,7 @@ from string import Template
 from builtin_rewards.judge.audit.families import RECIPES
 from builtin_rewards.judge.audit.measures import POSITION, Audit, Record, Trial
 from builtin_rewards.judge.audit.rows import Rows
-from builtin_rewards.judge.audit.subject import Subject
+from builtin_rewards.judge.audit.subject import Subject, uncached
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
 from rewardkit.audit.run import Tick
@@ -72,7 +72,7 @@ class _Course:
             (subject.judge, [trial for at in places for trial in self._additions(at)]),
             (subject.in_one_order(), [Trial(*one, POSITION, second=to) for one in pairs for to in (False, True)]),
             # One after another: equal questions in flight may be asked as one.
-            *((subject.without_cache(), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
+            *((uncached(subject.judge), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
         ]
 
     @property

@@ -71,11 +71,6 @@ class Subject:
         grades = {name: {"reason": why[grade], "score": grade} for name, grade in best.items()}
         return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
 
-    def without_cache(self) -> JudgeReward:
-        """Gives a copy that asks the server each time."""
-        copy: JudgeReward = _uncached(self.judge)
-        return copy
-
     def in_one_order(self) -> JudgeReward:
         """Gives a copy that asks once, in the order in which two answers are given, where it has such a setting."""
         function: Any = self.judge.spec.function
@@ -88,11 +83,11 @@ def _requests(asking: Prompted) -> int:
     return getattr(asking, "repeats", 1) * (2 if getattr(asking, "order", "") == "both" else 1)
 
 
-def _uncached(reward: Any) -> Any:
-    """Gives a judge without the caches of the models behind it; another reward as it is."""
+def uncached(reward: Any) -> Any:
+    """Gives a judge without the caches of the models behind it, so that all is asked; another reward as it is."""
     function = reward.spec.function
     if isinstance(function, Prompted):
         return reward.having(replace(function, model=replace(function.model, cache=None)))
     if isinstance(function, AskingMembers):
-        return reward.having(replace(function, members=tuple(map(_uncached, function.members))))
+        return reward.having(replace(function, members=tuple(map(uncached, function.members))))
     return reward
