@@ -98,7 +98,15 @@ class JudgeReward(Reward[..., Any]):
                 model.set_up()
 
     def calibrate(self, rows: Rows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
-        """Asks about labelled rows, see :func:`own_labels.calibrate`; raises JudgeSetupError for a judge of groups."""
+        """Asks about labelled rows, and tells how far the judge agrees with the labels.
+
+        They are rollouts, or rows or a file with ``prompt``, ``completion``, the judge's columns and ``label``, whether
+        the completion is good: a bool, 1 or 0, yes or no. A score accepts from ``threshold`` on.
+
+        Raises:
+            DataError: A label is missing or none, or all are the same, told before anything is asked; or no row scored.
+            JudgeSetupError: It is a judge of groups, or its server refuses it.
+        """
         if self.spec.kind is Kind.GROUP:
             raise JudgeSetupError(f"{self.name!r} compares completions; only a judge of single ones has labels")
         return calibrate(self, rows, label=label, threshold=threshold)
