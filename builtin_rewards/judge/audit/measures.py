@@ -103,12 +103,8 @@ class FamilyResult(NamedTuple):
 class Audit:
     """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
 
-    Attributes:
-        failed: Calls that failed, ``first_error`` is what the first of them said; ``skipped`` are those that the judge
-            said do not apply.
-        families: By family, what its attacks came to.
-        measures: ``bare`` answers, ``position``, ``stability``, ``labels``, ``self_preference``, as far as possible.
-        not_possible: By family or measure, why it could not be measured.
+    What attacks came to is in ``families``; the ``measures`` are of ``bare`` answers, ``position``, ``stability``,
+    ``labels`` and ``self_preference``. Why one of either could not be measured is in ``not_possible``.
     """
 
     def __init__(self, record: Record, unasked: int) -> None:

@@ -20,23 +20,18 @@ from rewardkit import ConfigError, Kind
 
 
 class Subject:
-    """A judge under audit.
+    """A judge under audit: the names of the models behind it, the column with the right answer, if it reads one.
 
-    Attributes:
-        judge: What is asked.
-        compares: Whether it compares answers, as a judge of groups does.
-        models: The names of the models behind it.
-        reference: The column with the right answer; ``None`` where it reads none.
-        requests: How many requests a verdict takes, as far as its settings tell.
-        listing: Its function where it grades answers beside each other, in an order of its own.
+    It ``compares`` answers if it is one of groups, and has a ``listing`` if it orders them itself; a verdict takes so
+    many ``requests``, as far as its settings tell.
     """
 
     def __init__(self, judge: Any, named: str) -> None:
         if not isinstance(judge, JudgeReward):
             raise ConfigError(
                 f"{named}: {getattr(judge, 'name', judge)!r} is no judge: expected an LLMJudge, a PairwiseJudge, a "
-                f"Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are audited by "
-                f"rewardkit audit"
+                f"ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
+                f"audited by rewardkit audit"
             )
         asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, Prompted)]
         read = [one.columns.by_field["reference"] for one in asking if "reference" in one.columns.by_field]
