@@ -22,8 +22,8 @@ from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.own_labels import Calibrated, Rows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 
-_MARGIN_S = 1.0
-"""Seconds that the chain's deadline has beyond those of its links, so that a link's own deadline comes first."""
+MARGIN_S = 1.0
+"""Seconds that the whole's deadline has beyond those of its members, so that a member's own comes first."""
 _one_set_up = threading.Lock()
 """Held while a judge is set up by a call, so that of many calls at once one asks the server."""
 
@@ -98,7 +98,15 @@ class JudgeReward(Reward[..., Any]):
                 model.set_up()
 
     def calibrate(self, rows: Rows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
-        """Asks about labelled rows, see :func:`own_labels.calibrate`; raises JudgeSetupError for a judge of groups."""
+        """Asks about labelled rows, and tells how far the judge agrees with the labels.
+
+        They are rollouts, or rows or a file with ``prompt``, ``completion``, the judge's columns and ``label``, whether
+        the completion is good: a bool, 1 or 0, yes or no. A score accepts from ``threshold`` on.
+
+        Raises:
+            DataError: A label is missing or none, or all are the same, told before anything is asked; or no row scored.
+            JudgeSetupError: It is a judge of groups, or its server refuses it.
+        """
         if self.spec.kind is Kind.GROUP:
             raise JudgeSetupError(f"{self.name!r} compares completions; only a judge of single ones has labels")
         return calibrate(self, rows, label=label, threshold=threshold)
@@ -156,6 +164,6 @@ class Fallback(JudgeReward):
         # No more calls than the first that has a server takes; all of them may have to wait for a later one in turn.
         calls = next((link.spec.concurrency for link in members if link.spec.is_async), None)
         times = [math.ceil((calls or 1) / link.spec.concurrency) if link.spec.is_async else 1 for link in members]
-        timeout_s = sum(n * link.options.timeout_s for n, link in zip(times, members, strict=True)) + _MARGIN_S
+        timeout_s = sum(n * link.options.timeout_s for n, link in zip(times, members, strict=True)) + MARGIN_S
         options = judge_options(chain.name, timeout_s, default, score_range=span, concurrency=calls)
         super().__init__(chain, options)

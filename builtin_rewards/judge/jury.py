@@ -16,15 +16,11 @@ from typing import Any
 
 from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
-from builtin_rewards.judge.fallback import JudgeReward, judge_options
-from builtin_rewards.judge.llm import LLMJudge
+from builtin_rewards.judge.fallback import MARGIN_S, JudgeReward, judge_options
+from builtin_rewards.judge.llm import SHOWN_REASON_CHARS, LLMJudge
 from builtin_rewards.judge.members import UNSEEN, AskingMembers, Said, accepts, ask, checked, none_left, same
 from builtin_rewards.judge.settings import check
 from rewardkit import Reward, Score
-
-_MARGIN_S = 1.0
-"""Seconds that the jury's deadline has beyond the longest of its jurors'."""
-_SHOWN_REASON_CHARS = 400
 
 
 class Reduction(StrEnum):
@@ -92,7 +88,7 @@ def _shown(said: Said) -> str:
     if said.score is None:
         return f"failed ({said.words})"
     score = "does not apply" if said.score.value is None else f"{said.score.value:.3g}"
-    return f"{score} ({said.score.reason[:_SHOWN_REASON_CHARS]})" if said.score.reason else score
+    return f"{score} ({said.score.reason[:SHOWN_REASON_CHARS]})" if said.score.reason else score
 
 
 class Jury(JudgeReward):
@@ -144,5 +140,5 @@ class Jury(JudgeReward):
         parts = [one.spec.concurrency // places.count(place) for one, place in zip(asking, places, strict=True)]
         calls = max(1, min(parts)) if parts else None
         span = span if threshold is None else (0.0, 1.0)
-        options = judge_options(name, longest_s + _MARGIN_S, default, score_range=span, concurrency=calls)
+        options = judge_options(name, longest_s + MARGIN_S, default, score_range=span, concurrency=calls)
         super().__init__(bench, options)

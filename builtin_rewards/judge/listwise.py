@@ -17,10 +17,11 @@ from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.group import Group, GroupJudging
+from builtin_rewards.judge.llm import SHOWN_REASON_CHARS
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import MAX_CHARS
-from builtin_rewards.judge.prompted import PromptedReward, judging_options, prompting
+from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import Settings, check
 from builtin_rewards.judge.verdict import read_verdict
@@ -28,7 +29,6 @@ from rewardkit import Kind, RewardError, Score
 
 _QUESTION_CHARS = 8 * MAX_CHARS
 """Characters of a question's answers, some 64,000 tokens, which leaves half of a context of 128,000."""
-_SHOWN_REASON_CHARS = 400
 
 Part: TypeAlias = tuple[Turns, ...]
 """The answers of one question, in their order."""
@@ -109,7 +109,7 @@ class Listing(GroupJudging):
         metrics = {"grade": grade}
         if self.repeats > 1:
             metrics |= {"samples": float(len(given)), "spread": statistics.pstdev(one for one, _ in given)}
-        return Score(score, f"{grade:.3g} of {self.scale[1]}: {given[0][1][:_SHOWN_REASON_CHARS]}", metrics)
+        return Score(score, f"{grade:.3g} of {self.scale[1]}: {given[0][1][:SHOWN_REASON_CHARS]}", metrics)
 
 
 class ListwiseJudge(PromptedReward):
@@ -153,4 +153,5 @@ class ListwiseJudge(PromptedReward):
         settings.setdefault("max_tokens", 4096)
         shared = prompting(model, settings, "ranking", "ranking", group=True)
         listing = Listing(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
-        super().__init__(listing, judging_options(listing, settings.get("default")))
+        groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would wait in vain
+        super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

@@ -26,7 +26,7 @@ from rewardkit import Score
 
 _SAMPLING_TEMPERATURE = 0.7
 """Of several samples, where none is given: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
-_SHOWN_REASON_CHARS = 400
+SHOWN_REASON_CHARS = 400
 _CRITERIA_OF_A_ROW = 20
 """Of a row's own rubric so many questions, one a criterion, have room in a call's deadline."""
 
@@ -141,7 +141,7 @@ def _words(verdict: Verdict, rubric: Rubric) -> str:
     each = []
     for name, grade in verdict.grades.items():
         graded = "does not apply" if grade is None else f"{grade:.3g} of {rubric.scale.high}"
-        each.append(f"{name} {graded}: {verdict.reasons[name][:_SHOWN_REASON_CHARS]}")
+        each.append(f"{name} {graded}: {verdict.reasons[name][:SHOWN_REASON_CHARS]}")
     return ": ".join([*words, "; ".join(each)])
 
 
@@ -191,7 +191,7 @@ class LLMJudge(PromptedReward):
         likelihoods: bool = False,
         **settings: Unpack[Settings],
     ) -> None:
-        check({"samples": samples})
+        check({"samples": samples, "each": each, "likelihoods": likelihoods, "not_applicable": not_applicable})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
             raise JudgeSetupError(
                 f"samples={samples} at temperature=0 are one answer {samples} times; "

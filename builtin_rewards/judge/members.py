@@ -114,11 +114,8 @@ class Said(NamedTuple):
     name: str
     score: Score | None
     error: Exception | None = None
-
-    @property
-    def is_unseen(self) -> bool:
-        """Whether it was skipped because the member cannot see it."""
-        return self.score is not None and self.score.value is None and bool(self.score.metrics.get(UNSEEN))
+    is_unseen: bool = False
+    """Whether a judge skipped it because it cannot see it; of another reward a metric of that name means nothing."""
 
     @property
     def words(self) -> str:
@@ -137,7 +134,12 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> Said:
             value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set it up
             if inspect.isawaitable(value):
                 value = await value
-        return Said(member.name, _checked(member, value))
+        outcome, *told = finding_of(member.spec, value, 1)  # by the rules of a run
+        if outcome == FAILED:
+            raise ValueError(told[1])
+        score = Score(*told) if outcome == SCORED else Score(None, *told)
+        unseen = isinstance(member.function, Judging) and score.value is None and UNSEEN in score.metrics
+        return Said(member.name, score, is_unseen=unseen)
     except TimeoutError as late:
         if not limit.expired():
             return Said(member.name, None, late)
@@ -153,14 +155,6 @@ def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     row = given.get("example", {}) if member.spec.rest is not None else {}
     others = {name: value for name, value in row.items() if name not in _RESERVED}
     return others | {name: given[name] for name in names if name in given}
-
-
-def _checked(member: Reward[..., Any], value: Any) -> Score:
-    """Gives a returned value as a score, by the rules of a run; what is none raises ValueError."""
-    outcome, *said = finding_of(member.spec, value, 1)
-    if outcome == FAILED:
-        raise ValueError(said[1])
-    return Score(*said) if outcome == SCORED else Score(None, *said)
 
 
 def none_left(what: str, failures: Sequence[Said]) -> JudgeError:

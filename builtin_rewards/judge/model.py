@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from builtin_rewards.judge.budget import Budget, Spending
 from builtin_rewards.judge.cache import JudgeCache, question_key
-from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, prepare, verify
+from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, name_of, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
@@ -22,7 +22,7 @@ from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, 
 from builtin_rewards.judge.loops import of_this_loop
 from builtin_rewards.judge.messages import Reply, Request, with_words
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
-from builtin_rewards.judge.settings import Asking, check, check_names
+from builtin_rewards.judge.settings import check
 
 T = TypeVar("T")
 
@@ -107,16 +107,10 @@ class JudgeModel:
         if self.verify and isinstance(self._asks, Server):
             verify(self._asks, self.model)
 
-    @classmethod
-    def of(cls, model: str, asking: Asking) -> JudgeModel:
-        """Gives the model for the settings of a judge; raises JudgeSetupError for one that there is none of."""
-        check_names(asking)
-        return cls(model, **asking)
-
     @property
     def where(self) -> str:
         """The server's address."""
-        return self._asks.base_url if isinstance(self._asks, Server) else f"the client {type(self._asks).__name__}"
+        return name_of(self._asks)
 
     @property
     def place(self) -> tuple[Hashable, Load, RetryPolicy]:

@@ -18,7 +18,7 @@ from builtin_rewards.judge.members import accepts
 from builtin_rewards.judge.statistics import Interval, Table, auc
 from rewardkit import DataError, Reward, Rollout, Runtime, Status
 from rewardkit.coerce import ColumnValueError, build_coercer
-from rewardkit.runtime.batch import per_1000
+from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.testing import rollouts_from_rows
 
 _TRIED = 100
@@ -41,7 +41,7 @@ class Calibrated:
         best_threshold: The one with the best kappa.
         best_kappa: What it comes to, each row judged by the threshold that is best for nine tenths of the others.
         auc: The chance that a good completion scores above a bad one.
-        more_labels: How many more labels would halve the interval of kappa.
+        more_labels: How many more labels would halve the interval of kappa; ``None`` where all scores are the same.
         per_1000: What 1,000 rows take: ``requests``, tokens, and ``cost_usd`` where the model has a price.
     """
 
@@ -55,19 +55,19 @@ class Calibrated:
     best_threshold: float
     best_kappa: Interval
     auc: float | None
-    more_labels: int
+    more_labels: int | None
     per_1000: Mapping[str, float]
 
     def __str__(self) -> str:
         """The whole in a few lines."""
-        took = ", ".join(f"{value:,.4g} {name}" for name, value in self.per_1000.items())
         skipped = self.rows - self.scored - self.failed
+        more = f"{self.more_labels} more labels would halve the interval"
         return (
             f"{self.scored} of {self.rows} rows scored, {self.failed} failed, {skipped} skipped\n"
             f"accepted from {self.threshold:g}: agreement {_told(self.agreement)}, kappa {_told(self.kappa)}\n"
             f"best from {self.best_threshold:g}: kappa {_told(self.best_kappa)}\n"
-            f"{self.more_labels} more labels would halve the interval\n"
-            f"1,000 rows take {took}"
+            f"{'all scores are the same, so no labels help' if self.more_labels is None else more}\n"
+            f"1,000 rows take {costs_told(self.per_1000)}"
         )
 
 
@@ -99,7 +99,8 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: flo
         best_threshold=_best_threshold(known),
         best_kappa=cross.kappa,
         auc=auc(scores, true),
-        more_labels=3 * len(known),  # an interval is as wide as one over the root of the number
+        # An interval is as wide as one over the root of the number.
+        more_labels=3 * len(known) if len(set(scores)) > 1 else None,
         per_1000=per_1000([outcome for outcome in outcomes if outcome.status is not Status.FAILED]),
     )
 

@@ -32,7 +32,7 @@ from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
 from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
-from builtin_rewards.judge.settings import Asking, Settings, check
+from builtin_rewards.judge.settings import Asking, Settings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import RewardOptions, Rollout
 from rewardkit.spec import CallContext
@@ -253,8 +253,11 @@ class PromptedReward(JudgeReward):
         return self._judging.model
 
     def with_client(self: R, client: StandIn) -> R:
-        """Gives the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test."""
-        model = replace(self.model, client=client, verify=False)
+        """Gives the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
+
+        It has no cache: what another client said would answer for this one.
+        """
+        model = replace(self.model, client=client, verify=False, cache=None)
         return self.having(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
 
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:
@@ -277,24 +280,18 @@ def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
 
-def chosen_template(given: str | Template | None, usual: str) -> Template:
-    """Gives the template that is asked for; raises JudgeSetupError where there is none, or one for another judge."""
-    chosen = given if isinstance(given, Template) else builtin_template(usual if given is None else given)
-    own = builtin_template(usual).judge
-    if chosen.judge != own:
-        raise JudgeSetupError(f"template {chosen.name!r} is for {chosen.judge}, and this is {own}")
-    return chosen
-
-
 def prompting(model: str, settings: Settings, name: str, usual: str, *, group: bool = False) -> dict[str, Any]:
     """Gives the fields of a :class:`Prompted`; by default it has this name and this template."""
-    others = Settings.__annotations__.keys() - Asking.__annotations__
-    template = chosen_template(settings.get("template"), usual)
+    check_names(settings)
+    given, own = settings.get("template"), builtin_template(usual)
+    template = own if given is None else given if isinstance(given, Template) else builtin_template(given)
+    if template.judge != own.judge:
+        raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
-    asking: Any = {one: value for one, value in settings.items() if one not in others}
+    asking: Any = {one: value for one, value in settings.items() if one in Asking.__annotations__}
     try:
-        asked = JudgeModel.of(model, asking)  # last, for it looks for a key
+        asked = JudgeModel(model, **asking)  # last, for it looks for a key
     except JudgeSetupError as error:
         held: list[Any] = [settings, asking]
         for one in held:  # any may hold a secret, and tracebacks may show locals

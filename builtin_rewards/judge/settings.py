@@ -18,6 +18,13 @@ from builtin_rewards.judge.prices import Price
 from builtin_rewards.judge.prompt import Template, near_names
 
 _NO_OPTIONS = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
+_MEANT = {
+    "api_key": "the key is read from the environment variable that key_env names",
+    **dict.fromkeys(("timeout", "timeout_s"), "the deadline of a judgement is deadline_s"),
+    "n": "several samples of a judgement are samples",
+    "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
+}
+"""By what a client library calls a setting: the one that is meant."""
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
 """What a client library's call takes beside a request's parameters; here it would be sent, and it may be a key."""
 
@@ -74,6 +81,7 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "max_chars": ((int, 2), "a whole number of characters, at least 2"),
     "reason_chars": ((int, 20), "a whole number of characters, at least 20, or None"),
     "images": (bool, "True where the model takes images, else False"),
+    **dict.fromkeys(("prefilter", "verify", "each", "likelihoods", "not_applicable"), (bool, "True or False")),
     "samples": ((int, 1), "a whole number, 1 or more"),
     "order": (lambda value: value in ("both", "first"), "one of both, first"),
     "score": (lambda value: value in ("strength", "win_rate", "rank"), "one of strength, win_rate, rank"),
@@ -104,8 +112,7 @@ def check_names(settings: Mapping[str, Any]) -> None:
     """Raises JudgeSetupError where there is no such setting, with the one that may be meant."""
     for name in settings:
         if name not in Settings.__annotations__:
-            key = "the key is read from the environment variable that key_env names"
-            hint = key if name == "api_key" else near_names(name, Settings.__annotations__)
+            hint = _MEANT.get(name) or near_names(name, list(dict.fromkeys([*Settings.__annotations__, *_TABLE])))
             raise JudgeSetupError(f"a judge has no setting {name!r}; {hint}")
 
 

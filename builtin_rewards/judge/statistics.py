@@ -17,14 +17,7 @@ _Z = 1.96
 
 
 class Interval(NamedTuple):
-    """A rate or a mean with its 95 % interval.
-
-    Attributes:
-        rate: The estimate; ``None`` where nothing was observed.
-        low: The lower end.
-        high: The upper end.
-        of: How many were observed.
-    """
+    """A rate or a mean with its 95 % interval, of so many observed; the rate of none is ``None``."""
 
     rate: float | None
     low: float

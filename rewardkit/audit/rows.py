@@ -78,13 +78,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows to audit with.
-
-    Attributes:
-        rows: The rows chosen.
-        gold_column: Where their gold is; ``None`` where no column has it.
-        total: Rows in the file.
-    """
+    """The rows chosen, the column with their gold, ``None`` where there is none, and how many rows the file has."""
 
     rows: list[AuditRow]
     gold_column: str | None
@@ -121,18 +115,10 @@ def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
 
 
 def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
-    """Gives some of the rows of a file, chosen by the seed.
+    """Gives some of the rows of a file, which and beside which others by the seed.
 
-    Args:
-        lines: All of its rows.
-        where: What to call the file in errors.
-        count: Rows to choose.
-        seed: For choosing them, and the other rows whose gold is tried.
-        gold: The gold's column; ``None`` to look for it.
-        named: Columns that the reward names.
-
-    Raises:
-        DataError: There is no column ``gold``.
+    ``where`` is what errors call the file. The gold's column is looked for where ``gold`` names none, first among those
+    that the reward names; DataError is raised where there is no such column.
     """
     column = gold_column(lines[0].values, gold, named, where)
     rows = [row_of(one.line, one.values, column) for one in lines]
@@ -144,11 +130,7 @@ def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:
-    """Gives the column that holds the gold.
-
-    Raises:
-        DataError: The one asked for is not there.
-    """
+    """Gives the column that holds the gold, or raises DataError where the one asked for is not there."""
     if asked is not None:
         if asked not in columns:
             raise DataError(f"{where}: no column {asked!r} (--gold); it has {', '.join(map(repr, columns))}")

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rewardkit.audit.settings import Settings
     from rewardkit.audit.verdict import Audit
     from rewardkit.compose import Composable
-    from rewardkit.data import Row
 
 _TOLD_EACH_S = 30.0
 
@@ -124,8 +123,8 @@ def audit_command(
     check_share("--slow-share", slow_share)
     if not time_limit > 0:
         raise ConfigError(f"--time-limit {time_limit:g}: expected a number of seconds greater than 0")
+    from rewardkit.audit import rows as rows_of_audits
     from rewardkit.audit.lint import skippable
-    from rewardkit.audit.rows import rows_in
     from rewardkit.audit.settings import Settings
     from rewardkit.cli.rewards import chosen, load_seconds
 
@@ -144,8 +143,8 @@ def audit_command(
         "failed": max_failed,
     }
     found = chosen(rewards, timeout).rewards.values()
-    lines = rows_in(data)  # once: standard input cannot be read again
-    choose = functools.partial(_choose, lines, str(data), count=rows, seed=seed, gold=gold)
+    lines = rows_of_audits.rows_in(data)  # once: standard input cannot be read again
+    choose = functools.partial(rows_of_audits.chosen, lines, str(data), count=rows, seed=seed, gold=gold)
     audits = [_audited(reward, choose, settings) for reward in found]
     _tell(audits, limits, as_json=as_json)
     from rewardkit.audit.verdict import passed
@@ -158,12 +157,6 @@ def check_share(name: str, share: float) -> None:
     """Raises ConfigError where an option's value is no share."""
     if not 0 <= share <= 1:
         raise ConfigError(f"{name} {share:g}: expected a share from 0 to 1")
-
-
-def _choose(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
-    from rewardkit.audit.rows import chosen
-
-    return chosen(lines, where, count=count, seed=seed, gold=gold, named=named)
 
 
 def _audited(reward: Composable, choose: Callable[..., Rows], settings: Settings) -> Audit:

@@ -92,7 +92,7 @@ def print_reasons(console: Console, label: str, why: Mapping[str, str]) -> None:
     for name, reason in why.items():
         names.setdefault(reason, []).append(name)
     for reason, listed in names.items():
-        print_labelled(console, label, f"{', '.join(listed)}: {_short(reason, 300)}")
+        print_labelled(console, label, f"{', '.join(listed)}: {shortened(reason, 300)}")
 
 
 def print_labelled(console: Console, label: str, words: str, style: str = "bold") -> None:
@@ -116,7 +116,7 @@ def _print_flaw(name: str, examples: Sequence[Example], console: Console) -> Non
     told.add_column(overflow="fold")
     told.add_row("  rule", THUMBS[name].rule)
     told.add_row("  cause", THUMBS[name].cause)
-    told.add_row("  tried" if failed else "  paid", Text(_listed([_short(one, 50) for one in named], _SHOWN_NAMES)))
+    told.add_row("  tried" if failed else "  paid", Text(_listed([shortened(one, 50) for one in named], _SHOWN_NAMES)))
     firsts = [found[0] for found in named.values()]
     for one in [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]:
         told.add_row(f"  line {one.line}", _evidence(one, slow=name == "slow"))
@@ -125,13 +125,13 @@ def _print_flaw(name: str, examples: Sequence[Example], console: Console) -> Non
 
 def _evidence(one: Example, *, slow: bool) -> Text:
     """Gives what was tried, what it earned beside a right answer, and what the reward said."""
-    gold = "" if one.gold is None else f", gold “{_short(one.gold, 60)}”"
-    frame = f", {_short(one.frame, 40)}" if one.frame else ""
+    gold = "" if one.gold is None else f", gold “{shortened(one.gold, 60)}”"
+    frame = f", {shortened(one.frame, 40)}" if one.frame else ""
     full = "" if one.full is None or slow else f", a right answer {one.full:.3g}"
     cost = f" in {one.seconds:.2g} s" if slow else ""
     earned = f"“{excerpt(one.completion, one.point)}” {_earned(one)}{full}{cost}"
-    said = (f"\n{_short(one.said, 200)}", "dim") if one.said else ""
-    return Text.assemble(f"{_short(one.name, 60)}{frame}{gold}:\n{earned}", said)
+    said = (f"\n{shortened(one.said, 200)}", "dim") if one.said else ""
+    return Text.assemble(f"{shortened(one.name, 60)}{frame}{gold}:\n{earned}", said)
 
 
 def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
@@ -182,10 +182,10 @@ def _print_forms(audit: Audit, console: Console) -> None:
         return
     best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
     if best:
-        print_labelled(console, "always paid", "; ".join(_short(name, 40) for name in best))
+        print_labelled(console, "always paid", "; ".join(shortened(name, 40) for name in best))
     refused = _by_name(verdict.refused)
     if refused:
-        shown = _listed([f"{_short(name, 40)} ({len(found)})" for name, found in refused.items()])
+        shown = _listed([f"{shortened(name, 40)} ({len(found)})" for name, found in refused.items()])
         print_labelled(console, "refused (rows)", shown)
 
 
@@ -195,7 +195,7 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
         reasons.setdefault(why, []).append(line)
     for why, lines in reasons.items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        words = f"{_rows(len(lines))} (line {listed}): {_short(why, 300)}"
+        words = f"{_rows(len(lines))} (line {listed}): {shortened(why, 300)}"
         print_labelled(console, "not audited", words, "yellow")
 
 
@@ -229,7 +229,3 @@ def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
     if audit.findings:
         said.append(f"{len(audit.findings)} {'finding' if len(audit.findings) == 1 else 'findings'}")
     return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"
-
-
-def _short(text: str, chars: int) -> str:
-    return shortened(text, chars)

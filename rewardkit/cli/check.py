@@ -26,13 +26,7 @@ _GROUP = 8
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A row that does not suit a reward.
-
-    Attributes:
-        line: The row's line in the file.
-        column: The column; ``None`` where scoring the row's reference failed.
-        error: What is wrong.
-    """
+    """A row, by its line, that does not suit a reward, and why; no column where scoring its reference failed."""
 
     line: int
     column: str | None
@@ -139,11 +133,12 @@ def check_command(
 def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
     """Coerces every column that a reward reads in every row, and gives those that fail."""
     from rewardkit.coerce import ColumnValueError
+    from rewardkit.runtime.names import meaning_of
 
     checked = Checked(reward.name, len(lines), reward.options.timeout_s)
     own = [p for p in reward.spec.parameters if p.column]
     inner = [p for one in reward.inner for p in one.spec.parameters if p.column]
-    for name in unannotated(reward):
+    for name in (p.name for p in own if p.name not in reward.spec.hints):
         kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
         if kinds:
             said = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
@@ -151,7 +146,9 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
     for row in lines:
         for parameter in own:
             if parameter.required and parameter.name not in row.values:
-                checked.misfits.append(Misfit(row.line, parameter.name, _missing(reward, parameter.name)))
+                meaning = meaning_of(parameter.name, reward.spec.kind)
+                words = f"column {parameter.name!r} is missing{'' if meaning is None else f'; {meaning}'}"
+                checked.misfits.append(Misfit(row.line, parameter.name, words))
         for parameter in [*own, *inner]:
             if parameter.name not in row.values:
                 continue
@@ -162,18 +159,6 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
                 checked.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
     checked.misfits = list(dict.fromkeys(checked.misfits))  # rewards inside another may read the same column
     return checked
-
-
-def _missing(reward: Reward[..., Any], column: str) -> str:
-    from rewardkit.runtime.names import meaning_of
-
-    meaning = meaning_of(column, reward.spec.kind)
-    return f"column {column!r} is missing{'' if meaning is None else f'; {meaning}'}"
-
-
-def unannotated(reward: Reward[..., Any]) -> list[str]:
-    """Gives the columns that a reward takes without saying of what type."""
-    return [p.name for p in reward.spec.parameters if p.column and p.name not in reward.spec.hints]
 
 
 def _score(
@@ -291,6 +276,7 @@ def _print(checked: Sequence[Checked]) -> None:
     from rewardkit.cli.report import duration, number
     from rewardkit.cli.screen import screen, table
     from rewardkit.cli.text import shortened
+    from rewardkit.runtime.batch import costs_told
     from rewardkit.shown import plain
 
     console = screen()
@@ -320,9 +306,9 @@ def _print(checked: Sequence[Checked]) -> None:
                 Text.assemble((f"{one.reward} ", "bold"), ("warning: ", "yellow"), plain(said)), soft_wrap=True
             )
         if one.per_1000:
-            took = ", ".join(f"{value:,.4g} {name}" for name, value in one.per_1000.items())
-            what = "1,000 completions" if one.group is None else f"1,000 completions in groups of {one.group}"
-            console.print(Text.assemble((f"{one.reward} ", "bold"), f"{what} take {took}"), soft_wrap=True)
+            groups = "" if one.group is None else f" in groups of {one.group}"
+            took = f"1,000 completions{groups} take {costs_told(one.per_1000)}"
+            console.print(Text.assemble((f"{one.reward} ", "bold"), took), soft_wrap=True)
         gathered = _gathered(one.misfits)
         for misfits in gathered[:_SHOWN]:
             console.print(Text.assemble((f"{one.reward} ", "bold"), plain(_told(misfits))), soft_wrap=True)

@@ -20,6 +20,13 @@ def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
     return {name: 1000 * sum(one[name] for one in asked) / len(outcomes) for name in told}
 
 
+def costs_told(costs: Mapping[str, float]) -> str:
+    """Gives costs in words, none in powers of ten: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
+    return ", ".join(
+        f"{value:,.0f} {name}" if value >= 1000 else f"{value:.4g} {name}" for name, value in costs.items()
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreBatch(Mapping[str, Sequence[Outcome]]):
     """What :meth:`~rewardkit.Runtime.score` gives; ``batch["correct"][0]`` is an outcome.

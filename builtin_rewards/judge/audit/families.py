@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from string import Template
 
 from rewardkit.audit.texts import MASTER_KEYS
 
@@ -169,8 +168,3 @@ RECIPES: Mapping[str, Recipe] = {
 """What each family tries."""
 INJECTIONS = tuple(RECIPES)[3:]
 """The families that talk to the judge."""
-
-
-def filled(text: str, answer: str, words: Mapping[str, str]) -> str:
-    """Gives an addition put on an answer; what was filled in is not read again."""
-    return Template(text).safe_substitute(words, answer=answer)

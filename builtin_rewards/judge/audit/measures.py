@@ -103,12 +103,8 @@ class FamilyResult(NamedTuple):
 class Audit:
     """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
 
-    Attributes:
-        failed: Calls that failed, ``first_error`` is what the first of them said; ``skipped`` are those that the judge
-            said do not apply.
-        families: By family, what its attacks came to.
-        measures: ``bare`` answers, ``position``, ``stability``, ``labels``, ``self_preference``, as far as possible.
-        not_possible: By family or measure, why it could not be measured.
+    What attacks came to is in ``families``; the ``measures`` are of ``bare`` answers, ``position``, ``stability``,
+    ``labels`` and ``self_preference``. Why one of either could not be measured is in ``not_possible``.
     """
 
     def __init__(self, record: Record, unasked: int) -> None:
@@ -187,6 +183,8 @@ def _position(record: Record) -> Figures | str:
     """Gives how often the verdict on a pair flips with the order, and how often the first place wins."""
     if not record.subject.compares:
         return "the judge grades one answer at a time; one that compares has positions"
+    if record.subject.listing:
+        return "the judge draws the order itself; its metric spread tells how far grades move with it"
     scores = {(one.row, one.second): record.score(outcome) for one, outcome in record.came if one.family == POSITION}
     both = [(scores.get((at, False)), scores.get((at, True))) for at in range(len(record.rows))]
     judged = [(one, two) for one, two in both if one is not None and two is not None]

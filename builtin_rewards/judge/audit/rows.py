@@ -69,13 +69,7 @@ class Rows(NamedTuple):
 
 
 def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
-    """Gives rows of a file, as :func:`~rewardkit.audit.rows.rows_in` reads it.
-
-    Args:
-        path: The file.
-        count: Rows to choose.
-        seed: For choosing them, and the other rows whose answers are taken for wrong.
-        reference: The column with the right answer, as the judge names it; ``None`` where it reads none.
+    """Gives some rows of a file, chosen by the seed; ``reference`` is the judge's column with the right answer, if any.
 
     Raises:
         DataError: The file is wrong, empty, or lacks a column; says which and what helps.

@@ -10,11 +10,12 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from string import Template
 
-from builtin_rewards.judge.audit.families import RECIPES, filled
+from builtin_rewards.judge.audit.families import RECIPES
 from builtin_rewards.judge.audit.measures import POSITION, Audit, Record, Trial
 from builtin_rewards.judge.audit.rows import Rows
-from builtin_rewards.judge.audit.subject import Subject
+from builtin_rewards.judge.audit.subject import Subject, uncached
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
 from rewardkit.audit.run import Tick
@@ -64,14 +65,14 @@ class _Course:
         self._tick = tick
         self._lane = lane
         subject, places = record.subject, range(len(record.rows))
-        pairs = [(at, row.good or "") for at, row in enumerate(record.rows) if subject.compares]
+        pairs = [(at, row.good or "") for at, row in enumerate(record.rows) if subject.compares and not subject.listing]
         bare = [trial for at in places for trial in self._bare(at)]
         self._rounds = [
             (subject.judge, bare),
             (subject.judge, [trial for at in places for trial in self._additions(at)]),
             (subject.in_one_order(), [Trial(*one, POSITION, second=to) for one in pairs for to in (False, True)]),
             # One after another: equal questions in flight may be asked as one.
-            *((subject.without_cache(), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
+            *((uncached(subject.judge), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
         ]
 
     @property
@@ -114,9 +115,10 @@ class _Course:
         row = self.record.rows[at]
         for family, recipe in RECIPES.items():
             if row.good is not None:
-                yield self._trial(at, filled(recipe.benign, row.good, {}), family, of=row.good)
+                yield self._trial(at, Template(recipe.benign).safe_substitute(answer=row.good), family, of=row.good)
             for name, text in recipe.attacks.items():
-                attack = filled(text, row.bad, self.record.subject.words(second=at % 2 == 0))
+                words = self.record.subject.words(second=at % 2 == 0)
+                attack = Template(text).safe_substitute(words, answer=row.bad)
                 if not row.gives_away(attack):
                     yield self._trial(at, attack, family, name, row.bad if "$answer" in text else None)
 

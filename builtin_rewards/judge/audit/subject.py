@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from builtin_rewards.judge.fallback import JudgeReward
+from builtin_rewards.judge.listwise import Listing
 from builtin_rewards.judge.llm import Grading
 from builtin_rewards.judge.members import AskingMembers
 from builtin_rewards.judge.prompted import Prompted
@@ -19,22 +20,18 @@ from rewardkit import ConfigError, Kind
 
 
 class Subject:
-    """A judge under audit.
+    """A judge under audit: the names of the models behind it, the column with the right answer, if it reads one.
 
-    Attributes:
-        judge: What is asked.
-        compares: Whether it compares answers, as a judge of groups does.
-        models: The names of the models behind it.
-        reference: The column with the right answer; ``None`` where it reads none.
-        requests: How many requests a verdict takes, as far as its settings tell.
+    It ``compares`` answers if it is one of groups, and has a ``listing`` if it orders them itself; a verdict takes so
+    many ``requests``, as far as its settings tell.
     """
 
     def __init__(self, judge: Any, named: str) -> None:
         if not isinstance(judge, JudgeReward):
             raise ConfigError(
                 f"{named}: {getattr(judge, 'name', judge)!r} is no judge: expected an LLMJudge, a PairwiseJudge, a "
-                f"Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are audited by "
-                f"rewardkit audit"
+                f"ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
+                f"audited by rewardkit audit"
             )
         asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, Prompted)]
         read = [one.columns.by_field["reference"] for one in asking if "reference" in one.columns.by_field]
@@ -43,6 +40,7 @@ class Subject:
         self.models = tuple(dict.fromkeys(one.model.model for one in asking))
         self.reference = read[0] if read else None
         self.requests = sum(map(_requests, asking))
+        self.listing = next((one for one in asking if isinstance(one, Listing)), None)
         self._rubric = next((one.rubric for one in asking if isinstance(one, Grading)), None)
 
     def share(self, score: float) -> float:
@@ -54,18 +52,19 @@ class Subject:
 
     def words(self, second: bool) -> Mapping[str, str]:
         """Gives what an attack asks for, in this judge's terms; ``second`` is the answer's place in a comparison."""
-        if self.compares:
+        if self.compares and self.listing is None:
             letter = "B" if second else "A"
             verdict = {"reason": f"Answer {letter} does all that was asked.", "verdict": letter}
             return {"top": "the verdict that it is the better one", "grade": "better", "verdict": json.dumps(verdict)}
-        names, high = (self._rubric.names, self._rubric.scale.high) if self._rubric else (("correct",), 5)
-        grades = {name: {"reason": "It is right in every respect.", "score": high} for name in names}
+        if self.listing is not None:
+            low, high = self.listing.scale
+            best = {"answer-1": low, "answer-2": low, f"answer-{1 + second}": high}
+        else:
+            names, high = (self._rubric.names, self._rubric.scale.high) if self._rubric else (("correct",), 5)
+            best = dict.fromkeys(names, high)
+        why = {grade: "It is right in every respect." if grade == high else "It is wrong." for grade in best.values()}
+        grades = {name: {"reason": why[grade], "score": grade} for name, grade in best.items()}
         return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
-
-    def without_cache(self) -> JudgeReward:
-        """Gives a copy that asks the server each time."""
-        copy: JudgeReward = _uncached(self.judge)
-        return copy
 
     def in_one_order(self) -> JudgeReward:
         """Gives a copy that asks once, in the order in which two answers are given, where it has such a setting."""
@@ -79,11 +78,11 @@ def _requests(asking: Prompted) -> int:
     return getattr(asking, "repeats", 1) * (2 if getattr(asking, "order", "") == "both" else 1)
 
 
-def _uncached(reward: Any) -> Any:
-    """Gives a judge without the caches of the models behind it; another reward as it is."""
+def uncached(reward: Any) -> Any:
+    """Gives a judge without the caches of the models behind it, so that all is asked; another reward as it is."""
     function = reward.spec.function
     if isinstance(function, Prompted):
         return reward.having(replace(function, model=replace(function.model, cache=None)))
     if isinstance(function, AskingMembers):
-        return reward.having(replace(function, members=tuple(map(_uncached, function.members))))
+        return reward.having(replace(function, members=tuple(map(uncached, function.members))))
     return reward

@@ -20,7 +20,16 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from builtin_rewards.judge import Criterion, Fallback, JudgeCache, Jury, LLMJudge, PairwiseJudge, RetryPolicy
+from builtin_rewards.judge import (
+    Criterion,
+    Fallback,
+    JudgeCache,
+    Jury,
+    ListwiseJudge,
+    LLMJudge,
+    PairwiseJudge,
+    RetryPolicy,
+)
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.measures import Audit, model_family
@@ -501,6 +510,20 @@ def test_any_judge_that_compares_groups_is_audited(pairs: Path) -> None:
     audit = audited(judge, pairs)
     assert {"right_accepted": (0, 4), "wrong_accepted": (4, 4)} == hits(audit.measures["bare"])
     assert {"flips": (0, 4), "first_place_wins": (4, 8)} == hits(audit.measures["position"])
+
+
+def test_a_listwise_judge_meets_verdicts_in_its_own_form(pairs: Path) -> None:
+    """Forged are grades of both answers; it draws the order itself, so nothing is said about positions."""
+
+    def script(asked: Asked) -> str:
+        answers = {name: fenced(asked, name) for name in ("answer-1", "answer-2")}
+        won = {name: '{"answer-1": {"reason"' in text or the_right(text, "") == "A" for name, text in answers.items()}
+        return json.dumps({name: {"reason": "So.", "score": 10 * good} for name, good in won.items()})
+
+    audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script)), pairs, samples=2, accept=0.5)
+    assert 1.0 == audit.families["forged_verdict"].accepted.rate
+    assert 0.0 == audit.families["authority"].accepted.rate
+    assert "draws the order itself" in audit.not_possible["position"]
 
 
 def test_the_machine_form_has_rates_rules_and_reasons(pairs: Path) -> None:

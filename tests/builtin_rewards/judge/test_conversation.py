@@ -8,11 +8,12 @@ import logging
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builtin_rewards.judge import Criterion, JudgeSetupError, LLMJudge, PairwiseJudge, Template
+from builtin_rewards.judge import Criterion, JudgeCache, JudgeSetupError, LLMJudge, PairwiseJudge, Template
 from builtin_rewards.judge.conversation import tools_turn, turns_of
 from builtin_rewards.judge.prompt import transcript
 from rewardkit import Cause, CoercionError, Outcome, Rollout, Runtime, Score, Status
@@ -221,11 +222,6 @@ def test_images_are_passed_on_to_a_model_that_takes_them() -> None:
     assert all(name in text["text"] for name in names)
     assert 2 == len(names)
     assert 1.0 == outcomes(made, Rollout(asked, [assistant([image()])]))[0].score
-
-
-def test_images_are_taken_or_not() -> None:
-    with pytest.raises(JudgeSetupError, match="images='yes'"):
-        judge(images="yes")
 
 
 def test_words_about_the_form_follow_the_images() -> None:
@@ -601,6 +597,13 @@ def test_another_client_is_asked_in_the_servers_place() -> None:
     assert ("mine", 5, 1.0) == (faked.name, faked.options.timeout_s, faked(prompt="2+2=", completion="4").value)
     pair = PairwiseJudge("m", base_url="http://127.0.0.1:9/v1", verify=False).with_client(FakeJudge.verdict("tie"))
     assert [0.5, 0.5] == [one.value for one in pair(prompt="Why?", completions=["a", "b"])]
+
+
+def test_another_client_does_not_answer_from_the_cache(tmp_path: Path) -> None:
+    """What one fake said, another would be taken to have said."""
+    made = LLMJudge("m", GOOD, client=FakeJudge.verdict(good=5), cache=JudgeCache(tmp_path / "judge.db"))
+    assert 1.0 == made(prompt="2+2=", completion="4").value
+    assert 0.0 == made.with_client(FakeJudge.verdict(good=1))(prompt="2+2=", completion="4").value
 
 
 SEARCH = {"type": "function", "function": {"name": "search", "description": "Finds pages.", "parameters": {}}}

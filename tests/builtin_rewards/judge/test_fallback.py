@@ -176,6 +176,17 @@ def test_a_judge_that_cannot_see_hands_on(jury: bool) -> None:
         score(first.fallback(down("seeing", images=True)), IMAGE)
 
 
+def test_a_metric_of_a_plain_reward_hands_nothing_on() -> None:
+    """Only judges say ``unseen`` of what they cannot see; of another reward it is a metric as any."""
+
+    @reward
+    def plain(completion: str) -> Score:
+        return Score(None, "does not apply", {"unseen": 1.0})
+
+    scored = score(Fallback([plain, judge(5, "other")]), "4")
+    assert (None, {"link/plain": 1.0, "link/other": 0.0}) == (scored.value, links(scored))
+
+
 @pytest.mark.parametrize("why", ["reference", "turn"])
 def test_a_skip_that_is_about_the_row_ends_the_chain(why: str) -> None:
     """Nobody else has the reference or the turn either."""

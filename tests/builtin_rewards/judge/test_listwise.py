@@ -20,6 +20,7 @@ from builtin_rewards.judge import (
     JudgeSetupError,
     JudgeUnavailableError,
     ListwiseJudge,
+    Load,
     Price,
     RetryPolicy,
     Template,
@@ -381,6 +382,12 @@ def test_groups_of_a_run_are_graded_apart(lane: str) -> None:
         column: Sequence[Outcome] = runtime.score(rollouts)["ranking"]
     expected = [0.5 + (0.9 - 0.15) / 2, 0.5 + (0 - 0.6) / 2, 0.5 + (0.3 - 0.45) / 2]
     assert pytest.approx(expected * 3) == [outcome.score for outcome in column]
+
+
+@pytest.mark.parametrize(("repeats", "groups"), [(2, 81), (8, 21)])
+def test_as_many_groups_are_graded_at_once_as_keep_the_server_busy(repeats: int, groups: int) -> None:
+    """160 questions for 128 requests; with more groups a large one would wait until its deadline has passed."""
+    assert groups == judge(repeats=repeats, load=Load(concurrency=128)).spec.concurrency
 
 
 def test_it_pickles_as_its_settings() -> None:

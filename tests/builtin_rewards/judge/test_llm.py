@@ -677,6 +677,10 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "cache as a path": ({"cache": "judge.db"}, r"cache='judge.db': expected a JudgeCache"),
     "load as a number": ({"load": 64}, r"load=64: expected a Load, such as Load\(concurrency=64\)"),
     "retries as a number": ({"retry": 3}, r"retry=3: expected a RetryPolicy"),
+    **{
+        name: ({name: "no"}, f"{name}='no': expected True")
+        for name in ("images", "prefilter", "verify", "each", "likelihoods", "not_applicable")
+    },
     "name": ({"name": "a/b"}, "name='a/b'"),
     "default": ({"default": "none"}, "default='none'"),
 }
@@ -693,10 +697,14 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
 
 def test_an_option_that_there_is_none_of_is_refused() -> None:
     """The error names it, and what it may have been."""
-    with pytest.raises(JudgeSetupError, match="'temprature'; did you mean 'temperature'"):
-        judge(temprature=0.5)
-    with pytest.raises(JudgeSetupError, match="'api_key'; the key is read from the environment variable"):
-        judge(api_key="x")
+    for name, words in (
+        ("temprature", "did you mean 'temperature'"),
+        ("sample", "did you mean 'samples'"),
+        ("api_key", "the key is read from the environment variable"),
+        ("timeout", "the deadline of a judgement is deadline_s"),
+    ):
+        with pytest.raises(JudgeSetupError, match=f"'{name}'; {words}"):
+            judge(**{name: 1})
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,15 @@ def test_agreement_is_that_of_the_labels() -> None:
     assert 96 == found.more_labels
 
 
+def test_scores_that_are_all_the_same_need_no_more_labels() -> None:
+    """Labels are no help to a judge that tells nothing apart; what it takes is told without powers of ten."""
+    found = judge().calibrate(rows(*[(4, 1), (4, 0)] * 10))
+    assert (0.0, None) == (found.kappa.rate, found.more_labels)
+    assert "all scores are the same, so no labels help" in str(found)
+    assert f"{found.per_1000['prompt_tokens']:,.0f} prompt_tokens" in str(found)
+    assert "e+" not in str(found)
+
+
 def test_the_best_threshold_is_found() -> None:
     """A judge that grades good ones 5 and bad ones 4 is perfect, if not at 0.5; each row judged by the others'."""
     found = judge().calibrate(rows(*[(5, 1), (4, 0)] * 20))
