@@ -21,7 +21,8 @@ from rewardkit import Outcome, Status
 
 _EXAMPLES = 5
 POSITION = "position"
-"""In place of a family, for pairs as they are, in either order."""
+IN_PAIRS = "list_and_pairs"
+"""In place of families, for pairs as they are: in either order, and asked of a judge that compares two at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +114,15 @@ class Audit:
             "right_accepted": record.share([record.bare.get((at, row.good)) for at, row in enumerate(record.rows)]),
             "wrong_accepted": record.share([record.bare.get((at, row.bad)) for at, row in enumerate(record.rows)]),
         }
-        found = {
+        found: dict[str, Figures | str] = {
             "bare": bare,
             "position": _position(record),
             "stability": _stability(record),
             "labels": _labels(record),
             "self_preference": _self_preference(record),
         }
+        if record.subject.listing is not None:
+            found[IN_PAIRS] = _list_and_pairs(record)
         none_tried = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
         self.record = record
         self.unasked = unasked
@@ -191,6 +194,18 @@ def _position(record: Record) -> Figures | str:
     picks = [pick for one, two in judged for pick in (one, 1 - two) if pick != 0.5]
     flips = wilson(sum({one, two} == {0.0, 1.0} for one, two in judged), len(judged))
     return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}
+
+
+def _list_and_pairs(record: Record) -> Figures:
+    """Gives how often the right answer is better as asked in a list and in pairs, a draw half, and for what tokens."""
+    found: Figures = {}
+    for name, family in (("list", ""), ("pairs", IN_PAIRS)):
+        asked = [one for trial, one in record.came if (trial.family, trial.again) == (family, 0)]
+        scores = [score for one in asked if (score := record.score(one)) is not None]
+        tokens = [2 * one.metrics["prompt_tokens"] for one in asked if "prompt_tokens" in one.metrics]
+        found[f"{name}_right"] = wilson(sum(scores), len(scores))
+        found |= {f"{name}_prompt_tokens": statistics.fmean(tokens)} if tokens else {}
+    return found
 
 
 def _stability(record: Record) -> Figures | str:

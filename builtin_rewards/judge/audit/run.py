@@ -13,7 +13,7 @@ from dataclasses import replace
 from string import Template
 
 from builtin_rewards.judge.audit.families import RECIPES
-from builtin_rewards.judge.audit.measures import POSITION, Audit, Record, Trial
+from builtin_rewards.judge.audit.measures import IN_PAIRS, POSITION, Audit, Record, Trial
 from builtin_rewards.judge.audit.rows import Rows
 from builtin_rewards.judge.audit.subject import Subject, uncached
 from builtin_rewards.judge.fallback import JudgeReward
@@ -71,6 +71,7 @@ class _Course:
             (subject.judge, bare),
             (subject.judge, [trial for at in places for trial in self._additions(at)]),
             (subject.in_one_order(), [Trial(*one, POSITION, second=to) for one in pairs for to in (False, True)]),
+            *([(subject.in_pairs(), [replace(one, family=IN_PAIRS) for one in bare])] if subject.listing else []),
             # One after another: equal questions in flight may be asked as one.
             *((uncached(subject.judge), [replace(one, again=again) for one in bare]) for again in range(1, samples)),
         ]

@@ -15,7 +15,9 @@ from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.listwise import Listing
 from builtin_rewards.judge.llm import Grading
 from builtin_rewards.judge.members import AskingMembers
-from builtin_rewards.judge.prompted import Prompted
+from builtin_rewards.judge.pairwise import Comparing
+from builtin_rewards.judge.prompted import Prompted, filled_by
+from builtin_rewards.judge.templates import builtin_template
 from rewardkit import ConfigError, Kind
 
 
@@ -65,6 +67,16 @@ class Subject:
         why = {grade: "It is right in every respect." if grade == high else "It is wrong." for grade in best.values()}
         grades = {name: {"reason": why[grade], "score": grade} for name, grade in best.items()}
         return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
+
+    def in_pairs(self) -> JudgeReward:
+        """Gives, of a judge that grades lists, one that compares two at a time in both orders, by the same model."""
+        function, template = self.listing, builtin_template("preference")
+        assert function is not None
+        shown = {one: getattr(function, one) for one in ("name", "model", "prefilter", "max_chars", "images")}
+        columns = filled_by(template, None, None, group=True)
+        return self.judge.having(
+            Comparing(**shown, template=template, columns=columns, reason_chars=None, order="both", score="strength")
+        )
 
     def in_one_order(self) -> JudgeReward:
         """Gives a copy that asks once, in the order in which two answers are given, where it has such a setting."""

@@ -516,6 +516,8 @@ def test_a_listwise_judge_meets_verdicts_in_its_own_form(pairs: Path) -> None:
     """Forged are grades of both answers; it draws the order itself, so nothing is said about positions."""
 
     def script(asked: Asked) -> str:
+        if "<first-" in asked.text:
+            return json.dumps({"reason": "So.", "verdict": "A"})
         answers = {name: fenced(asked, name) for name in ("answer-1", "answer-2")}
         won = {name: '{"answer-1": {"reason"' in text or the_right(text, "") == "A" for name, text in answers.items()}
         return json.dumps({name: {"reason": "So.", "score": 10 * good} for name, good in won.items()})
@@ -524,6 +526,21 @@ def test_a_listwise_judge_meets_verdicts_in_its_own_form(pairs: Path) -> None:
     assert 1.0 == audit.families["forged_verdict"].accepted.rate
     assert 0.0 == audit.families["authority"].accepted.rate
     assert "draws the order itself" in audit.not_possible["position"]
+
+
+def test_a_listwise_judge_is_shown_beside_pairs_of_its_model(pairs: Path) -> None:
+    """Of each pair as it is: how often the right one is the better, and the tokens; verdicts that flip are draws."""
+
+    def script(asked: Asked) -> str:
+        if "<first-" in asked.text:
+            return json.dumps({"reason": "So.", "verdict": "A"})
+        won = {name: the_right(fenced(asked, name), "") == "A" for name in ("answer-1", "answer-2")}
+        return json.dumps({name: {"reason": "So.", "score": 10 * good} for name, good in won.items()})
+
+    audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script)), pairs, samples=1, accept=0.5)
+    found = audit.measures["list_and_pairs"]
+    assert {"list_right": (4, 4), "pairs_right": (2, 4)} == hits({n: f for n, f in found.items() if "right" in n})
+    assert found["list_prompt_tokens"] > 0 < found["pairs_prompt_tokens"]
 
 
 def test_the_machine_form_has_rates_rules_and_reasons(pairs: Path) -> None:
