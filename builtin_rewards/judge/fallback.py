@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from builtin_rewards.judge.costs import billed, with_costs
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.loops import turns
 from builtin_rewards.judge.members import UNSEEN, AskingMembers, Judging, Said, ask, checked, none_left
 from builtin_rewards.judge.model import JudgeModel
@@ -64,7 +64,13 @@ class JudgeReward(Reward[..., Any]):
 
     def __call__(self, *arguments: Any, **columns: Any) -> Any:
         """Judges; to be awaited where an event loop runs, and otherwise the score itself. The first call sets up."""
-        asked = self._set_up_before(super().__call__(*arguments, **columns))
+        called = super().__call__(*arguments, **columns)
+        parameters = self.spec.parameters
+        if missing := [p.name for p in parameters[len(arguments) :] if p.required and p.name not in columns]:
+            called.close()
+            takes = ", ".join(parameter.name for parameter in parameters)
+            raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}")
+        asked = self._set_up_before(called)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -105,10 +111,13 @@ class JudgeReward(Reward[..., Any]):
 
         Raises:
             DataError: A label is missing or none, or all are the same, told before anything is asked; or no row scored.
-            JudgeSetupError: It is a judge of groups, or its server refuses it.
+            JudgeSetupError: It is a judge of groups, its server refuses it, or the threshold is no score of it.
         """
         if self.spec.kind is Kind.GROUP:
             raise JudgeSetupError(f"{self.name!r} compares completions; only a judge of single ones has labels")
+        low, high = self.options.score_range or (-math.inf, math.inf)
+        if not is_number(threshold) or not low <= threshold <= high:
+            raise JudgeSetupError(f"threshold={threshold!r}: expected a number from {low:g} to {high:g}")
         return calibrate(self, rows, label=label, threshold=threshold)
 
     def fallback(self, *links: Reward[..., Any], default: float | None = None, name: str | None = None) -> Fallback:

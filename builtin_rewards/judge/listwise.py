@@ -11,7 +11,7 @@ import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, Unpack
+from typing import Never, TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError
@@ -143,7 +143,7 @@ class ListwiseJudge(PromptedReward):
     def __init__(
         self,
         model: str,
-        *,
+        *more: Never,
         repeats: int = 2,
         most: int = 20,
         scale: tuple[int, int] = (0, 10),
@@ -151,7 +151,7 @@ class ListwiseJudge(PromptedReward):
     ) -> None:
         check({"repeats": repeats, "most": most})
         settings.setdefault("max_tokens", 4096)
-        shared = prompting(model, settings, "ranking", "ranking", group=True)
+        shared = prompting(ListwiseJudge, model, settings, "ranking", "ranking", more)
         listing = Listing(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
         groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would wait in vain
         super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

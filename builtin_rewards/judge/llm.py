@@ -199,7 +199,7 @@ class LLMJudge(PromptedReward):
             )
         usual = "rubric" if settings.get("reference") is None else "correctness"
         usual_scale = (1, 5) if criteria_column is None else (0, 1)  # a row's are met or not, as in HealthBench
-        shared = prompting(model, settings, "judge", usual)
+        shared = prompting(LLMJudge, model, settings, "judge", usual)
         given = _criteria(criteria, criteria_column, shared["template"])
         rubric = Rubric(given, usual_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         if likelihoods and not 0 <= rubric.scale.low < rubric.scale.high <= 9:
@@ -220,14 +220,13 @@ def _criteria(
         check_column(column, "criteria", "criteria_column")
         if given is not None:
             raise JudgeSetupError("criteria and criteria_column: give one of them; the column has all of a row's")
-        if "criteria" in template.instructs:
-            raise JudgeSetupError(
-                f"criteria_column={column!r}: template {template.name!r} has {{criteria}} in the system message, which "
-                f"is for instructions only; put it into the user message"
-            )
-        return ["criteria"]
-    if given is None and not template.criteria:
+    in_system = column is not None and "criteria" in template.instructs
+    is_own = given is None and column is None
+    if not is_own and (in_system or "criteria" not in template.uses):
+        has = "{criteria} in the system message, which is for instructions only" if in_system else "no {criteria}"
+        raise JudgeSetupError(f"template {template.name!r} has {has}; put {{criteria}} into the user message")
+    if is_own and not template.criteria:
         raise JudgeSetupError(
             f"criteria: template {template.name!r} has none of its own; give [Criterion('correct', 'Is it right?')]"
         )
-    return template.criteria if given is None else given
+    return ["criteria"] if column is not None else template.criteria if given is None else given

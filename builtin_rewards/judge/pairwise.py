@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Unpack
+from typing import NamedTuple, Never, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
@@ -146,10 +146,10 @@ class PairwiseJudge(PromptedReward):
     kind = Kind.GROUP
 
     def __init__(
-        self, model: str, *, order: str = "both", score: str = "strength", **settings: Unpack[Settings]
+        self, model: str, *more: Never, order: str = "both", score: str = "strength", **settings: Unpack[Settings]
     ) -> None:
         check({"order": order, "score": score})
-        shared = prompting(model, settings, "preference", "preference", group=True)
+        shared = prompting(PairwiseJudge, model, settings, "preference", "preference", more)
         comparing = Comparing(**shared, order=order, score=score)
         pairs = at_once(comparing.model) / (2 if order == "both" else 1)
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused

@@ -87,15 +87,18 @@ class Template:
         problems = {
             "characters that do not print; take them out of the text": _UNSAFE.findall(self.system + self.user),
             f"no further fields; name columns as Python writes names, none of them {', '.join(_DATA + _OURS)}": odd,
-            f"no such field; {near}. A literal brace is written twice; a dataset column is named in fields": unknown,
+            f"no such field; a literal brace is written twice, a dataset column is named in fields; {near}": unknown,
             "data in the system message, which is for instructions only; put it into the user message": in_system,
         }
-        where = "put {completion} where the answer belongs, or {conversation} for all turns; for a comparison both "
-        where += "{first} and {second}, for all answers of a group {answers}"
-        problems[where] = [] if shown else answers or ["no completion field"]
         for words, found in problems.items():
             if found:
                 raise JudgeSetupError(f"template {self.name!r}: {', '.join(map(repr, found))}: {words}")
+        if not shown:
+            lacks = {"": "has no completion field", "first": "lacks {second}", "second": "lacks {first}"}
+            what = lacks.get("".join(answers), f"is for several kinds of judges, with {', '.join(answers)}")
+            where = "put {completion} where the answer belongs, or {conversation} for all turns; for a comparison both "
+            where += "{first} and {second}, for all answers of a group {answers}"
+            raise JudgeSetupError(f"template {self.name!r} {what}: {where}")
 
     @property
     def uses(self) -> frozenset[str]:

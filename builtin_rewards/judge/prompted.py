@@ -13,10 +13,10 @@ import keyword
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Never, TypeVar
 
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, tools_turn, turns_of
 from builtin_rewards.judge.costs import charge
@@ -34,7 +34,8 @@ from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import Asking, Settings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
-from rewardkit import RewardOptions, Rollout
+from rewardkit import Kind, RewardOptions, Rollout
+from rewardkit.runtime.plan import check_rollouts
 from rewardkit.spec import CallContext
 
 MARGIN_S = 10.0
@@ -264,11 +265,15 @@ class PromptedReward(JudgeReward):
         """Gives the messages that the judge would send, of all questions; none where nothing would be asked.
 
         It takes one rollout, or for a judge of groups two or more; or in their place ``prompt``, ``completion`` (or
-        ``completions``) and the row's columns.
+        ``completions``) and the row's columns. A column that is missing is a MissingColumnError.
         """
+        answer = "completions" if self.spec.kind is Kind.GROUP else "completion"
+        if not rollouts and answer not in columns:
+            raise TypeError(f"{self.name}.render() takes rollouts, or {answer}=... with the row's columns")
         row = {name: value for name, value in columns.items() if name not in _RESERVED}
         answers = columns.get("completions") or [columns.get("completion", "")]
         given = rollouts or [Rollout(columns.get("prompt", ""), one, row) for one in answers]
+        check_rollouts([self], given)
         asked = self._judging.rendered(self.spec.bind(given, CallContext(), range(len(given))))
         format = Format(self.model.format or Format.JSON_SCHEMA)
         return [message for question in asked for message in self.model.request(question, format).messages]
@@ -280,14 +285,17 @@ def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
 
-def prompting(model: str, settings: Settings, name: str, usual: str, *, group: bool = False) -> dict[str, Any]:
-    """Gives the fields of a :class:`Prompted`; by default it has this name and this template."""
-    check_names(settings)
+def prompting(
+    kind: type[PromptedReward], model: str, settings: Settings, name: str, usual: str, more: Sequence[Never] = ()
+) -> dict[str, Any]:
+    """Gives the fields of a :class:`Prompted`; by default it has this name and this template; refuses ``more``."""
+    others = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
+    check_names([*settings, *(["criteria"] if more else [])], kind, others)
     given, own = settings.get("template"), builtin_template(usual)
     template = own if given is None else given if isinstance(given, Template) else builtin_template(given)
     if template.judge != own.judge:
         raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
-    columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=group)
+    columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=kind.kind is Kind.GROUP)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
     asking: Any = {one: value for one, value in settings.items() if one in Asking.__annotations__}
     try:

@@ -67,10 +67,6 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     if not isinstance(listed, list | tuple):
         raise JudgeSetupError(f"it is no list, nor JSON of one, but {type(listed).__name__}")
     criteria = [_criterion(one, number) for number, one in enumerate(listed, 1)]
-    places: dict[str, int] = {}
-    for number, criterion in enumerate(criteria, 1):
-        if (first := places.setdefault(criterion.description.casefold(), number)) != number:
-            raise JudgeSetupError(f"criteria {first} and {number} are the same")
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap)
 
 

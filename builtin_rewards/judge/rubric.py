@@ -208,6 +208,10 @@ def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]
         )
     if twice := [name for name, count in Counter(one.name for one in criteria).items() if count > 1]:
         raise JudgeSetupError(f"criteria: {twice} are named twice; each grade needs a name of its own")
+    places: dict[str, int] = {}
+    for number, one in enumerate(criteria, 1):
+        if (first := places.setdefault(" ".join(one.description.split()).casefold(), number)) != number:
+            raise JudgeSetupError(f"criteria {first} and {number} are the same: {shorten(one.description)}")
     return criteria
 
 

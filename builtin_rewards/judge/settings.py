@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
 from builtin_rewards.judge.budget import Budget
@@ -23,8 +24,9 @@ _MEANT = {
     **dict.fromkeys(("timeout", "timeout_s"), "the deadline of a judgement is deadline_s"),
     "n": "several samples of a judgement are samples",
     "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
+    "criteria": "put what counts into the text of a Template of your own, or use an LLMJudge",
 }
-"""By what a client library calls a setting: the one that is meant."""
+"""By what a client library, or another kind of judge, calls a setting: what is meant."""
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
 """What a client library's call takes beside a request's parameters; here it would be sent, and it may be a key."""
 
@@ -75,7 +77,7 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "cache": (JudgeCache, "a JudgeCache, such as JudgeCache('judge.db'), or None"),
     "client": (
         lambda value: hasattr(getattr(value, "chat", None), "completions"),
-        "an object with client.chat.completions.create, or None; an address is base_url",
+        "an object with client.chat.completions.create, such as a FakeJudge, or None; an address is base_url",
     ),
     "columns": (Mapping, "columns by field, such as {'source': 'article'}, or None"),
     "max_chars": ((int, 2), "a whole number of characters, at least 2"),
@@ -108,12 +110,19 @@ def _fits(value: Any, wanted: Any) -> bool:
     return isinstance(value, wanted) if isinstance(wanted, type) else bool(wanted(value))
 
 
-def check_names(settings: Mapping[str, Any]) -> None:
-    """Raises JudgeSetupError where there is no such setting, with the one that may be meant."""
-    for name in settings:
+def check_names(given: Iterable[str], kind: type, others: Iterable[type]) -> None:
+    """Raises JudgeSetupError where a kind of judge has no such setting, with the others that have, or what is near."""
+    for name in given:
         if name not in Settings.__annotations__:
-            hint = _MEANT.get(name) or near_names(name, list(dict.fromkeys([*Settings.__annotations__, *_TABLE])))
-            raise JudgeSetupError(f"a judge has no setting {name!r}; {hint}")
+            owners = " and ".join(f"{one.__name__} has" for one in others if name in _own_settings(one))
+            hint = _MEANT.get(name) or owners or near_names(name, [*_own_settings(kind), *Settings.__annotations__])
+            raise JudgeSetupError(f"{kind.__name__} has no setting {name!r}; {hint}")
+
+
+def _own_settings(kind: type) -> list[str]:
+    """Gives the names of a class's own settings."""
+    known = inspect.signature(kind).parameters.values() if "__init__" in vars(kind) else ()
+    return [one.name for one in known if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

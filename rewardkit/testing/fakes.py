@@ -81,7 +81,12 @@ class FakeJudge:
 
         >>> FakeJudge.verdict(faithful=5).reply(Asked([]))
         '{"faithful": {"reason": "It is so.", "score": 5}}'
+
+        Raises:
+            DataError: The preferred answer is none of these.
         """
+        if winner not in (None, "A", "B", "tie"):
+            raise DataError(f"verdict {winner!r}: a comparison has one of 'A', 'B' and 'tie'; grades are by name")
         if winner is not None:
             return cls(json.dumps({"reason": "It is so.", "verdict": winner}))
         return cls(functools.partial(_verdict, grades))

@@ -16,7 +16,7 @@ import pytest
 from builtin_rewards.judge import Criterion, JudgeCache, JudgeSetupError, LLMJudge, PairwiseJudge, Template
 from builtin_rewards.judge.conversation import tools_turn, turns_of
 from builtin_rewards.judge.prompt import transcript
-from rewardkit import Cause, CoercionError, Outcome, Rollout, Runtime, Score, Status
+from rewardkit import Cause, CoercionError, DataError, MissingColumnError, Outcome, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
 
 GOOD = [Criterion("good", "Is it right?")]
@@ -577,6 +577,18 @@ def test_render_shows_nothing_where_nothing_is_sent() -> None:
     assert [] == judge(reference="answer").render(Rollout("2+2=", "4", {"answer": ""}))
     assert [] == judge().render(prompt="2+2=", completion=":")
     assert [] == PairwiseJudge("m", client=FakeJudge("")).render(prompt="2+2=", completions=["4", "4"])
+
+
+def test_render_says_what_it_lacks() -> None:
+    """A column, as a run does; or what to show at all."""
+    made, pair = judge(reference="answer", criteria=None), PairwiseJudge("m", client=FakeJudge(""))
+    with pytest.raises(MissingColumnError, match=r"'judge' needs column 'answer'.*did you mean 'anwser'"):
+        made.render(Rollout("Why", "x", {"anwser": "y"}))
+    with pytest.raises(DataError, match="row 0: expected a Rollout, got str"):
+        made.render("hi")  # type: ignore[arg-type]
+    for called, columns, words in ((made, {}, "completion"), (pair, {"completion": "x"}, "completions")):
+        with pytest.raises(TypeError, match=rf"render\(\) takes rollouts, or {words}=\.\.\."):
+            called.render(**columns)
 
 
 def test_a_judge_is_called_as_a_function() -> None:

@@ -160,7 +160,7 @@ def test_a_grade_that_was_certain_is_the_sampled_one(
     grades: list[int], reason: str, cuts: list[int], indent: int | None
 ) -> None:
     """Wherever the tokens' boundaries fall, what is told of a grade is its own: with probability 1 it is the mean."""
-    rubric = Rubric([Criterion(f"c{at}", "?") for at in range(len(grades))], (0, 9))
+    rubric = Rubric([Criterion(f"c{at}", f"{at}?") for at in range(len(grades))], (0, 9))
     given = {f"c{at}": {"reason": reason, "score": grade} for at, grade in enumerate(grades)}
     text = json.dumps(given, indent=indent)
     each = [*split(text, cuts)]

@@ -21,6 +21,7 @@ from builtin_rewards.judge import (
     JudgeUnavailableError,
     ListwiseJudge,
     Load,
+    PairwiseJudge,
     Price,
     RetryPolicy,
     Template,
@@ -411,7 +412,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no such template": ({"template": "rank"}, "no such built-in template"),
     "unused reference": ({"reference": "answer"}, "reference"),
     "max_chars": ({"max_chars": 0}, "max_chars=0"),
-    "no such setting": ({"order": "both"}, "no setting 'order'"),
+    "a PairwiseJudge's": ({"order": "both"}, "ListwiseJudge has no setting 'order'; PairwiseJudge has"),
+    "an LLMJudge's": ({"samples": 3}, "ListwiseJudge has no setting 'samples'; LLMJudge has"),
+    "criteria": ({"criteria": ["a"]}, "no setting 'criteria'; put what counts into the text of a Template"),
     "model": ({"model": ""}, "model='': expected the model's name"),
 }
 
@@ -421,5 +424,18 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
     """When the judge is made."""
     with pytest.raises(JudgeSetupError, match=words):
         ListwiseJudge(**{"model": "m", "client": FakeJudge("x"), **settings})
+
+
+@pytest.mark.parametrize("kind", [ListwiseJudge, PairwiseJudge])
+def test_criteria_by_place_are_refused_with_the_fix(kind: Any) -> None:
+    """As those by name are; a call with one completion says what it lacks."""
+    with pytest.raises(JudgeSetupError, match="no setting 'criteria'; put what counts into the text of a Template"):
+        kind("m", ["a"])
+    with pytest.raises(TypeError, match=r"\(\) lacks 'completions'; it takes prompt, completions, tools"):
+        kind("m", client=FakeJudge("x"))(prompt="p", completion="4")
+
+
+def test_a_template_of_two_kinds_is_refused() -> None:
+    """When it is made."""
     with pytest.raises(JudgeSetupError, match="both"):
         Template("own", "1", "", "{answers} {first} {second}")

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import pickle
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -632,12 +633,23 @@ def test_a_long_completion_is_cut_in_its_middle() -> None:
     assert f"{'a' * 50}\n[... 999,950 characters left out ...]\n{'z' * 50}" in shown
 
 
+UNSHOWN = Template("own", "1", "You grade.", "{completion}", criteria=(CLEAR,))
 SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "empty model": ({"model": " "}, "model=' ': expected the model's name"),
     "model that is no text": ({"model": None}, "model=None: expected the model's name"),
     "no criteria": ({"criteria": []}, r"criteria=\[\]: a judge grades at least one; give Criterion"),
     "template without criteria": ({"criteria": None}, "criteria: template 'rubric' has none of its own; give"),
     "criterion twice": ({"criteria": [CORRECT, CORRECT]}, r"criteria: \['correct'\] are named twice"),
+    "criteria alike": ({"criteria": ["one two", "One  two"]}, "criteria 1 and 2 are the same: 'One  two'"),
+    "criteria that are not shown": (
+        {"template": UNSHOWN},
+        r"template 'own' has no {criteria}; put {criteria} into the",
+    ),
+    "a row's that are not shown": (
+        {"template": UNSHOWN, "criteria": None, "criteria_column": "rubric"},
+        r"template 'own' has no {criteria}; put {criteria} into the user message",
+    ),
+    "client as text": ({"client": "fake"}, "client='fake': expected an object .*, such as a FakeJudge"),
     "criterion that is none": ({"criteria": [5]}, "criteria: 5 is no Criterion; write Criterion"),
     "scale": ({"scale": (5, 1)}, r"scale=\(5, 1\): expected two whole numbers, the worst grade first"),
     "same answer several times": ({"samples": 3, "temperature": 0}, "samples=3 .* set temperature=0.7"),
@@ -695,15 +707,27 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
         LLMJudge(**given)
 
 
+def test_a_template_that_describes_its_own_criteria_need_not_list_them() -> None:
+    """What counts may stand in its text; the names are those of its ``criteria``."""
+    assert 1.0 == score(judge(says(clear=5), None, template=UNSHOWN)).value
+
+
 def test_an_option_that_there_is_none_of_is_refused() -> None:
-    """The error names it, and what it may have been."""
+    """The error names it, and what it may have been: a near one of its own, or the judge that has it."""
     for name, words in (
+        ("repeats", "ListwiseJudge has"),
+        ("threshold", "Jury has"),
+        ("order", "PairwiseJudge has"),
+        ("criteria_colum", "did you mean 'criteria_column'"),
+        ("criterion", "did you mean 'criteria'"),
+        ("scal", "did you mean 'scale'"),
+        ("caps", "did you mean 'cap'"),
         ("temprature", "did you mean 'temperature'"),
         ("sample", "did you mean 'samples'"),
         ("api_key", "the key is read from the environment variable"),
         ("timeout", "the deadline of a judgement is deadline_s"),
     ):
-        with pytest.raises(JudgeSetupError, match=f"'{name}'; {words}"):
+        with pytest.raises(JudgeSetupError, match=f"^LLMJudge has no setting '{name}'; {words}"):
             judge(**{name: 1})
 
 
@@ -724,6 +748,31 @@ def test_a_missing_column_is_told_before_anything_is_asked() -> None:
     with pytest.raises(Exception, match="reward 'judge' needs column 'answer'"):
         outcomes(made, ["It is 4."], anwser="4")
     assert [] == asked(made)
+
+
+def test_a_call_without_a_column_says_which() -> None:
+    """As any function says which argument it lacks; nothing is asked, also of a chain."""
+    made = judge(reference="answer", criteria=None)
+    rubric = judge(criteria=None, criteria_column="rubric")
+    for called, given, words in (
+        (
+            made,
+            {"prompt": "2+2=", "completion": "4"},
+            "judge() lacks 'answer'; it takes prompt, completion, tools, answer",
+        ),
+        (made, {"prompt": "2+2="}, "judge() lacks 'completion', 'answer'"),
+        (rubric, {"prompt": "2+2=", "completion": "4"}, "judge() lacks 'rubric'"),
+        (
+            made.fallback(judge(name="other"), name="chain"),
+            {"prompt": "2+2=", "completion": "4"},
+            "chain() lacks 'answer'",
+        ),
+    ):
+        with pytest.raises(TypeError, match=re.escape(words)):
+            called(**given)
+    with pytest.raises(TypeError, match="lacks 'completion'"):
+        judge()(Rollout("2+2=", "4"))
+    assert [] == asked(made) == asked(rubric)
 
 
 def test_a_run_makes_a_few_more_calls_than_requests_may_be_in_flight() -> None:

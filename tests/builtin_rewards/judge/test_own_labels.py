@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import signal
 import threading
 import time
@@ -161,6 +162,14 @@ def test_bad_labels_are_named_before_anything_is_asked(labelled: list[dict[str, 
     made = judge()
     with pytest.raises(DataError, match=words):
         made.calibrate(labelled)
+    assert [] == made.model.client.asked  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("threshold", [5, -0.1, math.nan, True, "0.5"])
+def test_a_threshold_that_no_score_reaches_is_refused(threshold: Any) -> None:
+    made = judge()
+    with pytest.raises(JudgeSetupError, match=f"threshold={threshold!r}: expected a number from 0 to 1"):
+        made.calibrate(MIXED, threshold=threshold)
     assert [] == made.model.client.asked  # type: ignore[union-attr]
 
 

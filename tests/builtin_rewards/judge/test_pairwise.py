@@ -24,7 +24,7 @@ from builtin_rewards.judge import (
     RetryPolicy,
     Template,
 )
-from rewardkit import Cause, Outcome, RewardError, Rollout, Runtime, Score, Status
+from rewardkit import Cause, DataError, Outcome, RewardError, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
 
 Slow = functools.partial(FakeJudge, latency_s=0.02)
@@ -335,6 +335,8 @@ def test_it_pickles_as_its_settings() -> None:
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "order": ({"order": "second"}, "order='second': expected one of both, first"),
+    "a ListwiseJudge's": ({"repeats": 3}, "PairwiseJudge has no setting 'repeats'; ListwiseJudge has"),
+    "of two others": ({"scale": (1, 5)}, "no setting 'scale'; LLMJudge has and ListwiseJudge has"),
     "a tournament": ({"tournament": "swiss"}, "no setting 'tournament'"),
     "score": ({"score": "elo"}, "score='elo': expected one of strength, win_rate, rank"),
     "template of the other kind": ({"template": "rubric"}, "'rubric' is for an LLMJudge, and this is a PairwiseJudge"),
@@ -351,6 +353,12 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
     given = {"model": "m", "client": FakeJudge("x"), **settings}
     with pytest.raises(JudgeSetupError, match=words):
         PairwiseJudge(**given)
+
+
+def test_a_fake_verdict_is_one_that_there_is() -> None:
+    """A fake that says anything else would have every comparison fail."""
+    with pytest.raises(DataError, match="verdict 'C': a comparison has one of 'A', 'B' and 'tie'"):
+        FakeJudge.verdict("C")
 
 
 HOSTILE = {"megabyte": "x" * 1_000_000, "lone surrogate": "half \ud800", "nul": "a\x00b", "field": "{second} {first}"}

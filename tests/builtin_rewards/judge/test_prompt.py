@@ -151,11 +151,13 @@ def test_unsafe_characters_are_shown(text: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("given_text", "words"),
     [
-        ({"user": "Grade it."}, "no completion field"),
+        ({"user": "Grade it."}, "template 'own' has no completion field: put {completion}"),
         ({"user": "{prompt}"}, "no completion field"),
-        ({"user": "{first}"}, "both {first} and {second}"),
+        ({"user": "{prompt} {first}"}, "template 'own' lacks {second}: "),
+        ({"user": "{second}"}, "template 'own' lacks {first}: "),
         ({"user": "{completion}{first}{second}"}, "both {first} and {second}"),
-        ({"user": "{completon}"}, "'completon': no such field; did you mean 'completion'"),
+        ({"user": "{completon}"}, "named in fields; did you mean 'completion'?"),
+        ({"user": "{completion}{zzz}"}, "'zzz': no such field; a literal brace is written twice"),
         ({"user": "{completion}{zzz}"}, "there are prompt, completion"),
         ({"user": "{completion!r}"}, "'completion!r': no such field"),
         ({"user": "{completion.x}"}, "'completion.x': no such field"),

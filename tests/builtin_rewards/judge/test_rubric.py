@@ -43,7 +43,7 @@ def test_score_is_the_weighted_mean_of_the_grades(
 @given(st.lists(st.tuples(WEIGHTS, st.integers(1, 7)), min_size=1, max_size=6), st.randoms())
 def test_score_lies_in_range_and_order_does_not_matter(graded: list[tuple[float, int]], chance: Any) -> None:
     """For any weights the score is in [0, 1], between the lowest and highest part, in whatever order criteria come."""
-    criteria = [Criterion(f"c{place}", "d", weight) for place, (weight, _) in enumerate(graded)]
+    criteria = [Criterion(f"c{place}", f"d{place}", weight) for place, (weight, _) in enumerate(graded)]
     grades = {f"c{place}": grade for place, (_, grade) in enumerate(graded)}
     score = Rubric(criteria, (1, 7)).normalised(grades)
     shuffled = chance.sample(criteria, len(criteria))
@@ -124,7 +124,7 @@ def test_the_arithmetic_of_rubrics(
     points: list[float], must: str, grades: list[int | None], score: float | None
 ) -> None:
     """Points met over points to be had, in [0, 1]; on a longer scale a grade is met in part."""
-    criteria = [Criterion(f"c{at}", "d", weight, must=str(at) in must) for at, weight in enumerate(points)]
+    criteria = [Criterion(f"c{at}", f"d{at}", weight, must=str(at) in must) for at, weight in enumerate(points)]
     given = {f"c{at}": grade for at, grade in enumerate(grades)}
     rubric = Rubric(criteria, (0, 1), not_applicable=True, cap=0.25)
     assert (None if score is None else pytest.approx(score)) == rubric.normalised(given)
@@ -159,6 +159,7 @@ SCALES: list[Any] = [(5, 1), (3, 3), (0, 0.5), (False, True), 5, (1, 2, 3), (0, 
     [
         (lambda: Rubric([]), "at least one"),
         (lambda: Rubric([CORRECT, CLEAR, CORRECT]), "named twice"),
+        (lambda: Rubric([CORRECT, Criterion("right", "is it RIGHT?")]), "criteria 1 and 2 are the same"),
         (lambda: Rubric([5]), "no Criterion"),
         (lambda: Rubric(["correct", " "]), "has no text"),
         (lambda: Criterion("is it right?", "d"), "is it right?"),
