@@ -38,6 +38,7 @@ from rewardkit import (
     reward_from_source,
     step_reward,
 )
+from rewardkit.cli.listing import describe
 from rewardkit.cli.program import app
 from rewardkit.registry import resolve
 from rewardkit.step_reading import MOST_STEPS, steps_of
@@ -628,8 +629,8 @@ def test_a_file_of_one_reward_and_those_that_it_asks_needs_no_name(tmp_path: Pat
     (tmp_path / "rewards.yaml").write_text("functions: {mine: within.py}")
     with Runtime(RewardFunctionsConfig.from_yaml(tmp_path / "rewards.yaml"), lane="inline") as runtime:
         assert {"mine": [1.0]} == runtime.score([Rollout("p", "ab")]).scores
-    found = resolve(f"{tmp_path}/within.py")
-    assert ("lowest", "min over turns of twice") == (found.name, found.__doc__)
+    told = describe(resolve(f"{tmp_path}/within.py"))
+    assert ("lowest", "min over turns of twice") == (told["name"], told["doc"])
 
 
 def test_a_step_reward_keeps_its_function_and_pickles(tmp_path: Path) -> None:
