@@ -6,8 +6,9 @@ called like the function, with columns coerced as they would be in a run.
 
 from __future__ import annotations
 
+import difflib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from rewardkit.callables import set_by_partials, why_no_reward, without_partials
@@ -186,15 +187,23 @@ def _marker(kind: Kind) -> str:
     return "group_reward" if kind is Kind.GROUP else "reward"
 
 
-def make_options(name: str, changes: Mapping[str, Any]) -> RewardOptions:
-    """Gives a reward's options, or raises :class:`RewardDefinitionError` naming one that there is none of."""
+def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] = ()) -> RewardOptions:
+    """Gives a reward's options, or raises :class:`RewardDefinitionError` naming one that there is none of.
+
+    Args:
+        name: The reward's name, where the changes give none.
+        changes: Options that are not as usual.
+        settings: What else its author may set, to be named in the error.
+    """
     try:
         return RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
     except TypeError:
-        known = set(RewardOptions.__dataclass_fields__)
-        unknown = sorted(set(changes) - known)
+        known = sorted({*RewardOptions.__dataclass_fields__, *settings})
+        unknown = min(set(changes) - set(known))
+        near = difflib.get_close_matches(unknown, known, n=1)
+        hint = f"did you mean {near[0]!r}? The" if near else "the"
         raise RewardDefinitionError(
-            f"reward {name!r}: unknown option {unknown[0]!r}; the options are {', '.join(sorted(known))}"
+            f"reward {name!r}: unknown option {unknown!r}; {hint} options are {', '.join(known)}"
         ) from None
 
 

@@ -127,7 +127,18 @@ def rewards_in(module: ModuleType) -> list[Composable]:
     A reward imported from elsewhere is not the module's own. Where the module composes its rewards,
     the compositions stand beside them. Of compositions, rewards given as text, and rewards that were made by
     calling another with settings, the origin is not known: they count as the module's.
+
+    A reward that another one of these asks itself, its :attr:`~rewardkit.decorator.Reward.inner`, counts through that
+    one and is left out, unless a composition has it as a part.
     """
+    own = _own_rewards(module)
+    parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
+    asked = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
+    return [reward for reward in own if reward not in asked or reward in parts]
+
+
+def _own_rewards(module: ModuleType) -> list[Composable]:
+    """Gives all that a module defines, also what another of its rewards asks."""
     return list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
 
 
@@ -161,7 +172,7 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            names = [reward.name for reward in rewards_in(module)]
+            names = [reward.name for reward in _own_rewards(module)]
             functions = [n for n, v in vars(module).items() if inspect.isfunction(v) and not n.startswith("_")]
             near = difflib.get_close_matches(part, [*names, *functions], n=2)
             hint = (

@@ -23,10 +23,10 @@ from rewardkit.errors import CoercionError
 from rewardkit.forms import why_no_text
 from rewardkit.strict_json import decode
 from rewardkit.text import content_text, conversation
-from rewardkit.types import Message, Step, Text
+from rewardkit.types import STEP_KINDS, Message, Step, Text
 
-KINDS = {"turn": "turns", "tool_call": "tool calls", "span": "spans"}
-"""The kinds of steps, and what several of them are called."""
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+"""Who may speak in a conversation, as judges know them too."""
 MOST_STEPS = 1_000
 """A completion of more steps fails, lest it costs a judge's fee for each."""
 _Reader: TypeAlias = Callable[[Sequence[Message], int], Iterator["_Found"]]
@@ -46,16 +46,18 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
     Args:
         prompt: The prompt, whose turns are before all steps.
         completion: Text, or chat messages.
-        each: One of :data:`KINDS`.
+        each: One of :data:`~rewardkit.types.STEP_KINDS`.
         labels: The labels of spans.
 
     Raises:
-        CoercionError: Prompt or completion is neither text nor a list of chat messages.
+        CoercionError: Prompt or completion is neither text nor a list of chat messages, or a message has a role that
+            is not known; names it.
         ValueError: There are more than :data:`MOST_STEPS`.
     """
     for of, given in (("prompt", prompt), ("completion", completion)):
         if (wrong := why_no_text(given)) is not None:
             raise CoercionError(f"{of}: {wrong}")
+        _refuse_unknown_roles(of, given)
     whole = conversation(prompt, completion)
     first = 1 if isinstance(prompt, str) else len(prompt)
     readers: dict[str, _Reader] = {
@@ -68,11 +70,20 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
     every = (one for place in turns for one in read(whole, place))
     found = list(itertools.islice(every, MOST_STEPS + 1))
     if len(found) > MOST_STEPS:
-        raise ValueError(f"the completion has more than {MOST_STEPS:,} {KINDS[each]}; no more are scored")
+        raise ValueError(f"the completion has more than {MOST_STEPS:,} {STEP_KINDS[each]}; no more are scored")
     for index, (step, place, chars) in enumerate(found):
         said = content_text(whole[place].get("content"))[:chars] if chars else ""
         begun = [{"role": "assistant", "content": said}] if said.strip() else []
         yield replace(step, index=index, count=len(found), before=(*whole[:place], *begun))
+
+
+def _refuse_unknown_roles(of: str, given: Text) -> None:
+    """Raise where nobody knows who says a message: a turn whose role is misspelt would be passed over."""
+    for place, message in enumerate(() if isinstance(given, str) else given):
+        if message["role"] not in ROLES:
+            raise CoercionError(
+                f"{of}, message {place}: nobody knows who {message['role']!r} is; the roles are {', '.join(ROLES)}"
+            )
 
 
 def _turn(whole: Sequence[Message], place: int) -> Iterator[_Found]:

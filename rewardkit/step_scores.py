@@ -13,8 +13,7 @@ from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.shown import one_line
-from rewardkit.step_reading import KINDS
-from rewardkit.types import Score, Step
+from rewardkit.types import STEP_KINDS, Score, Step
 
 MOST_SHOWN = 64
 """Steps that have a metric and a line in the reason each; the score counts all."""
@@ -56,7 +55,7 @@ class Plan:
         )
         number = isinstance(discount, int | float) and not isinstance(discount, bool) and 0 < discount <= 1
         checks = (
-            (each in tuple(KINDS), f"each={each!r}: expected {_either(KINDS)}"),
+            (each in tuple(STEP_KINDS), f"each={each!r}: expected {_either(STEP_KINDS)}"),
             (reduce in _REDUCTIONS, f"reduce={reduce!r}: expected {_either(_REDUCTIONS)}"),
             (
                 each != "span" or label,
@@ -87,7 +86,7 @@ class Plan:
 
     def combined(self, said: Sequence[tuple[Step, Score]]) -> Score:
         """Gives one score of all, with a metric and a line of the reason for each; skipped where no step is scored."""
-        plural = KINDS[self.each]
+        plural = STEP_KINDS[self.each]
         if not said:
             hint = _NO_CALLS if self.each == "tool_call" else ""
             return Score(None, f"the completion has no {plural}{hint}", {"steps": 0})

@@ -25,7 +25,7 @@ from rewardkit.spec import Kind, hints_of
 from rewardkit.step_reading import steps_of
 from rewardkit.step_scores import Plan, head_of
 from rewardkit.transport import find, locate
-from rewardkit.types import Score, Step
+from rewardkit.types import STEP_KINDS, Score, Step
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,6 +41,7 @@ class Stepwise:
     """The function of a step reward: finds the steps, has each scored, and makes one score of theirs.
 
     It wraps the author's function, whose source is then read, and whose name leads a worker to the step reward.
+    Around a reward its docstring says what becomes of that reward's scores.
 
     Attributes:
         scored: What scores a step: the author's function, or a reward.
@@ -55,11 +56,13 @@ class Stepwise:
     hints: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        of_function = not isinstance(self.scored, Reward)
-        names = ("__module__", "__name__", "__qualname__", "__doc__") if of_function else ("__doc__",)
+        if isinstance(self.scored, Reward):
+            vars(self)["__doc__"] = f"{self.plan.reduce} over {STEP_KINDS[self.plan.each]} of {self.scored.name}"
+            return
+        names = ("__module__", "__name__", "__qualname__", "__doc__")
         written = without_partials(self.scored)
         vars(self).update({name: getattr(written, name) for name in names if hasattr(written, name)})
-        vars(self).update({"__wrapped__": self.scored} if of_function else {})
+        vars(self)["__wrapped__"] = self.scored
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -297,8 +300,9 @@ def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
     def mark(scored: Any) -> StepReward:
         given = {**_own_settings(scored, settings.get("name")), **settings}
         name = name_of(scored) if given["name"] is None else given["name"]
-        plan = Plan.of(f"step reward {name!r}", *(given.pop(one, usual) for one, usual in _USUAL.items()))
-        options = make_options(name, {**given, "name": name})
+        planned = [given.pop(one, usual) for one, usual in _USUAL.items()]
+        options = make_options(name, {**given, "name": name}, settings=_USUAL)
+        plan = Plan.of(f"step reward {name!r}", *planned)
         of_reward = isinstance(scored, Reward)
         hints = scored.spec.hints if of_reward else hints_of(scored, name)
         kind = AsyncStepwise if (scored.spec.is_async if of_reward else is_async(scored)) else Stepwise

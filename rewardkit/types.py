@@ -1,6 +1,7 @@
 """The values that pass through rewardkit: Rollout in, Score and Outcome out.
 
 All are frozen; validation happens where data enters (``coerce``) and where a reward returns (``runtime.attempt``).
+A :class:`Step`, which tests make by hand, checks its kind itself.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
+from rewardkit.errors import RewardDefinitionError
+
 Message: TypeAlias = Mapping[str, Any]
 """One chat message: ``role``, ``content`` (a string or a list of content blocks), perhaps ``tool_calls``."""
 
 Text: TypeAlias = str | Sequence[Message]
 """A prompt or completion: a string, or in conversational form a list of messages."""
+
+STEP_KINDS: Mapping[str, str] = {"turn": "turns", "tool_call": "tool calls", "span": "spans"}
+"""The kinds of steps, and what several of them are called."""
 
 
 class Status(StrEnum):
@@ -92,6 +98,9 @@ class Step:
         label: The label of a span; ``None`` for the other kinds.
         before: The turns before it, those of the prompt first; for a span also what its own turn says before it.
         messages: The step as messages: its turn; its call alone, with the tool's answer; or the span's text.
+
+    Raises:
+        RewardDefinitionError: There is no such kind; names those that there are.
     """
 
     text: str
@@ -104,6 +113,12 @@ class Step:
     label: str | None = None
     before: tuple[Message, ...] = ()
     messages: tuple[Message, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that there is none of, which a test of a step would not tell."""
+        if self.kind not in tuple(STEP_KINDS):
+            *rest, last = map(repr, STEP_KINDS)
+            raise RewardDefinitionError(f"Step: kind={self.kind!r}: expected {', '.join(rest)} or {last}")
 
 
 class Arrived(NamedTuple):

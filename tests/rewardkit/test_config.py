@@ -124,8 +124,8 @@ def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         ("absent.py", "absent.py: no such file"),
         ("broken.py", r"broken.py does not import:(.|\n)*nmupy"),
-        ("option.py", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; the options are [^\n]*$"),
-        ("option", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; the options are [^\n]*$"),
+        ("option.py", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; did you mean 'timeout_s'\? [^\n]*$"),
+        ("option", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; did you mean 'timeout_s'\? [^\n]*$"),
         ("empty.py", "no reward in it"),
         ("mine.py:corect", "did you mean 'correct'"),
         ("mine.py:NUMBER", "is a int, not a reward"),

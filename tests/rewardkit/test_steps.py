@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import pickle
+import re
 import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
@@ -16,13 +17,17 @@ import cloudpickle
 import pytest
 from typer.testing import CliRunner
 
+from builtin_rewards.judge.conversation import turns_of
 from rewardkit import (
     BadReturnError,
     Cause,
+    CoercionError,
     InfrastructureError,
     Outcome,
     Reward,
     RewardDefinitionError,
+    RewardFunctionsConfig,
+    RewardLoadError,
     Rollout,
     Runtime,
     Score,
@@ -33,6 +38,7 @@ from rewardkit import (
     reward_from_source,
     step_reward,
 )
+from rewardkit.cli.listing import describe
 from rewardkit.cli.program import app
 from rewardkit.registry import resolve
 from rewardkit.step_reading import MOST_STEPS, steps_of
@@ -450,6 +456,25 @@ def test_what_is_no_completion_is_refused(completion: Any, words: str) -> None:
         whole_number(completion=completion)
 
 
+@pytest.mark.parametrize("of", ["prompt", "completion"])
+def test_a_role_that_nobody_has_is_a_failed_coercion(of: str) -> None:
+    """A turn whose role is misspelt is not passed over; a judge says the same of it."""
+    misspelt = {**TOOLS[0], "role": "asistant"}
+    given = {"prompt": "Hi.", "completion": [ASKED, *TOOLS]} | {of: [ASKED, misspelt]}
+    words = f"{of}, message 1: nobody knows who 'asistant' is; the roles are system, developer, user, assistant, tool,"
+    with pytest.raises(CoercionError, match=words) as ours:
+        right_tool(**given, expected="[]")
+    with pytest.raises(CoercionError, match=words) as theirs:
+        turns_of(given[of], of)
+    assert str(theirs.value) == str(ours.value)
+
+
+def test_a_step_of_an_unknown_kind_is_refused() -> None:
+    """A test that makes a step by hand tries no kind that never comes."""
+    with pytest.raises(RewardDefinitionError, match="Step: kind='toolcall': expected 'turn', 'tool_call' or 'span'"):
+        Step("{}", "toolcall")
+
+
 # Where it stands: runs, compositions, pickles, versions
 
 LANES = [("inline", {}), ("worker", {}), ("worker", {"concurrency": 4})]
@@ -544,6 +569,68 @@ def test_the_command_line_scores_and_checks_steps(tmp_path: Path) -> None:
     rows.write_text(json.dumps({"prompt": [ASKED], "expected": "calc"}) + "\n")
     done = CliRunner().invoke(app, ["check", str(file), "--data", str(rows)])
     assert (1, True) == (done.exit_code, "column 'expected': expected list[str], got 'calc'" in done.output)
+
+
+def test_the_row_that_the_documentation_shows_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's reward, data and table go together, but for times."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs/how-to/reward-steps.md").read_text(encoding="utf-8")
+    code, row, shown = (
+        re.search(rf"```{info}\n(.*?)```", page, re.DOTALL)[1]  # type: ignore[index]
+        for info in ("python", "json", "console")
+    )
+    Path("tool_rewards.py").write_text(code)
+    Path("rollouts.jsonl").write_text(row)
+    command, _, table = shown.partition("\n")
+    done = CliRunner().invoke(app, command.split()[2:])
+    assert table.splitlines()[2].split()[:7] == done.stdout.splitlines()[2].split()[:7]
+
+
+WITHIN = """\
+from rewardkit import reward, step_reward
+
+@reward
+def brief(completion: str) -> float:
+    return float(len(completion) < 3)
+
+twice = step_reward(brief, name="twice")
+lowest = step_reward(twice, reduce="min", name="lowest")
+"""
+COMPOSED = WITHIN + "both = (0.5 * brief + 0.5 * lowest).named('both')\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [(WITHIN, ["lowest"]), (COMPOSED, ["brief", "lowest", "both"])],
+    ids=["alone", "composed"],
+)
+def test_a_file_does_not_count_a_reward_that_another_asks(tmp_path: Path, source: str, names: list[str]) -> None:
+    """At any depth it counts through that one, unless a composition has it as a part."""
+    file, rows = tmp_path / "within.py", tmp_path / "rows.jsonl"
+    file.write_text(source)
+    rows.write_text(json.dumps({"prompt": "p", "completion": "ab"}) + "\n")
+    with Runtime([str(file)], lane="inline") as runtime:
+        batch = runtime.score([Rollout("p", "ab")])
+    assert (names, [1.0]) == (list(batch.scores), batch.totals)
+    for command, key in (("score", "rewards"), ("list", ""), ("check", "")):
+        data = {"score": [str(rows), "--inline"], "list": [], "check": ["--data", str(rows)]}[command]
+        told = json.loads(CliRunner().invoke(app, [command, str(file), *data, "--json"]).stdout)
+        found = list(told[key]) if key else [one.get("name", one.get("reward")) for one in told]
+        assert [name for name in names if command != "check" or name != "both"] == found, command
+    for name in ("brief", "twice"):
+        assert name == resolve(f"{file}:{name}").name
+    with pytest.raises(RewardLoadError, match="did you mean 'brief'"):
+        resolve(f"{file}:breif")
+
+
+def test_a_file_of_one_reward_and_those_that_it_asks_needs_no_name(tmp_path: Path) -> None:
+    """A configuration and a table of cases may name such a file as a whole; it says what becomes of the steps."""
+    (tmp_path / "within.py").write_text(WITHIN)
+    (tmp_path / "rewards.yaml").write_text("functions: {mine: within.py}")
+    with Runtime(RewardFunctionsConfig.from_yaml(tmp_path / "rewards.yaml"), lane="inline") as runtime:
+        assert {"mine": [1.0]} == runtime.score([Rollout("p", "ab")]).scores
+    told = describe(resolve(f"{tmp_path}/within.py"))
+    assert ("lowest", "min over turns of twice") == (told["name"], told["doc"])
 
 
 def test_a_step_reward_keeps_its_function_and_pickles(tmp_path: Path) -> None:
@@ -707,7 +794,9 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (_fit, {"discount": 0.5}, r"discount=0.5: leave it out, or reduce='discounted' instead of 'mean'"),
     (_fit, {"timeout_s": 0}, r"option timeout_s=0"),
     (_fit, {"name": ""}, r"option name=''"),
-    (_fit, {"steps": 3}, r"unknown option 'steps'"),
+    (_fit, {"steps": 3}, r"unknown option 'steps'; the options are cache, .*discount, each, label, .*reduce, "),
+    (_fit, {"reduse": "min"}, r"unknown option 'reduse'; did you mean 'reduce'\? The options are cache, "),
+    (_fit, {"each": "span", "lable": "step"}, r"unknown option 'lable'; did you mean 'label'\?"),
     (_none, {}, r"'_none': one parameter takes the step, and is annotated Step: none is; write def _none\(part: Step"),
     (_both, {}, r"a and b are"),
     (_by_place, {}, r"takes its value by position"),

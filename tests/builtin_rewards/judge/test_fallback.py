@@ -525,16 +525,17 @@ chain = bad.fallback(good, exact_match, default=None)
 
 
 def test_score_shows_the_share_of_each_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And why the earlier ones did not answer, such as a spent budget, on 80 columns."""
+    """And why the earlier ones did not answer, such as a spent budget, on 80 columns; the file's links do not count."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rewardkit.cli.screen.PIPED_WIDTH", 80)
     Path("chains.py").write_text(CHAIN)
     Path("rows.jsonl").write_text(
         "".join(f'{{"prompt": "?", "completion": "{n}", "answer": "{n}"}}\n' for n in range(8))
     )
-    out = CliRunner().invoke(app, ["score", "chains.py:chain", "rows.jsonl", "--workers", "1"]).stdout
+    out = CliRunner().invoke(app, ["score", "chains.py", "rows.jsonl", "--workers", "1"]).stdout
     assert re.search(r"^  bad  10 requests, .* tokens$", out, re.MULTILINE)
     assert "bad 0.0%, unanswered 8: the judge's reply cannot be read as a verdict" in out
     assert 'good 25.0%, unanswered 6: judge "good" was not asked: the cap ' in out
     assert "exact_match 75.0%\n" in out
+    assert 1 == sum(line.startswith("bad ") for line in out.splitlines())
     assert 80 >= max(map(len, out.splitlines()))
