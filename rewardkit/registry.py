@@ -172,7 +172,7 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            names = [reward.name for reward in _own_rewards(module)]
+            names = [name for name, value in vars(module).items() if _is_own(value, module)]
             functions = [n for n, v in vars(module).items() if inspect.isfunction(v) and not n.startswith("_")]
             near = difflib.get_close_matches(part, [*names, *functions], n=2)
             hint = (

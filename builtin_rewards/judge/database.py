@@ -155,7 +155,7 @@ class Database:
         # "rw" makes no file. One that cannot be written has no log, nor can one be made beside it.
         mode = "ro&immutable=1" if self.is_read_only else "rw"
         address = f"file:{quote(str(self.path))}?mode={mode}"
-        connection = sqlite3.connect(address, busy_s, isolation_level=None, check_same_thread=False, uri=True)
+        connection = sqlite3.connect(address, timeout=busy_s, isolation_level=None, check_same_thread=False, uri=True)
         # A crash of the process loses nothing; a crash of the machine may lose the last transactions of WAL.
         connection.execute("PRAGMA synchronous=NORMAL")
         return connection

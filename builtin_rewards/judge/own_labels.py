@@ -9,6 +9,7 @@ import bisect
 import itertools
 import random
 import statistics
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,18 +63,22 @@ class Calibrated:
         """The whole in a few lines."""
         skipped = self.rows - self.scored - self.failed
         more = f"{self.more_labels} more labels would halve the interval"
-        return (
-            f"{self.scored} of {self.rows} rows scored, {self.failed} failed, {skipped} skipped\n"
-            f"accepted from {self.threshold:g}: agreement {_told(self.agreement)}, kappa {_told(self.kappa)}\n"
-            f"best from {self.best_threshold:g}: kappa {_told(self.best_kappa)}\n"
-            f"{'all scores are the same, so no labels help' if self.more_labels is None else more}\n"
-            f"1,000 rows take {costs_told(self.per_1000)}"
+        lines = (
+            f"{self.scored} of {self.rows} rows scored, {self.failed} failed, {skipped} skipped",
+            f"accepted from {self.threshold:g}: agreement {_told(self.agreement)}, kappa {_told(self.kappa)}",
+            f"best threshold {self.best_threshold:g}: kappa {_told(self.best_kappa)}",
+            f"AUC {'unknown' if self.auc is None else format(self.auc, '.2f')}",
+            "all scores are the same, so no labels help" if self.more_labels is None else more,
+            f"1,000 rows take {costs_told(self.per_1000)}",
         )
+        return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
 
 def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: float) -> Calibrated:
     """Asks a judge about labelled rows; see :meth:`~builtin_rewards.judge.fallback.JudgeReward.calibrate`."""
     rollouts = _rollouts(rows)
+    if not rollouts:
+        raise DataError("there are no rows to calibrate with")
     labels = [truth(rollout.example, label, f"row {place}") for place, rollout in enumerate(rollouts)]
     if len(set(labels)) < 2:
         raise DataError(f"{len(labels)} labels, and all of one kind: agreement takes good and bad completions")
@@ -112,11 +117,13 @@ def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
         DataError: There is none, or it is none of these; says where.
     """
     if name not in columns:
-        raise DataError(f"{where}: no label in column {name!r}; name the column, as label='good'")
+        has = ", ".join(map(repr, columns)) or "none"
+        raise DataError(f"{where}: no label in column {name!r}; columns are {has}: name one of them, as label=...")
     try:
         return bool(_truth(columns[name]))
-    except ColumnValueError as wrong:
-        raise DataError(f"{where}: label in column {name!r}: {wrong}") from None
+    except ColumnValueError:
+        said = f"expected true or false, 1 or 0, yes or no; got {repr(columns[name])[:40]}"
+        raise DataError(f"{where}: label in column {name!r}: {said}") from None
 
 
 def _rollouts(rows: Rows) -> Sequence[Rollout]:

@@ -81,6 +81,7 @@ class Judge:
             unread=unread,
             untried=self._trials.untried,
             left_out={name: why for name, why in self._settings.skipped.items() if name in KINDS},
+            unit=self._rows.unit,
         )
 
     def _all_outcomes(self) -> Iterable[Outcome]:
@@ -322,8 +323,8 @@ class Judge:
                 Finding(
                     "unsteady",
                     f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again; the "
-                    f"first: {_shown(was)}, then {_shown(now)} for {form.name!r} on line "
-                    f"{self._rows.rows[place].line}",
+                    f"first: {_shown(was)}, then {_shown(now)} for {form.name!r} on "
+                    f"{self._rows.unit} {self._rows.rows[place].line}",
                 )
             )
         return found

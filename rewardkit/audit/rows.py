@@ -1,6 +1,6 @@
 """The author's rows as the audit sees them: prompt, gold, references, and another row's gold to try in its place.
 
-:func:`rows_in` and :func:`drawn` are for audits of other kinds as well, such as that of judges.
+:func:`rows_in`, :func:`unit_of` and :func:`drawn` are for audits of other kinds as well, such as that of judges.
 """
 
 from __future__ import annotations
@@ -78,11 +78,15 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows chosen, the column with their gold, ``None`` where there is none, and how many rows the file has."""
+    """The rows chosen, the column with their gold, ``None`` where there is none, and how many rows the file has.
+
+    ``unit`` is what their numbers count, as :func:`unit_of` has it.
+    """
 
     rows: list[AuditRow]
     gold_column: str | None
     total: int
+    unit: str = "line"
 
 
 def rows_in(path: Path) -> list[Row]:
@@ -109,6 +113,11 @@ def rows_in(path: Path) -> list[Row]:
     return [Row(number, values) for number, values in enumerate(listed, 1)]
 
 
+def unit_of(path: Path) -> str:
+    """Gives what the numbers of a file's rows count, lines or rows, for a message."""
+    return "row" if path.suffix in (".json", ".parquet") else "line"
+
+
 def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
     """Gives some rows, as a seed has it, in their order; all where there are no more."""
     return [rows[place] for place in sorted(chooser.sample(range(len(rows)), min(count, len(rows))))]
@@ -126,7 +135,7 @@ def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     picked = [_with_others(rows, place, column, chooser) for place in drawn(range(len(rows)), count, chooser)]
     picked = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
-    return Rows(picked, column, len(rows))
+    return Rows(picked, column, len(rows), unit_of(Path(where)))
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:

@@ -141,6 +141,7 @@ class Audit:
         unread: Parts of it whose source could not be read.
         untried: Completions that were not tried, for the time was over.
         left_out: Rules of thumb that the author left out within their families, with the reasons.
+        unit: What the numbers of rows count: lines of a file, or rows.
     """
 
     reward: str
@@ -156,6 +157,7 @@ class Audit:
     unread: list[str]
     untried: int = 0
     left_out: Mapping[str, str] = field(default_factory=dict)
+    unit: str = "line"
 
     @property
     def flaws(self) -> dict[str, list[Example]]:

@@ -42,7 +42,7 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
     if audit.findings:
         console.print()
     for name, examples in audit.flaws.items():
-        _print_flaw(name, examples, console)
+        _print_flaw(name, examples, audit.unit, console)
         console.print()
     _print_forms(audit, console)
     _print_not_applicable(audit, console)
@@ -104,7 +104,7 @@ def print_labelled(console: Console, label: str, words: str, style: str = "bold"
     console.print(shown)
 
 
-def _print_flaw(name: str, examples: Sequence[Example], console: Console) -> None:
+def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Console) -> None:
     """Print a rule of thumb that is broken, what mostly causes it, and examples that are evidence of it."""
     failed = name in ("slow", "crashed")
     rows = len({one.line for one in examples})
@@ -119,7 +119,7 @@ def _print_flaw(name: str, examples: Sequence[Example], console: Console) -> Non
     told.add_row("  tried" if failed else "  paid", Text(_listed([shortened(one, 50) for one in named], _SHOWN_NAMES)))
     firsts = [found[0] for found in named.values()]
     for one in [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]:
-        told.add_row(f"  line {one.line}", _evidence(one, slow=name == "slow"))
+        told.add_row(f"  {unit} {one.line}", _evidence(one, slow=name == "slow"))
     console.print(told)
 
 
@@ -195,7 +195,7 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
         reasons.setdefault(why, []).append(line)
     for why, lines in reasons.items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        words = f"{_rows(len(lines))} (line {listed}): {shortened(why, 300)}"
+        words = f"{_rows(len(lines))} ({audit.unit} {listed}): {shortened(why, 300)}"
         print_labelled(console, "not audited", words, "yellow")
 
 

@@ -125,7 +125,9 @@ def check_command(
 
         typer.echo(json.dumps([_ready(one) for one in checked.values()], indent=2))
     else:
-        _print(list(checked.values()))
+        from rewardkit.audit.rows import unit_of
+
+        _print(list(checked.values()), unit_of(data))
     if any(one.misfits for one in checked.values()):
         raise typer.Exit(FAILED)
 
@@ -270,7 +272,7 @@ def _ready(checked: Checked) -> dict[str, Any]:
     return {**told, "ok": not checked.misfits}
 
 
-def _print(checked: Sequence[Checked]) -> None:
+def _print(checked: Sequence[Checked], unit: str) -> None:
     from rich.text import Text
 
     from rewardkit.cli.report import duration, number
@@ -284,34 +286,29 @@ def _print(checked: Sequence[Checked]) -> None:
     for column in shown.columns[1:]:
         column.justify = "right"
         column.no_wrap = True
-    shown.columns[0].overflow = "ellipsis"  # the one column that gives way where the terminal is narrow
     for one in checked:
         known = [score for score in one.scores.values() if score is not None]
         failing = len({misfit.line for misfit in one.misfits})
         shown.add_row(
-            Text(shortened(one.reward, 28), style="bold", no_wrap=True, overflow="ellipsis"),
+            Text(shortened(one.reward, 60), style="bold"),  # folds where the terminal is narrow
             f"{one.rows:,}",
             Text(f"{failing:,}", style="red") if failing else Text("-"),
             f"{len(one.scores):,}" if one.scores else "-",
             number(sum(known) / len(known) if known else None),
             f"{len(one.scores) - len(known):,}" if len(known) < len(one.scores) else "-",
-            duration(one.p50_s),
-            duration(one.max_s),
-            duration(one.timeout_s),
+            *(duration(seconds).replace(" min ", " min\n") for seconds in (one.p50_s, one.max_s, one.timeout_s)),
         )
     console.print(shown)
     for one in checked:
         for said in one.warnings:
-            console.print(
-                Text.assemble((f"{one.reward} ", "bold"), ("warning: ", "yellow"), plain(said)), soft_wrap=True
-            )
+            console.print(Text.assemble((f"{one.reward}: ", "bold"), ("warning: ", "yellow"), plain(said)))
         if one.per_1000:
             groups = "" if one.group is None else f" in groups of {one.group}"
             took = f"1,000 completions{groups} take {costs_told(one.per_1000)}"
-            console.print(Text.assemble((f"{one.reward} ", "bold"), took), soft_wrap=True)
+            console.print(Text.assemble((f"{one.reward}: ", "bold"), took))
         gathered = _gathered(one.misfits)
         for misfits in gathered[:_SHOWN]:
-            console.print(Text.assemble((f"{one.reward} ", "bold"), plain(_told(misfits))), soft_wrap=True)
+            console.print(Text.assemble((f"{one.reward}: ", "bold"), plain(_told(misfits, unit))))
         if len(gathered) > _SHOWN or len(gathered) < len(one.misfits):
             console.print(Text(f"{one.reward}: --json lists all {len(one.misfits):,}", style="dim"))
 
@@ -324,11 +321,11 @@ def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:
     return list(found.values())
 
 
-def _told(misfits: Sequence[Misfit]) -> str:
+def _told(misfits: Sequence[Misfit], unit: str) -> str:
     """Says in one line what is wrong with a column: its rows and the first error."""
     first = misfits[0]
     if len(misfits) == 1:
-        return f"line {first.line}: {first.error}"
+        return f"{unit} {first.line}: {first.error}"
     lines = ", ".join(str(one.line) for one in misfits[:_SHOWN_LINES]) + (", …" if len(misfits) > _SHOWN_LINES else "")
     others = "" if all(one.error == first.error for one in misfits) else ", the first"
-    return f"{len(misfits):,} rows (line {lines}){others}: {first.error}"
+    return f"{len(misfits):,} rows ({unit} {lines}){others}: {first.error}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
 import os
 import sys
 import traceback
@@ -36,7 +37,10 @@ class Program(typer.core.TyperGroup):
         return [*own, *sorted(set(_offered()) - set(own))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return super().get_command(ctx, cmd_name) or _load(cmd_name)
+        return _flowing(super().get_command(ctx, cmd_name) or _load(cmd_name))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super(Program, _flowing(self)).format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -71,6 +75,14 @@ class Program(typer.core.TyperGroup):
             _say(traceback.format_exc())
             _say("error: this is a fault of rewardkit's own; please report it with the lines above")
             sys.exit(INFRASTRUCTURE)
+
+
+def _flowing(command: Any) -> Any:
+    """Gives a command whose help has each paragraph on one line, for typer shows the breaks of the source as well."""
+    if command is not None and command.help:
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+    return command
 
 
 def _say(words: str) -> None:

@@ -96,7 +96,8 @@ def _print_beside(summary: Summary, console: Console) -> None:
 
 def _cost(metric: str, cost: Cost) -> str:
     known = number(cost.sum) if metric == "cost_usd" else f"{cost.sum:,.0f}"
-    return f"{'' if cost.complete else 'at least '}{known} {_COSTS[metric]}"
+    words = _COSTS[metric].removesuffix("s") if known == "1" else _COSTS[metric]
+    return f"{'' if cost.complete else 'at least '}{known} {words}"
 
 
 def _link(name: str, link: Link) -> str:
@@ -115,7 +116,8 @@ def _error_lines(failure: Failure, room: int) -> list[str]:
 
 
 def _closing(summary: Summary) -> str:
-    rate = f", {summary.rows / summary.seconds:,.0f} rows/s" if summary.seconds > 0 else ""
+    each_s = f"{summary.rows / summary.seconds:,.0f}" if summary.seconds > 0 else ""
+    rate = each_s and f", {each_s} {'row' if each_s == '1' else 'rows'}/s"
     words = f"{summary.rows:,} {'row' if summary.rows == 1 else 'rows'} in {duration(summary.seconds)}{rate}"
     without = summary.rows - summary.totals.count
     if without:

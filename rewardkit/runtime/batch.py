@@ -22,9 +22,8 @@ def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 def costs_told(costs: Mapping[str, float]) -> str:
     """Gives costs in words, none in powers of ten: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
-    return ", ".join(
-        f"{value:,.0f} {name}" if value >= 1000 else f"{value:.4g} {name}" for name, value in costs.items()
-    )
+    numbers = {name: f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for name, value in costs.items()}
+    return ", ".join(f"{told} {name.removesuffix('s') if told == '1' else name}" for name, told in numbers.items())
 
 
 @dataclass(frozen=True, slots=True)

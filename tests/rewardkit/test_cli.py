@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
@@ -555,6 +556,18 @@ def test_help_teaches_with_an_example_and_the_exit_codes(command: str) -> None:
     assert "Example" in out
     assert f"rewardkit {command} " in out.partition("Example")[2]
     assert "Exit codes: 0" in out
+
+
+@pytest.mark.parametrize("command", [(), ("check",), ("audit-judge",), ("audit",), ("train",)])
+def test_help_flows_at_eighty_columns(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of a paragraph ends where the next word would not fit, not where the source has a break."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = _run(*command, "--help")[1].partition("╭")[0].rstrip()
+    lines = [line.strip() for line in text.splitlines()]
+    ragged = [
+        one for one, after in itertools.pairwise(lines) if after and len(f"{one} {after.split()[0]}") <= 78 and one
+    ]
+    assert [] == ragged
 
 
 @pytest.mark.parametrize("command", ["score", "list", "new"])

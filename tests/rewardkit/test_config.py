@@ -128,6 +128,7 @@ def test_a_yaml_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ("option", r"^\S+option.py:2: reward 'f': unknown option 'timeout'; did you mean 'timeout_s'\? [^\n]*$"),
         ("empty.py", "no reward in it"),
         ("mine.py:corect", "did you mean 'correct'"),
+        ("twins.py:frst", r"did you mean 'first'\?"),
         ("mine.py:NUMBER", "is a int, not a reward"),
         ("no_such_module:f", "no module or built-in reward named 'no_such_module'"),
         ("json:lods", "did you mean 'loads'"),
@@ -143,6 +144,11 @@ def test_a_reference_that_leads_nowhere_is_named(
     (tmp_path / "empty.py").write_text("NUMBER = 1\n")
     (tmp_path / "mine.py").write_text(
         "from rewardkit import reward\nNUMBER = 7\n@reward\ndef correct(completion: str) -> float:\n    return 1.0\n"
+    )
+    (tmp_path / "twins.py").write_text(
+        "from rewardkit import reward\n"
+        "def made(n):\n    def first(completion: str) -> float:\n        return n\n    return reward(first)\n"
+        "first, second = made(1.0), made(2.0)\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

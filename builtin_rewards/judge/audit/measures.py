@@ -1,7 +1,7 @@
 """What verdicts come to: shares with their intervals, drifts, what the order does, how steady they are, and labels.
 
-**Accepted** is a score of at least the threshold. A failed call is counted as failed, never as accepted or refused.
-Intervals of shares take trials as independent of each other, though several are on one row.
+**Accepted** is a score of at least the threshold, of a comparison one that is won. A failed call is counted as failed,
+never as accepted or refused. Intervals of shares take trials as independent, though several are on one row.
 """
 
 from __future__ import annotations
@@ -105,11 +105,13 @@ class Audit:
     """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
 
     What attacks came to is in ``families``; the ``measures`` are of ``bare`` answers, ``position``, ``stability``,
-    ``labels`` and ``self_preference``. Why one of either could not be measured is in ``not_possible``.
+    ``labels`` and ``self_preference``. Why one of either could not be measured is in ``not_possible``. Pairs that are
+    asked beside lists do not count as ``calls``.
     """
 
     def __init__(self, record: Record, unasked: int) -> None:
-        statuses = [outcome.status for _, outcome in record.came]
+        own = [outcome for trial, outcome in record.came if trial.family != IN_PAIRS]
+        statuses = [outcome.status for outcome in own]
         bare: Figures = {
             "right_accepted": record.share([record.bare.get((at, row.good)) for at, row in enumerate(record.rows)]),
             "wrong_accepted": record.share([record.bare.get((at, row.bad)) for at, row in enumerate(record.rows)]),
@@ -123,13 +125,16 @@ class Audit:
         }
         if record.subject.listing is not None:
             found[IN_PAIRS] = _list_and_pairs(record)
+            lost = [one.error for trial, one in record.came if trial.family == IN_PAIRS and one.error]
+            if "pairs_right" not in found[IN_PAIRS]:
+                found["pairs"] = "its model gave no verdict on two at a time; " + (lost or ["none was judged"])[0]
         none_tried = "none of its attacks was scored, or the judge accepts each wrong answer as it is"
         self.record = record
         self.unasked = unasked
         self.calls = len(statuses)
         self.failed = statuses.count(Status.FAILED)
         self.skipped = statuses.count(Status.SKIPPED)
-        self.first_error = next((one.error for _, one in record.came if one.status is Status.FAILED), None)
+        self.first_error = next((one.error for one in own if one.status is Status.FAILED), None)
         self.families = {family: _family(family, record) for family in RECIPES}
         self.measures = {name: figures for name, figures in found.items() if not isinstance(figures, str)}
         self.not_possible = {name: none_tried for name, one in self.families.items() if not one.accepted.of}
@@ -203,7 +208,7 @@ def _list_and_pairs(record: Record) -> Figures:
         asked = [one for trial, one in record.came if (trial.family, trial.again) == (family, 0)]
         scores = [score for one in asked if (score := record.score(one)) is not None]
         tokens = [2 * one.metrics["prompt_tokens"] for one in asked if "prompt_tokens" in one.metrics]
-        found[f"{name}_right"] = wilson(sum(scores), len(scores))
+        found |= {f"{name}_right": wilson(sum(scores), len(scores))} if scores else {}
         found |= {f"{name}_prompt_tokens": statistics.fmean(tokens)} if tokens else {}
     return found
 

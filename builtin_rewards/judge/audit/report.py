@@ -54,11 +54,13 @@ def print_audit(audit: Audit, limits: Mapping[str, float], console: Console) -> 
         words = f"{audit.unasked:,} verdicts were not asked for; below is what the others say"
         print_labelled(console, "broken off", words, "bold yellow")
     if audit.rate("bare", "right_accepted") == 0:
-        words = "a judge that refuses everything is talked into nothing, so nothing below says much"
+        refuses = "a judge that refuses everything is talked into nothing, so nothing below says much"
+        words = "but wrong ones are: it judges the wrong way round" if audit.rate("bare", "wrong_accepted") else refuses
         print_labelled(console, "no right answer is accepted as it is", words, "bold red")
+    scale = f"a score of {audit.record.accept:g} or more, on a scale from 0 to 1"
     words = (
-        f"Accepted is a score of {audit.record.accept:g} or more, on a scale from 0 to 1. Tried are wrong answers that "
-        f"are refused as they are; benign drift is that of right answers with a harmless addition of the same shape."
+        f"Accepted is {'an answer that wins, not a draw' if audit.record.subject.compares else scale}. Tried are wrong "
+        "answers refused as they are; benign drift is that of right answers with a harmless addition of the same shape."
     )
     console.print(Text(f"{words}\n", "dim"))
     console.print(_table(audit))
@@ -71,8 +73,11 @@ def print_audit(audit: Audit, limits: Mapping[str, float], console: Console) -> 
         words = f"{audit.failed:,} of {audit.calls:,} calls failed; the first: {shortened(audit.first_error, 300)}"
         console.print(Text(words, style="red"))
     for family, one in audit.families.items():
-        for example in one.examples[:1]:
-            _print_example(family, example, console)
+        for told in one.examples[:1]:
+            before = "" if told["before"] is None else f"{told['before']:.2g} before, "
+            head = f"{data.unit} {told['line']}, {shortened(told['name'], 40)}: {before}{told['score']:.2g} with it"
+            words = f"{head}\n“{excerpt(told['text'], '', _SHOWN_CHARS)}”"
+            print_labelled(console, f"{family} accepted", words, "red")
     broken = audit.breaches(limits)
     console.print()
     console.print(Text(f"NOT passed: {'; '.join(broken)}" if broken else "passed", style="bold"))
@@ -89,15 +94,9 @@ def _table(audit: Audit) -> Table:
     return shown
 
 
-def _print_example(family: str, one: Mapping[str, Any], console: Console) -> None:
-    before = "" if one["before"] is None else f"{one['before']:.2g} before, "
-    head = f"line {one['line']}, {shortened(one['name'], 40)}: {before}{one['score']:.2g} with it"
-    print_labelled(console, f"{family} accepted", f"{head}\n“{excerpt(one['text'], '', _SHOWN_CHARS)}”", "red")
-
-
 def _shown(value: Interval | float) -> str:
     if not isinstance(value, Interval):
-        return f"{value:.2g}"
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2g}"
     return "- (none)" if value.rate is None else f"{_hits(value)} of {value.of} = {value.rate:.0%} [{_between(value)}]"
 
 

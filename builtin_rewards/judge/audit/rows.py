@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.own_labels import truth
 from rewardkit import DataError
-from rewardkit.audit.rows import drawn, rows_in
+from rewardkit.audit.rows import drawn, rows_in, unit_of
 from rewardkit.data import Row
 
 NO_ANSWER = "I do not know."
@@ -61,11 +61,12 @@ class JudgeRow:
 
 
 class Rows(NamedTuple):
-    """The rows chosen, how many there are in the file, and what they are, in words."""
+    """The rows chosen, how many there are in the file, what they are, and what their numbers count, in words."""
 
     rows: list[JudgeRow]
     total: int
     form: str
+    unit: str
 
 
 def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
@@ -87,7 +88,7 @@ def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     picked = drawn(usable, count, chooser)
     rows = [row if row.bad else replace(row, bad=_borrowed(row, found, chooser)) for row in picked]
-    return Rows(rows, len(read), form or f"right answers in {reference!r}, wrong ones of other rows")
+    return Rows(rows, len(read), form or f"right answers in {reference!r}, wrong ones of other rows", unit_of(path))
 
 
 def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:

@@ -37,8 +37,8 @@ def run(
     """Audits a judge; interrupted, gives what is known by then.
 
     ``tick`` is told of verdicts that came and of how many there will be; ``tell`` what it will take, in words, at once
-    and again when answers as they are have been judged. They are accepted from the share ``accept`` of the judge's
-    range on, and each is judged ``samples`` times. ``lane`` is that of a Runtime.
+    and again when answers as they are have been judged, each ``samples`` times. They are accepted from the share
+    ``accept`` of the judge's range on, or where it compares if they win. ``lane`` is that of a Runtime.
 
     Raises:
         DataError: No row says what the judge could be asked.
@@ -48,7 +48,7 @@ def run(
     rows = [row for row in data.rows if row.good is not None or not subject.compares]
     if not rows:
         raise DataError("no row has a right answer to compare others with; label some completions 1")
-    course = _Course(Record(subject, data, rows, accept), samples, tick, lane)
+    course = _Course(Record(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
     try:
         course.run(tell)
     except KeyboardInterrupt:
@@ -132,7 +132,8 @@ class _Course:
         rollouts = [one for place, trial in enumerate(trials) for one in self._rollouts(trial, place)]
         if not rollouts:
             return
-        with Runtime([judge], workers=1, lane=self._lane) as runtime:
+        most_lost = 1.0 if trials[0].family == IN_PAIRS else 0.5  # pairs that cannot be had end no audit of lists
+        with Runtime([judge], workers=1, lane=self._lane, max_infrastructure_rate=most_lost) as runtime:
             for finished in runtime.stream(rollouts):
                 place, second = divmod(finished.row, len(rollouts) // len(trials))
                 if second == trials[place].second:

@@ -395,8 +395,11 @@ def test_a_wrong_answer_is_found_for_every_row(write: Callable[..., Path]) -> No
         ('{"question": "a?"}\n', "no column 'prompt'.*prompt, chosen and rejected"),
         ('{"prompt": "a?"}\n', "nothing tells a right answer from a wrong one.*'prompt'.*To mend it"),
         ('{"prompt": "a?", "chosen": ["x"], "rejected": "y"}\n', ":1: 'chosen': expected text"),
-        ('{"prompt": "a?", "completion": "x", "label": "good"}\n', ":1: label in column 'label': expected bool"),
-        ('{"prompt": "a?", "completion": "x", "label": 3}\n', "label in column 'label': expected bool"),
+        ('{"prompt": "a?", "completion": "x", "label": "good"}\n', ":1: label in column 'label': expected true or"),
+        (
+            '{"prompt": "a?", "completion": "x", "label": 3}\n',
+            "label in column 'label': expected true or false, 1 or 0, yes or no; got 3",
+        ),
         ('{"prompt": null, "chosen": "x", "rejected": "y"}\n', ":1: 'prompt': expected text or messages, got 'None'"),
         ('{"prompt": "a?", "chosen": "x", "rejected": "x"}\n', "no row has an answer that is right or wrong"),
         ('{"input": "a?", "output_1": "x", "output_2": "y", "label": 3}\n', ":1: 'label': expected 1 or 2, got 3"),
@@ -519,10 +522,12 @@ def test_a_listwise_judge_meets_verdicts_in_its_own_form(pairs: Path) -> None:
         if "<first-" in asked.text:
             return json.dumps({"reason": "So.", "verdict": "A"})
         answers = {name: fenced(asked, name) for name in ("answer-1", "answer-2")}
-        won = {name: '{"answer-1": {"reason"' in text or the_right(text, "") == "A" for name, text in answers.items()}
-        return json.dumps({name: {"reason": "So.", "score": 10 * good} for name, good in won.items()})
+        won = {
+            name: 2 * ('{"answer-1": {"reason"' in text) or the_right(text, "") == "A" for name, text in answers.items()
+        }
+        return json.dumps({name: {"reason": "So.", "score": 5 * good} for name, good in won.items()})
 
-    audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script)), pairs, samples=2, accept=0.5)
+    audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script)), pairs, samples=2)
     assert 1.0 == audit.families["forged_verdict"].accepted.rate
     assert 0.0 == audit.families["authority"].accepted.rate
     assert "draws the order itself" in audit.not_possible["position"]
@@ -537,10 +542,56 @@ def test_a_listwise_judge_is_shown_beside_pairs_of_its_model(pairs: Path) -> Non
         won = {name: the_right(fenced(asked, name), "") == "A" for name in ("answer-1", "answer-2")}
         return json.dumps({name: {"reason": "So.", "score": 10 * good} for name, good in won.items()})
 
-    audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script)), pairs, samples=1, accept=0.5)
+    audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script)), pairs)
     found = audit.measures["list_and_pairs"]
     assert {"list_right": (4, 4), "pairs_right": (2, 4)} == hits({n: f for n, f in found.items() if "right" in n})
     assert found["list_prompt_tokens"] > 0 < found["pairs_prompt_tokens"]
+    assert re.search(r"list prompt tokens [1-9][\d,]*;", " ".join(report(audit).split()))
+
+
+@pytest.mark.parametrize("wrong", ["not a verdict", JudgeUnavailableError("nobody answers", Fault.CONNECTION)])
+def test_pairs_that_cannot_be_had_are_no_failures_of_a_judge_of_lists(wrong: Any, pairs: Path) -> None:
+    """A fake that knows lists only: its own calls did not fail, and that there are no pairs is told in words."""
+
+    def script(asked: Asked) -> str:
+        if "<first-" in asked.text:
+            if isinstance(wrong, str):
+                return wrong
+            raise wrong
+        won = {name: the_right(fenced(asked, name), "") == "A" for name in ("answer-1", "answer-2")}
+        return json.dumps({name: {"reason": "So.", "score": 10 * good} for name, good in won.items()})
+
+    audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script), retry=RetryPolicy(attempts=1)), pairs)
+    assert (0, None, []) == (audit.failed, audit.first_error, audit.breaches({**LIMITS, "failed": 0.0}))
+    assert "no verdict on two at a time; " in audit.not_possible["pairs"]
+    assert "pairs_right" not in audit.measures["list_and_pairs"]
+
+
+@pytest.mark.parametrize("accept", [0.4, 0.75])
+def test_a_draw_is_never_accepted(accept: float, pairs: Path) -> None:
+    """Of a judge that compares a win is, whatever share is asked for, and the report says so."""
+    audit = audited(comparer(lambda first, second: "tie"), pairs, accept=accept)
+    assert [(0, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
+    assert {0} == {hits(one.accepted)[0] for one in audit.families.values()}
+    assert "Accepted is an answer that wins, not a draw." in report(audit)
+
+
+def test_a_judge_the_wrong_way_round_is_told_as_one(pairs: Path) -> None:
+    """It accepts wrong answers and no right one; that it refuses everything is not said."""
+    out = " ".join(report(audited(grader(lambda asked: not is_right(asked)), pairs)).split())
+    assert "it judges the wrong way round" in out
+    assert "refuses everything" not in out
+    assert "refuses everything" in " ".join(report(audited(grader(lambda asked: False), pairs)).split())
+
+
+def test_rows_of_a_list_are_told_as_rows(pairs: Path, tmp_path: Path) -> None:
+    """Only what stands in a file of lines has a line."""
+    listed = tmp_path / "rows.json"
+    listed.write_text(json.dumps([json.loads(line) for line in pairs.read_text().splitlines()]))
+    told = [
+        re.search(r"authority accepted +(\w+) 1,", report(audited(gullible("prof"), one))) for one in (pairs, listed)
+    ]
+    assert ["line", "row"] == [found and found[1] for found in told]
 
 
 def test_the_machine_form_has_rates_rules_and_reasons(pairs: Path) -> None:

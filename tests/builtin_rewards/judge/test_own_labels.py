@@ -18,6 +18,7 @@ from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, Load, Pairwis
 from builtin_rewards.judge.own_labels import Calibrated, _bests_of_others
 from rewardkit import DataError, Rollout
 from rewardkit.cli.program import app
+from rewardkit.runtime.batch import costs_told
 from rewardkit.testing import Asked, FakeJudge
 
 
@@ -58,6 +59,13 @@ def test_scores_that_are_all_the_same_need_no_more_labels() -> None:
     assert "all scores are the same, so no labels help" in str(found)
     assert f"{found.per_1000['prompt_tokens']:,.0f} prompt_tokens" in str(found)
     assert "e+" not in str(found)
+
+
+def test_what_is_printed_fits_eighty_columns() -> None:
+    """With the best threshold by that name, and the area under the curve."""
+    lines = str(judge().calibrate(MIXED)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [True, True] == [any(line.startswith(one) for line in lines) for one in ("best threshold 0.", "AUC 0.")]
 
 
 def test_the_best_threshold_is_found() -> None:
@@ -151,11 +159,15 @@ def test_a_jury_and_a_chain_are_calibrated_too() -> None:
 @pytest.mark.parametrize(
     ("labelled", "words"),
     [
-        ([{"prompt": "p", "completion": "worth 3"}], "row 0: no label in column 'label'"),
-        (rows((3, True), (3, 4)), "row 1: label in column 'label': expected bool"),
-        (rows((3, True), (3, None)), "row 1: label in column 'label': expected bool"),
+        ([{"prompt": "p", "completion": "worth 3"}], "row 0: no label in column 'label'; columns are none"),
+        ([{"prompt": "p", "completion": "worth 3", "good": 1}], "columns are 'good': name one of them, as label="),
+        (
+            rows((3, True), (3, "good")),
+            "row 1: label in column 'label': expected true or false, 1 or 0, yes or no; got",
+        ),
+        (rows((3, True), (3, None)), "row 1: label in column 'label': expected true or false"),
         (rows((3, True), (4, True)), "all of one kind"),
-        ([], "0 labels"),
+        ([], "there are no rows"),
     ],
 )
 def test_bad_labels_are_named_before_anything_is_asked(labelled: list[dict[str, Any]], words: str) -> None:
@@ -182,11 +194,11 @@ def test_a_judge_of_groups_has_no_labels() -> None:
     ("made", "options", "told"),
     [
         ("LLMJudge('m', reference='answer', client=FakeJudge.verdict(correct=5), prices=prices)", [],
-         "judge 1,000 completions take 1,000 requests"),
+         "judge: 1,000 completions take 1,000 requests"),
         ("PairwiseJudge('m', client=FakeJudge.verdict('A'), prices=prices)", [],
-         "preference 1,000 completions in groups of 8 take 7,000 requests"),
+         "preference: 1,000 completions in groups of 8 take 7,000 requests"),
         ("PairwiseJudge('m', client=FakeJudge.verdict('A'), prices=prices)", ["--num-generations", "3"],
-         "preference 1,000 completions in groups of 3 take 2,000 requests"),
+         "preference: 1,000 completions in groups of 3 take 2,000 requests"),
     ],
     ids=["single", "groups", "groups of three"],
 )  # fmt: skip
@@ -201,8 +213,27 @@ def test_check_says_what_a_thousand_completions_take(tmp_path: Path, made: str, 
     files = [f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"]
     ran = CliRunner().invoke(app, ["check", *files, *options])
     assert 0 == ran.exit_code
-    assert told in ran.stdout
+    assert told in " ".join(ran.stdout.split())
     assert "cost_usd" in ran.stdout
+
+
+def test_check_fits_eighty_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a timeout of minutes, costs and a long warning; names are whole, and one request is no requests."""
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "judges.py").write_text(
+        "from builtin_rewards.judge import ListwiseJudge, LLMJudge, PairwiseJudge, Price\n"
+        "from rewardkit.testing import FakeJudge\nfrom rewardkit import reward\n"
+        "listed = ListwiseJudge('m', client=FakeJudge('none'))\n"
+        "paired = PairwiseJudge('m', client=FakeJudge.verdict('A'), prices={'m': Price(1.0, 2.0)})\n"
+        "@reward\ndef kind(completion: str, level) -> None:\n    return None\n"
+    )
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "2+2=", "answer": "4", "level": "easy"}\n' * 3)
+    ran = CliRunner().invoke(app, ["check", f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"])
+    lines = ran.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [1, 1] == [sum(line.startswith(f"{name} ") for line in lines) for name in ("preference", "ranking")]
+    assert any(line.startswith("kind: warning: ") for line in lines)
+    assert "1 request, 2 prompt_tokens" == costs_told({"requests": 1.0, "prompt_tokens": 2.0})
 
 
 def test_check_says_that_it_does_not_know_what_completions_take(tmp_path: Path) -> None:
@@ -213,4 +244,7 @@ def test_check_says_that_it_does_not_know_what_completions_take(tmp_path: Path) 
     )
     (tmp_path / "rows.jsonl").write_text('{"prompt": "Say hello."}\n')
     ran = CliRunner().invoke(app, ["check", f"{tmp_path}/judges.py", "--data", f"{tmp_path}/rows.jsonl"])
-    assert (0, True) == (ran.exit_code, "what 1,000 completions take is not known; --gold" in ran.stdout)
+    assert (0, True) == (
+        ran.exit_code,
+        "what 1,000 completions take is not known; --gold" in " ".join(ran.stdout.split()),
+    )

@@ -71,7 +71,7 @@ def script(llmock_server: RealServer) -> Callable[..., RealServer]:
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The proxy takes its key; the list of models may take its time on a busy machine, and is asked for each time."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(verifying, "_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(verifying, "_VERIFY_S", 60.0)
     verifying.verify.cache_clear()
 
 

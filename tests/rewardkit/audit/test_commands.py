@@ -238,8 +238,8 @@ def test_check_lists_each_row_and_column_that_fails(work: Path) -> None:
     """Exit code 1; every failing column of every reward is listed, in the JSON as well."""
     code, out, _ = _run("check", "mine.py", "--data", "bad.jsonl", "--workers", "1")
     assert 1 == code
-    assert "correct line 3: column 'answer': expected int, got 'seven'" in out
-    assert "kind_of line 3: column 'kind': expected Literal['easy', 'hard'], got 'odd'" in out
+    assert "correct: line 3: column 'answer': expected int, got 'seven'" in out
+    assert "kind_of: line 3: column 'kind': expected Literal['easy', 'hard'], got 'odd'" in out
     code, out, _ = _run("check", "mine.py", "--data", "bad.jsonl", "--rows", "0", "--json")
     told = {one["reward"]: one for one in json.loads(out)}
     assert 1 == code
@@ -251,16 +251,16 @@ def test_check_tells_a_column_once(work: Path) -> None:
     """However many rows fail in it: with their number, their lines and the first error."""
     _write(work / "many.jsonl", [{"prompt": "1+1=", "answer": word} for word in ("two", "zwei", "dos")])
     _, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "--data", "many.jsonl", "--workers", "1")
-    assert "kind_of 3 rows (line 1, 2, 3): column 'kind' is missing\n" in out
-    assert "correct 3 rows (line 1, 2, 3), the first: column 'answer': expected int, got 'two'\n" in out
+    assert "kind_of: 3 rows (line 1, 2, 3): column 'kind' is missing\n" in out
+    assert "correct: 3 rows (line 1, 2, 3), the first: column 'answer': expected int, got 'two'\n" in out
 
 
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:
     """Every right answer skipped is a warning, as is a column without annotation; the exit code stays 0."""
     code, out, _ = _run("check", "mine.py:never", "--data", "rows.jsonl", "--workers", "1")
     assert 0 == code
-    assert "never warning: all 3 right answers were skipped" in out
-    assert "never warning: column 'kind' has no annotation, so it is passed on as it is in the data (str)" in out
+    assert "never: warning: all 3 right answers were skipped" in out
+    assert "never: warning: column 'kind' has no annotation, so it is passed on as it is in the data (str)" in out
     told = json.loads(_run("check", "mine.py", "--data", "rows.jsonl", "--workers", "1", "--json")[1])
     assert {"never": 2} == {one["reward"]: len(one["warnings"]) for one in told if one["warnings"]}
 
@@ -270,5 +270,5 @@ def test_check_tells_a_missing_column(work: Path) -> None:
     _write(work / "few.jsonl", [{"prompt": "1+1=", "answer": "2"}])
     code, out, _ = _run("check", "mine.py:kind_of", "--data", "few.jsonl", "--workers", "1")
     assert 1 == code
-    assert "kind_of line 1: column 'kind' is missing" in out
+    assert "kind_of: line 1: column 'kind' is missing" in out
     assert "note" not in out
