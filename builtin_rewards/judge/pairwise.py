@@ -1,6 +1,7 @@
 """A language model that compares the completions of a prompt, two at a time: :class:`PairwiseJudge`, a group reward.
 
-Owns what one comparison is, both orders of it, and what fails; what all of them are worth is in ``strengths``.
+Owns what one comparison is, both orders of it, what fails, and what all are worth: Bradley-Terry strengths, win rates
+by them, ranks. A completion without any result has no rating, ``None``, never a middling one.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import asyncio
 import itertools
 import math
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Never, Unpack
+from typing import NamedTuple, Never, TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
@@ -20,7 +21,6 @@ from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import preference_schema
 from builtin_rewards.judge.settings import Settings, check
-from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores
 from builtin_rewards.judge.verdict import Preference, read_preference
 from rewardkit import Kind, RewardError, Score
 
@@ -28,6 +28,16 @@ _WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}
 _PAIRS_A_GROUP = 6
 """Pairs of a group of 4. So many groups are compared at once that such groups keep all requests in flight; with more,
 large ones would wait for each other until their calls' deadlines pass."""
+
+
+Wins: TypeAlias = Sequence[Sequence[float]]
+"""By two completions how often the first won against the second, a tie half a win for both; without what failed."""
+Ratings: TypeAlias = list[float | None]
+
+_TOLERANCE, _MAX_ITERATIONS = 1e-9, 20_000
+"""The iteration ends when no log-strength moves further; each raises the likelihood, so the last is the best so far."""
+_SAME_STRENGTH = 1e-6
+"""Strengths no further apart than this share a rank: more than the iterations leave, less than any result makes."""
 
 
 class Match(NamedTuple):
@@ -119,6 +129,66 @@ def _compared(first: int, second: int, said: Sequence[Preference | JudgeError]) 
     worth = [_WORTH[one.winner] for one in said if isinstance(one, Preference)]
     results = {worth[0], 1 - worth[-1]} if len(worth) == 2 else {worth[0]}
     return Match(first, second, worth[0] if len(results) == 1 else 0.5, flipped=results == {0.0, 1.0})
+
+
+def bradley_terry(wins: Wins) -> Ratings:
+    """Gives log-strengths θ, of mean 0, under which i beats j with probability 1 / (1 + exp(θ_j - θ_i)).
+
+    They maximise the likelihood of the results times a prior: as if each completion had also played one match in all,
+    spread evenly over the others, each a tie. The prior keeps strengths finite where one wins all its matches or the
+    results do not connect all completions, and changes no order where all meet.
+
+    Found by the iteration λ_i ← w_i / Σ_j n_ij / (λ_i + λ_j), λ = exp θ, w_i the wins of i, n_ij the matches of i
+    with j, for all i at once: Hunter, MM Algorithms for Generalized Bradley-Terry Models, Annals of Statistics 32(1)
+    (2004), 384-406, equation 3. Where the better always wins, it takes 270 iterations for a group of 8, 6,200 for 64.
+    """
+    import numpy as np
+
+    won = np.array(wins, dtype=float).reshape(len(wins), len(wins))
+    rated = np.flatnonzero((won + won.T).sum(axis=1))
+    ratings: Ratings = [None] * len(wins)
+    if not len(rated):
+        return ratings
+    won = won[np.ix_(rated, rated)] + 0.5 / (len(rated) - 1)
+    np.fill_diagonal(won, 0)
+    logs = np.zeros(len(rated))
+    for _ in range(_MAX_ITERATIONS):
+        strengths = np.exp(logs)
+        new = np.log(won.sum(axis=1) / ((won + won.T) / (strengths[:, None] + strengths)).sum(axis=1))
+        new -= new.mean()
+        moved, logs = np.abs(new - logs).max(), new
+        if moved <= _TOLERANCE:
+            break
+    for index, log in zip(rated, logs.tolist(), strict=True):
+        ratings[index] = log
+    return ratings
+
+
+def expected_win_rates(strengths: Sequence[float | None]) -> Ratings:
+    """Gives how often each is expected to win against another of its group, from 0 to 1, of mean one half.
+
+    Formula: the mean over the others that have a strength of 1 / (1 + exp(θ_j - θ_i)); ``None`` without others.
+    """
+    return _against_others(strengths, lambda ahead: 0.5 + math.tanh(ahead / 2) / 2)  # the same, and never too large
+
+
+def rank_scores(strengths: Sequence[float | None]) -> Ratings:
+    """Gives each one's place in its group: 1.0 for the strongest, 0.0 for the weakest, evenly between.
+
+    Formula: the share of the others that have a strength which are weaker, equals as half; ``None`` without others.
+    """
+    return _against_others(strengths, lambda ahead: 0.5 if abs(ahead) <= _SAME_STRENGTH else float(ahead > 0))
+
+
+def _against_others(strengths: Sequence[float | None], beats: Callable[[float], float]) -> Ratings:
+    rated = [strength for strength in strengths if strength is not None]
+    if len(rated) < 2:
+        return [None] * len(strengths)
+    # Over all, itself included at one half, which is then taken off.
+    return [
+        None if own is None else (math.fsum(beats(own - other) for other in rated) - 0.5) / (len(rated) - 1)
+        for own in strengths
+    ]
 
 
 class PairwiseJudge(PromptedReward):

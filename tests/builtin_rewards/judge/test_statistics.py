@@ -114,7 +114,7 @@ def test_auc_counts_pairs(judged: list[tuple[float, bool]]) -> None:
 
 def test_importing_loads_no_numpy() -> None:
     """numpy is imported by the function that needs it."""
-    names = ("statistics", "jury", "pairwise", "strengths")
+    names = ("statistics", "jury", "pairwise")
     imports = "; ".join(f"import builtin_rewards.judge.{name}" for name in names)
     code = f"import sys, rewardkit; before = set(sys.modules); {imports}; print('numpy' in set(sys.modules) - before)"
     assert "False" == subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip()

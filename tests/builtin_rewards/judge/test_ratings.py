@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.strengths import bradley_terry, expected_win_rates, rank_scores
+from builtin_rewards.judge.pairwise import bradley_terry, expected_win_rates, rank_scores
 
 few = settings(max_examples=30)
 CLOSE = 1e-6
