@@ -156,8 +156,11 @@ class Database:
         mode = "ro&immutable=1" if self.is_read_only else "rw"
         address = f"file:{quote(str(self.path))}?mode={mode}"
         connection = sqlite3.connect(address, timeout=busy_s, isolation_level=None, check_same_thread=False, uri=True)
-        # A crash of the process loses nothing; a crash of the machine may lose the last transactions of WAL.
-        connection.execute("PRAGMA synchronous=NORMAL")
+        try:  # a crash of the process loses nothing; one of the machine may lose the last transactions of WAL
+            connection.execute("PRAGMA synchronous=NORMAL")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
 
