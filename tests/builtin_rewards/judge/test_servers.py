@@ -167,7 +167,7 @@ def says(text: str) -> dict[str, Any]:
         pytest.param([fails(503, 1)], None, 2, id="503-once"),
         pytest.param([fails(429, retry_after=600)], Fault.RATE_LIMIT, 1, id="429-for-long"),
         pytest.param([fails(500)], Fault.SERVER_ERROR, 3, id="500"),
-        pytest.param([fails(400)], Fault.REJECTED, 3, id="400-in-three-formats"),
+        pytest.param([fails(400)], Fault.REJECTED, 1, id="400"),
         pytest.param([fails(401)], Fault.REJECTED, 1, id="401"),
         pytest.param([fails(403)], Fault.REJECTED, 1, id="403"),
         pytest.param([fails(404)], Fault.REJECTED, 1, id="404"),
@@ -182,7 +182,8 @@ def test_a_fault_that_llmock_makes_is_told(
 ) -> None:
     """Each becomes the right fault with the right number of requests, and llmock finds no fault with the client."""
     server = script(*behaviors)
-    assert fault is fault_of(judge_of(server, deadline_s=2.0 if fault is Fault.DEADLINE else 60.0))
+    deadline_s = 2.0 if fault is Fault.DEADLINE else 60.0
+    assert fault is fault_of(judge_of(server, deadline_s=deadline_s, verify=False))  # its list would be counted
     verdict = server.call("/_llmock/verdict")
     assert requests == server.call("/_llmock/requests")["count"]
     assert [] == [found for found in verdict["findings"] if found["severity"] == "error"]
