@@ -12,6 +12,7 @@ import json
 import os
 import re
 import ssl
+import time
 import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
@@ -21,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, translate
+from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.loops import of_this_loop
 from builtin_rewards.judge.messages import Reply, Request
@@ -35,7 +36,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"  # what a server on loopback is sent where the environment has none
 MOST_BYTES = 16 * 2**20  # of an answer, unpacked; then it is read no further
 
-_VERIFY_S = 3.0
+_VERIFY_S, _AGAIN_S = 3.0, 0.3
 _HEADERS = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "rewardkit"}
 
 
@@ -203,7 +204,8 @@ async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = Non
     """Gives an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
     try:
         async with asyncio.timeout(_VERIFY_S):
-            said = await send(server, path, body)
+            while (said := await send(server, path, body)).status == 429:  # noqa: ASYNC110 - the timeout ends it
+                await asyncio.sleep(max(_AGAIN_S, retry_after_s(said.headers, time.time()) or 0.0))
     except Exception:  # whatever it is, it proves nothing
         return 0, set()
     data = said.content.get("data") if said.status == 200 and isinstance(said.content, dict) else None

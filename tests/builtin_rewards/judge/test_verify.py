@@ -64,18 +64,32 @@ def test_a_key_that_the_server_refuses_is_told(serve: Serve, faults: ModuleType,
     assert canary not in f"{caught.value!r} {caught.value.__context__!r} {vars(caught.value)}"
 
 
+def test_a_list_is_asked_for_again_after_a_429(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """As long as there is time; then what it says counts."""
+    answers = iter([faults.too_many("0.05"), faults.too_many(), listing(faults, "gpt-y")({})])
+    with pytest.raises(JudgeSetupError, match="has no model 'gpt-x'"):
+        make(serve([faults.ok()], models=lambda headers: next(answers)).url)
+
+
+def test_a_server_that_says_429_for_longer_proves_nothing(
+    serve: Serve, faults: ModuleType, canary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check ends in its own time, whatever the server asks to wait."""
+    monkeypatch.setattr(verifying, "_VERIFY_S", 1.0)
+    make(serve([faults.ok()], models=lambda headers: faults.too_many("600")).url)
+
+
 @pytest.mark.parametrize(
     "action",
     [
         lambda faults: faults.status(404),
         lambda faults: faults.status(500),
-        lambda faults: faults.too_many("60"),
         lambda faults: faults.html(),
         lambda faults: faults.truncated_json(),
         lambda faults: faults.completion({"data": None}),
         lambda faults: faults.completion({"data": [{"name": "x"}, 3]}),
     ],
-    ids=["none", "broken", "busy", "page", "cut", "null", "odd"],
+    ids=["none", "broken", "page", "cut", "null", "odd"],
 )
 def test_a_server_without_a_list_proves_nothing(serve: Serve, faults: ModuleType, canary: str, action: Any) -> None:
     """Faults of a server are for tries and fallbacks to bear."""
