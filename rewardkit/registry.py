@@ -131,15 +131,10 @@ def rewards_in(module: ModuleType) -> list[Composable]:
     A reward that another one of these asks itself, its :attr:`~rewardkit.decorator.Reward.inner`, counts through that
     one and is left out, unless a composition has it as a part.
     """
-    own = _own_rewards(module)
+    own = list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
     parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
     asked = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
     return [reward for reward in own if reward not in asked or reward in parts]
-
-
-def _own_rewards(module: ModuleType) -> list[Composable]:
-    """Gives all that a module defines, also what another of its rewards asks."""
-    return list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
 
 
 def _is_own(value: object, module: ModuleType) -> bool:

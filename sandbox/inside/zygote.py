@@ -273,11 +273,8 @@ class Zygote:
     def _end_spare(self) -> None:
         """End the waiting child: it is limited otherwise than the next evaluation."""
         if self._spare is not None:
-            child, channel = self._spare
-            self._spare = None
-            os.close(channel)
-            os.kill(child, signal.SIGKILL)
-            self._reaped(child)
+            (child, channel), self._spare = self._spare, None
+            self._end_held(child, channel)
 
     def _fork_spare(self, limits: Bounds) -> None:
         """Fork the next evaluation's child, limited as the last one is, so that this time is not the evaluation's."""
@@ -423,11 +420,14 @@ class Zygote:
 
     def _end_checker(self) -> None:
         if self._checker is not None:
-            process, watched = self._checker
-            self._checker = None
-            os.close(watched)
-            os.kill(process, signal.SIGKILL)
-            self._reaped(process)
+            (process, watched), self._checker = self._checker, None
+            self._end_held(process, watched)
+
+    def _end_held(self, process: int, descriptor: int) -> None:
+        """End a child of ours, and close what is held of it."""
+        os.close(descriptor)
+        os.kill(process, signal.SIGKILL)
+        self._reaped(process)
 
     def _fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
         """Do something with files in a child; gives it, and a descriptor that tells its end.

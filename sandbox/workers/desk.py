@@ -103,6 +103,16 @@ class Desk:
         except OSError:
             Steady.end(CHANNEL_LOST)
 
+    def obey(self, kind: str, *message: Any) -> None:
+        """Do what the parent says to every lane alike; what begins calls is each lane's own."""
+        match kind:
+            case "batch":
+                self.batch(*message)
+            case "drop":
+                self.drop(*message)
+            case "empty":
+                self.empty_results()
+
     def empty_results(self) -> None:
         """Start the results file again, and say so; the parent has read all of it and sends nothing meanwhile."""
         self._results.restart()

@@ -198,12 +198,8 @@ class LoopLane:
             case "start":
                 for order in message[0]:
                     self._start(loop, _Call(Order(*order), self))
-            case "batch":
-                self.desk.batch(*message)
-            case "drop":
-                self.desk.drop(*message)
-            case "empty":
-                self.desk.empty_results()
+            case _:
+                self.desk.obey(kind, *message)
 
     def _start(self, loop: asyncio.AbstractEventLoop, call: _Call) -> None:
         context = contextvars.copy_context()

@@ -30,12 +30,8 @@ class SerialLane:
         match kind:
             case "run":
                 self._run_chunk(*message)
-            case "batch":
-                self._desk.batch(*message)
-            case "drop":
-                self._desk.drop(*message)
-            case "empty":
-                self._desk.empty_results()
+            case _:
+                self._desk.obey(kind, *message)
 
     def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
         """Run calls until the chunk or its time box ends, and say how many were run.

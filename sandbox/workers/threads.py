@@ -47,12 +47,8 @@ class ThreadLane:
             case "start":
                 for order in message[0]:
                     self._pool.schedule(self._run_call, args=(Order(*order),))
-            case "batch":
-                self._desk.batch(*message)
-            case "drop":
-                self._desk.drop(*message)
-            case "empty":
-                self._desk.empty_results()
+            case _:
+                self._desk.obey(kind, *message)
 
     def _run_call(self, order: Order) -> None:
         desk, cell = self._desk, self._cells.get()
