@@ -83,7 +83,7 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
 
 
 def _source_count(sources: Any) -> int:
-    """Gives how many sources a row has; 0 for none, and for what is no list and no number."""
+    """Return how many sources a row has; 0 for none, and for what is no list and no number."""
     if isinstance(sources, str):
         with contextlib.suppress(ValueError):
             sources = read_json(sources)
@@ -93,7 +93,7 @@ def _source_count(sources: Any) -> int:
 
 
 def _cited(text: str, count: int) -> tuple[int, set[str]]:
-    """Gives how many sources are cited, and what is cited or defined that is no source, as it is written."""
+    """Return how many sources are cited, and what is cited or defined that is no source, as it is written."""
     mask, dangling = 0, set()
     defined = {(marker, False) for marker in _DEFINITION.findall(text)}
     for marker, cites in defined | {(marker, True) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:

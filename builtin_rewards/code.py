@@ -44,7 +44,7 @@ _READER = Path(program.__file__).read_text(encoding="utf-8")
 
 
 def _prefix(prompt: str) -> str:
-    """Gives the code that a prompt ends in: its last block of Python, else all from its first line of code."""
+    """Return the code that a prompt ends in: its last block of Python, else all from its first line of code."""
     code = last_code(prompt, _MARKS) or ""
     begins = _FIRST_LINE.search(code)
     return code[begins.start() :] if begins else ""
@@ -53,7 +53,7 @@ def _prefix(prompt: str) -> str:
 def _program(
     completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
-    """Gives the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
+    """Return the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
     blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _MARKS)
     if len(blocks) > 1 or (blocks and prefix.strip()):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
@@ -65,7 +65,7 @@ def _program(
 
 
 def _text(tests: str) -> str:
-    """Gives test text; a column that holds a JSON list of asserts holds them one a line."""
+    """Return test text; a column that holds a JSON list of asserts holds them one a line."""
     with contextlib.suppress(ValueError):
         listed = json.loads(tests)
         if isinstance(listed, list) and all(isinstance(line, str) for line in listed):

@@ -9,7 +9,7 @@ from typing import Any
 
 @functools.cache
 def extra(module: str) -> Any:
-    """Gives a module of the ``rewards`` extra; the ImportError of one that is missing names the extra."""
+    """Return a module of the ``rewards`` extra; the ImportError of one that is missing names the extra."""
     try:
         return importlib.import_module(module)
     except ImportError as missing:

@@ -74,7 +74,7 @@ def _tags_score(text: str, names: tuple[str, ...], nonempty: bool) -> Score:
 
 
 def _read_tag(text: str, name: str, looks: int, nonempty: bool) -> tuple[int, int] | str:
-    """Gives where a tag begins and ends, or what is wrong with it."""
+    """Return where a tag begins and ends, or what is wrong with it."""
     opening, closing = f"<{name}>", f"</{name}>"
     opened, closed = text.count(opening), text.count(closing)
     if (opened, closed) != (1, 1):
@@ -93,7 +93,7 @@ _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromke
 
 @functools.lru_cache(64)
 def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Gives what finds one of the tags and what looks like one. The possessive repeats keep it linear."""
+    """Return what finds one of the tags and what looks like one. The possessive repeats keep it linear."""
     listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
 
@@ -133,7 +133,7 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
 
 @functools.lru_cache(256)
 def _compiled(pattern: str) -> re.Pattern[str] | str:
-    """Gives the pattern, or what is wrong with it."""
+    """Return the pattern, or what is wrong with it."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return re.compile(pattern)
@@ -175,7 +175,7 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
 
 
 def _xml_fault(source: str) -> tuple[str | None, str]:
-    """Gives what is wrong with a document, and the name of its outermost element."""
+    """Return what is wrong with a document, and the name of its outermost element."""
     names: list[str] = []
 
     def refuse(*declaration: object) -> None:

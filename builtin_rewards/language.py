@@ -49,7 +49,7 @@ def _detector() -> Any:
 
 
 def _code(language: str) -> str | None:
-    """Gives the code of a language tag such as ``en``, ``EN-us`` or ``zh-tw``; ``None`` for an unknown one."""
+    """Return the code of a language tag such as ``en``, ``EN-us`` or ``zh-tw``; ``None`` for an unknown one."""
     tag = language.strip().lower().replace("_", "-")
     for known in (tag, tag.partition("-")[0]):
         known = _ALIASES.get(known, known)
@@ -110,7 +110,7 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
 
 
 def _told(piece: str, code: str) -> tuple[int, int]:
-    """Gives how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
+    """Return how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
     parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
     told = {True: 0, False: 0, None: 0}
     for part in parts:
@@ -140,7 +140,7 @@ def _letters(text: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    """Gives pieces of whole lines, of some letters each; a long line is cut."""
+    """Return pieces of whole lines, of some letters each; a long line is cut."""
     least = max(_PIECE_LETTERS, _letters(text) // _PIECES)
     width = max(_LINE_CHARS, least)
     pieces, size = [""], 0

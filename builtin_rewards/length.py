@@ -16,7 +16,7 @@ _NO_TOKENS = Score(None, reason="the caller gave no completion_ids, so tokens ca
 
 
 def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
-    """Gives a completion's length without what cannot be seen, or ``None`` for tokens where there are none."""
+    """Return a completion's length without what cannot be seen, or ``None`` for tokens where there are none."""
     if unit == "tokens":
         return None if token_ids is None else len(token_ids)
     text = fold(text)

@@ -16,7 +16,7 @@ _LONG_WORDS, _LONGEST_WORD = 16, 32
 
 
 def units(text: str) -> list[str]:
-    """Gives the words of a text in lower case.
+    """Return the words of a text in lower case.
 
     Where they have over 16 characters on average, those of over 32 count as their characters: languages without
     blanks, and a letter held down, so come out character by character.
@@ -28,13 +28,13 @@ def units(text: str) -> list[str]:
 
 
 def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
-    """Gives the n-grams of a list of words, in order; fewer words are one n-gram."""
+    """Return the n-grams of a list of words, in order; fewer words are one n-gram."""
     n = min(n, len(words))
     return zip(words, *(words[place:] for place in range(1, n)), strict=False)
 
 
 def _counted(text: str, n: int) -> tuple[int, int]:
-    """Gives how many different n-grams a text has, and how many."""
+    """Return how many different n-grams a text has, and how many."""
     found = list(grams(units(text), n))
     return len(set(found)), len(found)
 

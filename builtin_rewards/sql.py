@@ -159,7 +159,7 @@ def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> Non
 
 
 def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query: str) -> _Result:
-    """Gives what a query gives; raises where it is no single query, fails, or goes beyond a bound."""
+    """Return what a query gives; raises where it is no single query, fails, or goes beyond a bound."""
     tables: set[str] = set()
 
     def allow(action: int, *about: str | None) -> int:
@@ -198,7 +198,7 @@ def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]
 
 
 def _bare(query: str) -> str:
-    """Gives a query with blanks in place of its comments, strings, quoted names and parentheses."""
+    """Return a query with blanks in place of its comments, strings, quoted names and parentheses."""
     bare = _HIDDEN.sub(lambda found: " " * len(found[0]), query)
     while (outer := _INNER.sub(lambda found: " " * len(found[0]), bare)) != bare:
         bare = outer
@@ -206,7 +206,7 @@ def _bare(query: str) -> str:
 
 
 def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
-    """Gives the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
+    """Return the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
 
     Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
     they give the same rows. Raises where a run fails, or the limit is no plain number.
@@ -233,7 +233,7 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
 
 
 def _turns(up: list[_Row], down: list[_Row]) -> list[int]:
-    """Gives the number of each row's tie; a tie ends where both ways have given the same rows."""
+    """Return the number of each row's tie; a tie ends where both ways have given the same rows."""
     turns, turn, balance = [], 0, Counter[_Row]()
     for one, other in zip(up, down, strict=True):
         turns.append(turn)
@@ -252,7 +252,7 @@ def _tied(turns: list[int], rows: list[_Row]) -> list[_Row]:
 def _difference(
     gold: _Result, found: _Result, rows: list[_Row], turns: list[int], tolerance: float, any_column_order: bool
 ) -> str | None:
-    """Gives how a result differs from the gold's, or ``None``."""
+    """Return how a result differs from the gold's, or ``None``."""
     if gold.tables and not found.tables:
         return "the query reads no table: its result is a guess"
     if gold.columns != found.columns:
@@ -270,18 +270,18 @@ def _difference(
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    """Gives rows with their columns in an order that only the values in them make."""
+    """Return rows with their columns in an order that only the values in them make."""
     order = sorted(range(1, len(rows[0])), key=lambda place: sorted(_order(row[place]) for row in rows))
     return [(row[0], *(row[place] for place in order)) for row in rows]
 
 
 def _rest(rows: list[_Row], others: list[_Row]) -> list[_Row]:
-    """Gives the rows that the others do not have exactly, sorted so that nearly equal rows meet."""
+    """Return the rows that the others do not have exactly, sorted so that nearly equal rows meet."""
     return sorted((Counter(rows) - Counter(others)).elements(), key=lambda row: [*map(_order, row)])
 
 
 def _order(value: _Value) -> _Value:
-    """Gives where a value sorts; numbers by six digits, so that a difference within the tolerance moves none."""
+    """Return where a value sorts; numbers by six digits, so that a difference within the tolerance moves none."""
     return (1, float(f"{value[1]:.6g}")) if value[0] == 1 else value
 
 

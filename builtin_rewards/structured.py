@@ -27,7 +27,7 @@ _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError
 
 
 def _value_in(completion: str) -> Any:
-    """Gives the one JSON value that a completion is, or the score of one that is none."""
+    """Return the one JSON value that a completion is, or the score of one that is none."""
     text = json_text(completion)
     if text is None:
         return Score(0.0, reason="no JSON in the completion")
@@ -69,7 +69,7 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
 
 def _read_schema(draft: str, remotes: Any, text: str) -> Any:
-    """Gives jsonschema's validator of the schema that a text is, or what is wrong with it."""
+    """Return jsonschema's validator of the schema that a text is, or what is wrong with it."""
     library, specified = extra("jsonschema"), extra("referencing.jsonschema").specification_with
     try:
         schema = read_json(text)
@@ -112,7 +112,7 @@ def _check_references(root: Any, registry: Any) -> None:
 
 
 def _judged(validator: Any, value: Any, partial: bool) -> Score:
-    """Gives the score of a JSON value."""
+    """Return the score of a JSON value."""
     listed = validator.schema.get("required") if isinstance(validator.schema, dict) else None
     required = set(listed if isinstance(listed, list) else ())
     present = required & value.keys() if isinstance(value, dict) else set()
@@ -221,7 +221,7 @@ class _Comparison(NamedTuple):
         tally["items" if lists else "names"] += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
 
     def _arranged(self, wanted: list[Any], given: list[Any]) -> dict[int, Any]:
-        """Gives the items by the places of those that they are paired with, the others by what places are free."""
+        """Return the items by the places of those that they are paired with, the others by what places are free."""
         rest, placed = dict(enumerate(given)), dict[int, Any]()
         likeness = (
             (-self._likeness(one, other), place, behind)

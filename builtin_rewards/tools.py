@@ -87,7 +87,7 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
 
 
 def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
-    """Gives the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
+    """Return the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
     messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
     own = [one for one in messages if isinstance(one, Mapping) and one.get("role", "assistant") == "assistant"]
     if given := [call for message in own for call in _given(message)]:
@@ -99,7 +99,7 @@ def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
 
 
 def _given(message: Message) -> list[Call]:
-    """Gives the calls that a message has beside its text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
+    """Return the calls that a message has beside its text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
     calls = message.get("tool_calls") or []
     given = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
     used = [block for block in _blocks(message) if block.get("type") == "tool_use"]
@@ -108,14 +108,14 @@ def _given(message: Message) -> list[Call]:
 
 
 def _blocks(message: Message) -> list[Mapping[str, Any]]:
-    """Gives the blocks of a message's content; text is one."""
+    """Return the blocks of a message's content; text is one."""
     content = message.get("content")
     blocks = content if isinstance(content, list | tuple) else [content]
     return [block if isinstance(block, Mapping) else {"text": block} for block in blocks]
 
 
 def _matched(expected: Sequence[Call], made: Sequence[Call], weights: Sequence[float]) -> list[tuple[bool, float]]:
-    """Gives for each expected call what :func:`_worth` says of the one made that it is paired with, the best first."""
+    """Return for each expected call what :func:`_worth` says of the one made that it is paired with, the best first."""
     pairs = [
         (_worth(wanted, given, weights), -place, -other)
         for place, wanted in enumerate(expected)
@@ -132,7 +132,7 @@ def _matched(expected: Sequence[Call], made: Sequence[Call], weights: Sequence[f
 
 
 def _worth(wanted: Call, given: Call, weights: Sequence[float]) -> tuple[bool, float]:
-    """Gives whether two calls of the same name are the same, and what the one made is worth."""
+    """Return whether two calls of the same name are the same, and what the one made is worth."""
     if given.arguments is None or wanted.arguments is None:
         return False, weights[0]
     either = wanted.arguments.keys() | given.arguments.keys()

@@ -80,7 +80,7 @@ def url_valid(
 
 
 def _trimmed(url: str) -> str:
-    """Gives a URL without the marks of the sentence around it; brackets that it opens itself it keeps."""
+    """Return a URL without the marks of the sentence around it; brackets that it opens itself it keeps."""
     while url:
         opens = _CLOSES.get(url[-1])
         if url[-1] not in _SENTENCE_MARKS if opens is None else url.count(url[-1]) <= url.count(opens):
@@ -90,7 +90,7 @@ def _trimmed(url: str) -> str:
 
 
 def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> str | None:
-    """Gives what is wrong with a URL, or ``None``."""
+    """Return what is wrong with a URL, or ``None``."""
     try:
         parts = urlsplit(url)
         port = parts.port

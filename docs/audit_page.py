@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def audit(name: str) -> dict[str, Any]:
-    """Gives the report of one reward's audit."""
+    """Return the report of one reward's audit."""
     command = [sys.executable, "-m", "rewardkit", "audit", name, "--data", str(ROWS / f"{name}.jsonl"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     if done.returncode not in (0, 1):
@@ -54,7 +54,7 @@ def audit(name: str) -> dict[str, Any]:
 
 
 def page(found: list[dict[str, Any]]) -> str:
-    """Gives the page's text."""
+    """Return the page's text."""
     rows = ["| reward | tried | paid | refused | slow | crashed |", "|---|---|---|---|---|---|", *map(_row, found)]
     left = [f"- `{one['reward']}`, {name}: {why}." for one in found for name, why in _left_out(one).items()]
     total = sum(_count(one, "accepted") for one in found)
@@ -69,7 +69,7 @@ def _row(one: dict[str, Any]) -> str:
 
 
 def _flaws(one: dict[str, Any]) -> list[str]:
-    """Gives what is wrong with a reward: a line a rule of thumb, with the first completion that broke it."""
+    """Return what is wrong with a reward: a line a rule of thumb, with the first completion that broke it."""
     kinds = ("accepted", "slow", "crashed")
     shown = [example for family in one["families"].values() for kind in kinds for example in family["examples"][kind]]
     firsts = {example["thumb"]: example for example in reversed(shown)}
@@ -85,7 +85,7 @@ def _count(one: dict[str, Any], key: str) -> int:
 
 
 def _left_out(one: dict[str, Any]) -> dict[str, str]:
-    """Gives the families and rules of thumb that the reward's author left out, with the reasons."""
+    """Return the families and rules of thumb that the reward's author left out, with the reasons."""
     reasons = {family: told["not_applicable"] or "" for family, told in one["families"].items()}
     skipped = {name: why.removeprefix(LEFT_OUT) for name, why in reasons.items() if why.startswith(LEFT_OUT)}
     return skipped | one["left_out"]

@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def page() -> str:
-    """Gives the page's text."""
+    """Return the page's text."""
     modules: dict[str, list[str]] = {}
     for name, point in sorted(entry_points().items()):
         module = point.value.partition(":")[0]
@@ -101,13 +101,13 @@ def _settings(made: AdjustableReward) -> str:
 
 
 def _default(value: Any) -> str:
-    """Gives a default as one writes it; of an object whose ``repr`` says nothing, its kind."""
+    """Return a default as one writes it; of an object whose ``repr`` says nothing, its kind."""
     shown = getattr(value, "__name__", None) or repr(value)
     return f"`{type(value).__name__}`" if " at 0x" in shown else "`" + shown.replace("|", "\\|") + "`"
 
 
 def _described(doc: str) -> dict[str, str]:
-    """Gives what the ``Args:`` section of a docstring says of each argument."""
+    """Return what the ``Args:`` section of a docstring says of each argument."""
     found: dict[str, str] = {}
     name = ""
     for line in doc.partition("Args:\n")[2].splitlines():

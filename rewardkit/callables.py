@@ -17,7 +17,7 @@ _MOST_LAYERS = 100
 
 
 def without_partials(function: Any) -> Any:
-    """Gives the callable whose arguments partials have set, or the callable itself."""
+    """Return the callable whose arguments partials have set, or the callable itself."""
     for _ in range(_MOST_LAYERS):
         if not isinstance(function, functools.partial | functools.partialmethod):
             break
@@ -26,7 +26,7 @@ def without_partials(function: Any) -> Any:
 
 
 def _layers(function: Any) -> Iterator[Any]:
-    """Gives a callable and what it calls, down to the function whose code runs, without looking through wrappers."""
+    """Return a callable and what it calls, down to the function whose code runs, without looking through wrappers."""
     for _ in range(_MOST_LAYERS):
         yield function
         inner = _beneath(function)
@@ -36,7 +36,7 @@ def _layers(function: Any) -> Iterator[Any]:
 
 
 def _beneath(function: Any) -> Any:
-    """Gives what a callable calls: a partial's function, a bound method's, an object's ``__call__``; else ``None``."""
+    """Return what a callable calls: a partial's function, a bound method's, an object's ``__call__``; else ``None``."""
     if isinstance(function, functools.partial | functools.partialmethod):
         return function.func
     if isinstance(function, types.MethodType | staticmethod | classmethod):
@@ -49,19 +49,19 @@ def _beneath(function: Any) -> Any:
 
 
 def set_by_partials(function: Any) -> frozenset[str]:
-    """Gives the names of the arguments that partials have set by keyword."""
+    """Return the names of the arguments that partials have set by keyword."""
     partials = (one for one in _layers(function) if isinstance(one, functools.partial | functools.partialmethod))
     return frozenset(name for one in partials for name in one.keywords)
 
 
 def code_of(function: Any) -> Any:
-    """Gives the function whose code runs when a callable is called, without looking through wrappers."""
+    """Return the function whose code runs when a callable is called, without looking through wrappers."""
     *_, last = _layers(function)
     return last
 
 
 def written(function: Any) -> Any:
-    """Gives the function whose ``def`` the author wrote, with its annotations: as :func:`code_of`, and unwrapped."""
+    """Return the function whose ``def`` the author wrote, with its annotations: as :func:`code_of`, and unwrapped."""
     for _ in range(_MOST_LAYERS):
         beneath = without_partials(function)
         if not hasattr(beneath, "__wrapped__"):
@@ -78,12 +78,12 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def doc_of(function: Callable[..., Any]) -> str | None:
-    """Gives a callable's docstring; of a partial that of what it calls, for its own is that of its class."""
+    """Return a callable's docstring; of a partial that of what it calls, for its own is that of its class."""
     return inspect.getdoc(without_partials(function))
 
 
 def why_no_reward(function: Any, scores: str) -> str | None:
-    """Gives why a callable can be no reward, with the remedy; ``None`` where it may be one.
+    """Return why a callable can be no reward, with the remedy; ``None`` where it may be one.
 
     Args:
         function: What was marked.

@@ -46,7 +46,7 @@ class Composable:
         raise NotImplementedError
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composable:
-        """Gives the same with other leaves.
+        """Return the same with other leaves.
 
         Args:
             change: Gives the leaf in the place of one; called once for each leaf.
@@ -54,7 +54,7 @@ class Composable:
         raise NotImplementedError
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
-        """Gives the one outcome that the leaves' outcomes make; of a reward its own.
+        """Return the one outcome that the leaves' outcomes make; of a reward its own.
 
         Args:
             outcomes: An outcome for each leaf.
@@ -107,7 +107,7 @@ class Composite(Composable):
         raise NotImplementedError
 
     def value(self, values: Values, step: int | None) -> float | None:
-        """Gives the score from the leaves' scores; ``None`` means skipped."""
+        """Return the score from the leaves' scores; ``None`` means skipped."""
         raise NotImplementedError
 
     @property
@@ -137,7 +137,7 @@ class Composite(Composable):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def named(self, name: str) -> Composite:
-        """Gives the same composition under another name."""
+        """Return the same composition under another name."""
         return Named(self, name)
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
@@ -163,7 +163,7 @@ class Composite(Composable):
 
 
 def _mapped(value: Any, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
-    """Gives a field of a composition with what stands in it changed: a part, parts, or what is none."""
+    """Return a field of a composition with what stands in it changed: a part, parts, or what is none."""
     if isinstance(value, Composable):
         return value.map_leaves(change)
     return tuple(_mapped(one, change) for one in value) if isinstance(value, tuple) else value
@@ -186,7 +186,7 @@ def _weight(weight: float) -> float:
 
 
 def _sum_of(node: Composable | float) -> WeightedSum:
-    """Gives what is added as a sum: a number is one without terms."""
+    """Return what is added as a sum: a number is one without terms."""
     if not isinstance(node, Composable):
         return WeightedSum((), _weight(node))
     return node if type(node) is WeightedSum else WeightedSum(((1.0, node),))
@@ -299,22 +299,22 @@ class Scheduled(Composite):
 
 
 def minimum(*nodes: Composable) -> Composite:
-    """Gives the lowest score of its parts."""
+    """Return the lowest score of its parts."""
     return Reduced("minimum", min, _some(nodes, "minimum"))
 
 
 def maximum(*nodes: Composable) -> Composite:
-    """Gives the highest score of its parts."""
+    """Return the highest score of its parts."""
     return Reduced("maximum", max, _some(nodes, "maximum"))
 
 
 def product(*nodes: Composable) -> Composite:
-    """Gives the product of its parts' scores."""
+    """Return the product of its parts' scores."""
     return Reduced("product", math.prod, _some(nodes, "product"))
 
 
 def clip(node: Composable, lowest: float, highest: float) -> Composite:
-    """Gives the part's score, held between two bounds.
+    """Return the part's score, held between two bounds.
 
     Args:
         node: A reward or a composition.
@@ -328,7 +328,7 @@ def clip(node: Composable, lowest: float, highest: float) -> Composite:
 
 
 def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
-    """Gives ``then``'s score where ``condition`` scores at least ``threshold``, and ``otherwise`` elsewhere.
+    """Return ``then``'s score where ``condition`` scores at least ``threshold``, and ``otherwise`` elsewhere.
 
     Both parts are scored. A skipped condition skips the whole; where the gate is shut it does not
     matter whether ``then`` was skipped.
@@ -338,7 +338,7 @@ def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, oth
 
 
 def scheduled(node: Composable, weight_at: Callable[[int], float]) -> Composite:
-    """Gives the part's score times ``weight_at(step)``; outside training the step counts as 0."""
+    """Return the part's score times ``weight_at(step)``; outside training the step counts as 0."""
     return Scheduled(_some((node,), "scheduled")[0], weight_at)
 
 

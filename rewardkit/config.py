@@ -65,7 +65,7 @@ class RewardFunctionsConfig:
                 _check_text(f"functions.{name}", like)
 
     def resolve(self) -> RewardSet:
-        """Gives the rewards, installing the packages if they are not yet.
+        """Return the rewards, installing the packages if they are not yet.
 
         Raises:
             RewardDefinitionError: A reward given as text is refused.
@@ -84,7 +84,7 @@ class RewardFunctionsConfig:
     def from_dict(
         cls, data: Any, *, where: str = "reward functions", base: Path | None = None
     ) -> RewardFunctionsConfig:
-        """Gives a configuration from plain data.
+        """Return a configuration from plain data.
 
         Args:
             data: ``{"functions": {...}, "runtime": {"packages": [...], "env": {...}}}``.
@@ -108,7 +108,7 @@ class RewardFunctionsConfig:
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> RewardFunctionsConfig:
-        """Gives the configuration in a YAML file; its relative file references start from the file's folder.
+        """Return the configuration in a YAML file; its relative file references start from the file's folder.
 
         Raises:
             ConfigError: There is no such file, it is not YAML, or a field is wrong.
@@ -118,7 +118,7 @@ class RewardFunctionsConfig:
 
 
 def read_yaml(path: Path) -> Any:
-    """Gives the data in a YAML file.
+    """Return the data in a YAML file.
 
     Raises:
         ConfigError: There is no such file, it is not YAML, or a mapping has a key twice; names the line.
@@ -140,7 +140,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def key_twice(root: Any) -> Any:
-    """Gives the node of the first key that a mapping has twice, of which YAML's reader would drop the former.
+    """Return the node of the first key that a mapping has twice, of which YAML's reader would drop the former.
 
     Args:
         root: A document as it is composed, not yet constructed: that puts merged keys beside a mapping's own.
@@ -174,7 +174,7 @@ def _check_text(where: str, given: Mapping[str, Any]) -> None:
 
 
 def _from_text(name: str, like: Any) -> Any:
-    """Gives the reward that a text is; anything else as it is. Of several functions it is the one named."""
+    """Return the reward that a text is; anything else as it is. Of several functions it is the one named."""
     if not isinstance(like, Mapping):
         return like
     return reward_from_source(like["source"], like.get("name") or name, **(like.get("options") or {}))

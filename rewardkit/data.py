@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout]:
-    """Gives the rollouts in a file, in its order.
+    """Return the rollouts in a file, in its order.
 
     Each line of JSON Lines, plain or packed with gzip, or row of a Parquet file has ``prompt`` and ``completion``, both
     a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any columns; these become
@@ -52,7 +52,7 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
 
 
 def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None) -> list[Row]:
-    """Gives the rows in a file of JSON Lines or Parquet, in its order, each with the keys of the first.
+    """Return the rows in a file of JSON Lines or Parquet, in its order, each with the keys of the first.
 
     Args:
         path: The file, in UTF-8; ``-`` for standard input.
@@ -83,7 +83,7 @@ def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None 
 
 
 def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
-    """Gives the object in a line; ``None`` for a blank one."""
+    """Return the object in a line; ``None`` for a blank one."""
     try:
         text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
     except UnicodeDecodeError as wrong:
@@ -102,7 +102,7 @@ def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
 
 
 def _instead(path: Path, line: int, text: str) -> str:
-    """Gives words for a file of another form, by its first line and its name; ``""`` where it is none that is known."""
+    """Return words for a file of another form, by its first line and its name; ``""`` for one that is not known."""
     if line == 1 and text.lstrip().startswith("["):
         return "; rows are one object a line, which a list of them becomes by: jq -c '.[]'"
     if line == 1 and {".csv", ".tsv"} & set(path.suffixes):

@@ -41,12 +41,12 @@ _UNPACKED_BY = {
 
 
 def name_of(path: Path) -> str:
-    """Gives what to call a file in errors."""
+    """Return what to call a file in errors."""
     return "standard input" if path == STDIN else str(path)
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Gives a file's lines, of Parquet its rows, with their numbers. Only ``\\n`` ends a line.
+    """Return a file's lines, of Parquet its rows, with their numbers. Only ``\\n`` ends a line.
 
     Args:
         path: The file; ``-`` for standard input.
@@ -90,7 +90,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _head(file: IO[bytes]) -> tuple[bytes, IO[bytes]]:
-    """Gives a file's first bytes, and the file from its beginning on."""
+    """Return a file's first bytes, and the file from its beginning on."""
     head = file.read(_HEAD_BYTES)
     if file.seekable():
         file.seek(-len(head), io.SEEK_CUR)

@@ -150,7 +150,7 @@ class Reward(Composable, Generic[P, R]):
         return parameter.taken.given(value)
 
     def with_options(self, **changes: Any) -> Reward[P, R]:
-        """Gives the same reward with some options changed, such as ``timeout_s=30``."""
+        """Return the same reward with some options changed, such as ``timeout_s=30``."""
         values = {field: getattr(self.options, field) for field in RewardOptions.__dataclass_fields__}
         return self._having(make_options(values.pop("name"), {**values, **changes}))
 
@@ -188,7 +188,7 @@ def _marker(kind: Kind) -> str:
 
 
 def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] = ()) -> RewardOptions:
-    """Gives a reward's options, or raises :class:`RewardDefinitionError` naming one that there is none of.
+    """Return a reward's options, or raises :class:`RewardDefinitionError` naming one that there is none of.
 
     Args:
         name: The reward's name, where the changes give none.
@@ -217,7 +217,7 @@ def refuse_no_reward(function: Any, marker: str, name: str | None) -> None:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Gives a callable's own name, or that of its class."""
+    """Return a callable's own name, or that of its class."""
     inner = without_partials(function)
     return getattr(inner, "__name__", None) or type(inner).__name__
 
@@ -312,7 +312,7 @@ def _mark(kind: Kind, function: Any, options: dict[str, Any]) -> Any:
 
 
 def as_reward(candidate: Any, where: str = "") -> Reward[..., Any]:
-    """Gives a reward: itself, or a plain function marked with the default options.
+    """Return a reward: itself, or a plain function marked with the default options.
 
     Args:
         candidate: The reward or function.

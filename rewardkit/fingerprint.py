@@ -49,7 +49,7 @@ class Fingerprint:
 
 
 def known(digits: str) -> Fingerprint:
-    """Gives a fingerprint whose digits are known: those of a reward that came from another process."""
+    """Return a fingerprint whose digits are known: those of a reward that came from another process."""
     made = Fingerprint(None)
     made._digits = digits
     return made

@@ -43,7 +43,7 @@ _LISTS = (
 
 
 def form_of(annotation: Any) -> Form | None:
-    """Gives the form that the annotation of ``prompt`` or ``completion`` asks for; ``None`` where it is neither's.
+    """Return the form that the annotation of ``prompt`` or ``completion`` asks for; ``None`` where it is neither's.
 
     ``str`` and no annotation are text, a list of mappings or a bare list is messages, ``object`` and a union of both
     are whatever the rollout holds.
@@ -54,7 +54,7 @@ def form_of(annotation: Any) -> Form | None:
 
 
 def form_of_each(annotation: Any) -> Form | None:
-    """Gives the form of each of ``completions``; ``None`` where the annotation is no list of texts or conversations.
+    """Return the form of each of ``completions``; ``None`` where the annotation is no list of texts or conversations.
 
     Its elements' annotation says it, as that of ``completion`` does; a bare list is one of conversations.
     """
@@ -68,7 +68,7 @@ def form_of_each(annotation: Any) -> Form | None:
 def _form(
     annotation: Any, form_of_part: Callable[[Any], Form | None], form_of_list: Callable[[list[Any]], Form | None]
 ) -> Form | None:
-    """Gives the form of an annotation: an alias stands for what it names, a union for its members.
+    """Return the form of an annotation: an alias stands for what it names, a union for its members.
 
     Args:
         annotation: The annotation.
@@ -94,13 +94,13 @@ def _form(
 
 
 def _form_of_element(annotation: Any) -> Form | None:
-    """Gives the form of a group's completions by their elements' annotation; one of a message means conversations."""
+    """Return the form of a group's completions by their elements' annotation; one of a message means conversations."""
     form = form_of(annotation)
     return Form.MESSAGES if form is None and _is_message(annotation) else form
 
 
 def _together(forms: Sequence[Form | None]) -> Form | None:
-    """Gives the form of a union: that of its members, as it is where they differ."""
+    """Return the form of a union: that of its members, as it is where they differ."""
     if None in forms or not forms:
         return None
     return forms[0] if len(set(forms)) == 1 else Form.AS_IS
@@ -136,7 +136,7 @@ class Taken(NamedTuple):
 
     @classmethod
     def of(cls, name: str, annotation: Any, reward: str) -> Taken:
-        """Gives it from a parameter's annotation.
+        """Return it from a parameter's annotation.
 
         Raises:
             RewardDefinitionError: The annotation is of something else; says what to write.
@@ -152,7 +152,7 @@ class Taken(NamedTuple):
         return cls(name, form, "" if annotation is Any else annotation_text(annotation))
 
     def given(self, value: Any, place: int | None = None) -> Any:
-        """Gives a prompt or completion in the form asked for.
+        """Return a prompt or completion in the form asked for.
 
         Args:
             value: A string, or a list of messages.
@@ -204,7 +204,7 @@ _MESSAGES_AS_TEXT = re.compile(
 
 
 def hint_of(error: str, taken: Iterable[Taken]) -> str:
-    """Gives words to add to an error that comes of text taken for messages, or of messages taken for text.
+    """Return words to add to an error that comes of text taken for messages, or of messages taken for text.
 
     Args:
         error: The error as it is told: ``"TypeError: string indices must be integers, not 'str'"``.
@@ -232,7 +232,7 @@ _ANNOTATIONS = {False: ("str", "list[dict]"), True: ("list[str]", "list[list[dic
 
 
 def why_no_text(value: Any) -> str | None:
-    """Gives why a value is neither text nor a list of chat messages; ``None`` where it is."""
+    """Return why a value is neither text nor a list of chat messages; ``None`` where it is."""
     if isinstance(value, str):
         return None
     if not isinstance(value, list | tuple):
@@ -252,7 +252,7 @@ def why_no_text(value: Any) -> str | None:
 
 
 def annotation_text(annotation: Any) -> str:
-    """Gives an annotation as its author would write it."""
+    """Return an annotation as its author would write it."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return annotation.__name__
     return repr(annotation).replace("typing.", "").replace("collections.abc.", "")

@@ -11,7 +11,7 @@ from rewardkit.types import Rollout
 
 
 def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
-    """Gives the places of each group's rollouts, groups in order of their first.
+    """Return the places of each group's rollouts, groups in order of their first.
 
     A group has one prompt and one example: rollouts whose prompts agree but whose rows differ are
     of different groups.
@@ -31,7 +31,7 @@ def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
 
 
 def _key(rollout: Rollout, place: int) -> bytes:
-    """Gives bytes that are equal for equal prompts and rows, whichever of their parts are one object."""
+    """Return bytes that are equal for equal prompts and rows, whichever of their parts are one object."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, protocol=5)
     pickler.fast = True  # no memo: equal strings are written out alike, be they one object or two

@@ -28,7 +28,7 @@ class Score:
 
 
 def _leave(value: Any) -> dict[str, Any]:
-    """Gives what a reward returned as plain values: ``{"value": ...}``, ``{"score": [...]}`` or ``{"odd": words}``."""
+    """Return what a reward returned as plain values: ``{"value": ...}``, ``{"score": [...]}`` or ``{"odd": words}``."""
     if not isinstance(value, Score):
         odd = _oddness(value)
         return {"value": _number(value)} if odd is None else {"odd": odd}
@@ -47,7 +47,7 @@ def _leave(value: Any) -> dict[str, Any]:
 
 
 def _oddness(value: Any) -> str | None:
-    """Gives words for what is no number, or is too large to leave as one; ``None`` for a number and for ``None``."""
+    """Return words for what is no number, or is too large to leave as one; ``None`` for a number and for ``None``."""
     if value is None or isinstance(value, int | float):
         return None
     if not isinstance(value, Fraction | Decimal):

@@ -64,7 +64,7 @@ def _check(results: Iterable[ExecutionResult]) -> None:
 
 
 def shared_sandbox(width: int = 1) -> RewardSandbox:
-    """Gives this process's sandbox, started.
+    """Return this process's sandbox, started.
 
     Args:
         width: Calls that will use it at once; it runs as many evaluations at once, up to the number of cores.

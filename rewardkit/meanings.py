@@ -50,13 +50,13 @@ class Held:
         self.sourced: list[Sourced] = []
 
     def copy(self) -> Held:
-        """Gives the same list, to be added to."""
+        """Return the same list, to be added to."""
         made = Held()
         made.sourced = list(self.sourced)
         return made
 
     def meaning(self, value: Any, depth: int = _DEPTH) -> object:
-        """Gives nested tuples of plain values that stand for what a value means, alike in every process."""
+        """Return nested tuples of plain values that stand for what a value means, alike in every process."""
         if isinstance(value, enum.Enum):
             return _kind(value), value.name
         if isinstance(value, PLAIN):
@@ -83,7 +83,7 @@ class Held:
         return place, inner(function.__defaults__), inner(function.__kwdefaults__), _closure(function, inner)
 
     def _source(self, value: Sourced) -> object:
-        """Gives where in :attr:`sourced` a function, class or module is."""
+        """Return where in :attr:`sourced` a function, class or module is."""
         for place, one in enumerate(self.sourced):
             if one is value:
                 return "source", place
@@ -93,7 +93,7 @@ class Held:
         return "source", len(self.sourced) - 1
 
     def _object(self, value: Any, inner: _Inner) -> object:
-        """Gives the meaning of a value that holds others."""
+        """Return the meaning of a value that holds others."""
         if type(value).__module__ in _BY_WORDS:
             return _kind(value), repr(value)
         if isinstance(value, re.Pattern):
@@ -114,7 +114,7 @@ class Held:
 
 
 def file_of(value: object) -> Path | None:
-    """Gives the Python file in which a function, class or module is; ``None`` where it is in none."""
+    """Return the Python file in which a function, class or module is; ``None`` where it is in none."""
     if isinstance(value, types.FunctionType):
         name = value.__code__.co_filename
     else:
@@ -124,7 +124,7 @@ def file_of(value: object) -> Path | None:
 
 
 def _wrapped(value: Any) -> object:
-    """Gives what an object wraps, as ``functools.cache`` does, without asking its ``__getattr__``."""
+    """Return what an object wraps, as ``functools.cache`` does, without asking its ``__getattr__``."""
     held = getattr(value, "__dict__", None) if hasattr(type(value), "__dict__") else None
     if isinstance(held, dict) and "__wrapped__" in held:
         return held["__wrapped__"]
@@ -132,7 +132,7 @@ def _wrapped(value: Any) -> object:
 
 
 def _settings(value: Any, inner: _Inner) -> Iterable[object]:
-    """Gives the meaning of an object's settings: a dataclass's fields, else the attributes of the user's own object."""
+    """Return the meaning of an object's settings: a dataclass's fields, else a user's object's attributes."""
     if dataclasses.is_dataclass(value):
         return [(field.name, inner(getattr(value, field.name, None))) for field in dataclasses.fields(value)]
     file = file_of(type(value))
@@ -156,18 +156,18 @@ def _content(cell: types.CellType) -> Any:
 
 
 def code_meaning(code: types.CodeType, inner: _Inner) -> object:
-    """Gives a code object's meaning, without its line numbers."""
+    """Return a code object's meaning, without its line numbers."""
     return code.co_code, code.co_names, tuple(map(inner, code.co_consts))
 
 
 def reference(value: Any) -> object:
-    """Gives the name of what is not the user's own, or has no source."""
+    """Return the name of what is not the user's own, or has no source."""
     name = getattr(value, "__qualname__", getattr(value, "__name__", ""))
     return _anywhere(str(getattr(value, "__module__", "") or "")), name
 
 
 def _order(value: object) -> str:
-    """Gives what values of a set are sorted by: alike in every process, unlike their hashes."""
+    """Return what values of a set are sorted by: alike in every process, unlike their hashes."""
     return repr((reference(value), Held().meaning(value)))
 
 
@@ -176,7 +176,7 @@ def _kind(value: object) -> str:
 
 
 def _anywhere(module: str) -> str:
-    """Gives a module's name without what depends on where it lies and on how it was started."""
+    """Return a module's name without what depends on where it lies and on how it was started."""
     return "" if module == "__main__" or module.startswith(FILE_MODULES) else module
 
 

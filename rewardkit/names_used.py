@@ -53,7 +53,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def imported(node: ast.Import | ast.ImportFrom) -> dict[str, Target]:
-    """Gives the names that an import statement binds."""
+    """Return the names that an import statement binds."""
     if isinstance(node, ast.ImportFrom):
         return {one.asname or one.name: Target(node.module or "", node.level, one.name) for one in node.names}
     return {
@@ -63,7 +63,7 @@ def imported(node: ast.Import | ast.ImportFrom) -> dict[str, Target]:
 
 
 def uses(node: ast.AST, depth: int = 0) -> list[Use]:
-    """Gives the names that a statement or an expression of a module takes from the module, each once, in order.
+    """Return the names that a statement or an expression of a module takes from the module, each once, in order.
 
     Args:
         node: The statement or expression.
@@ -121,7 +121,7 @@ def _of_function(node: Function | ast.Lambda, scopes: tuple[_Scope, ...]) -> Ite
 
 
 def _annotation(node: ast.expr) -> ast.AST:
-    """Gives an annotation's tree, also where it is quoted."""
+    """Return an annotation's tree, also where it is quoted."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
             return parse_expression(node.value)
@@ -153,7 +153,7 @@ def _named(name: str, attributes: tuple[str, ...], scopes: tuple[_Scope, ...]) -
 
 
 def _by_text(call: ast.Call) -> Iterator[Use]:
-    """Gives the module that ``importlib.import_module("name")`` names."""
+    """Return the module that ``importlib.import_module("name")`` names."""
     called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     first = call.args[0] if call.args else None
     if called in _DYNAMIC and isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -161,7 +161,7 @@ def _by_text(call: ast.Call) -> Iterator[Use]:
 
 
 def _bound(nodes: Iterable[ast.AST]) -> dict[str, Target | None]:
-    """Gives the names that a scope binds itself, those that it declares global aside."""
+    """Return the names that a scope binds itself, those that it declares global aside."""
     found: dict[str, Target | None] = {}
     outer: set[str] = set()
     for node in nodes:
@@ -176,7 +176,7 @@ def _bound(nodes: Iterable[ast.AST]) -> dict[str, Target | None]:
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Gives a statement's nodes without the insides of the functions, classes and comprehensions in it."""
+    """Return a statement's nodes without the insides of the functions, classes and comprehensions in it."""
     waiting = [node]
     while waiting:  # not by recursion: a sum of a thousand terms is a thousand levels deep
         part = waiting.pop()
@@ -189,7 +189,7 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def bound_by(node: ast.AST) -> Iterator[str]:
-    """Gives the names that one node binds, imports aside."""
+    """Return the names that one node binds, imports aside."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             yield name
@@ -223,7 +223,7 @@ _IGNORED = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 
 
 def shape(node: ast.AST) -> Shape:
-    """Gives a piece of source's shape. Walks without recursion, so that it is the same however deep the caller is."""
+    """Return a piece of source's shape. Walks without recursion, so that it is the same however deep the caller is."""
     words: list[str] = []
     deepest = 0
     waiting: list[tuple[object, int]] = [(node, 0)]
@@ -242,7 +242,7 @@ def shape(node: ast.AST) -> Shape:
 
 
 def _inside(part: ast.AST | list[Any]) -> Iterator[object]:
-    """Gives what a node or a list of nodes is made of, in order, between brackets."""
+    """Return what a node or a list of nodes is made of, in order, between brackets."""
     if isinstance(part, list):
         yield from (_Word("["), *part, _Word("]"))
         return
@@ -259,7 +259,7 @@ def _inside(part: ast.AST | list[Any]) -> Iterator[object]:
 
 
 def _pieces(values: Iterable[ast.expr]) -> Iterator[object]:
-    """Gives an f-string's parts, text beside text joined: versions of Python cut it in different places."""
+    """Return an f-string's parts, text beside text joined: versions of Python cut it in different places."""
     text = ""
     for value in values:
         if isinstance(value, ast.Constant):
@@ -274,7 +274,7 @@ def _pieces(values: Iterable[ast.expr]) -> Iterator[object]:
 
 
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Gives a body's statements without the text that documents it."""
+    """Return a body's statements without the text that documents it."""
     first = body[0] if body else None
     documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     return body[1:] if documented and isinstance(first.value.value, str) else body  # type: ignore[union-attr]

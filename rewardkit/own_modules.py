@@ -129,13 +129,13 @@ class Module:
         return name in self._bound or name in self.imports
 
     def bound(self, name: str) -> list[ast.stmt]:
-        """Gives the statements that bind or change a name, imports aside, in order."""
+        """Return the statements that bind or change a name, imports aside, in order."""
         chosen = [*self._bound.get(name, ()), *self._changes.get(name, ())]
         places = {id(one): one for one in chosen}
         return [one for one in self.statements if id(one) in places] if len(places) > 1 else list(places.values())
 
     def told(self, node: ast.AST) -> Told:
-        """Gives what one of the module's nodes says, and the names that it takes from the module; read once."""
+        """Return what one of the module's nodes says, and the names that it takes from the module; read once."""
         found = self._told.get(id(node))
         if found is None:
             said = shape(without_markers(node, self.imports))
@@ -152,19 +152,19 @@ class Module:
         return found
 
     def definition(self, name: str, line: int) -> ast.AST | None:
-        """Gives the function of a name, at a line where several have it; ``None`` if unsure."""
+        """Return the function of a name, at a line where several have it; ``None`` if unsure."""
         named = self._definitions.get(name, [])
         chosen = [one for one in named if _first_line(one) == line] or named
         return chosen[0] if len(chosen) == 1 else None
 
     def classes(self, name: str, line: int | None) -> list[ast.ClassDef]:
-        """Gives the classes of a name: the one around a line where several have it, all of them where none is known."""
+        """Return the classes of a name: the one around a line where several have it, all where none is known."""
         named = [one for one in self._definitions.get(name, []) if isinstance(one, ast.ClassDef)]
         around = [one for one in named if line is not None and _first_line(one) <= line <= (one.end_lineno or 0)]
         return around or named
 
     def lambdas(self, line: int) -> list[ast.Lambda]:
-        """Gives the lambdas that begin at a line."""
+        """Return the lambdas that begin at a line."""
         named = self._definitions.get("<lambda>", [])
         return [one for one in named if isinstance(one, ast.Lambda) and one.lineno == line]
 
@@ -187,7 +187,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _changed(node: ast.AST) -> Iterator[str]:
-    """Gives the name whose attribute or entry a node sets."""
+    """Return the name whose attribute or entry a node sets."""
     if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
         inner: ast.expr = node
         while isinstance(inner, ast.Attribute | ast.Subscript):
@@ -197,7 +197,7 @@ def _changed(node: ast.AST) -> Iterator[str]:
 
 
 def without_markers(node: ast.AST, imports: Mapping[str, Sequence[Target]]) -> ast.AST:
-    """Gives a function without ``@reward`` and ``@group_reward``: a reward's options count by themselves."""
+    """Return a function without ``@reward`` and ``@group_reward``: a reward's options count by themselves."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.decorator_list:
         return node
     kept = [one for one in node.decorator_list if not _is_marker(one, imports)]
@@ -217,7 +217,7 @@ def _named(node: ast.expr, imports: Mapping[str, Sequence[Target]]) -> Iterator[
 
 
 def _registered_with(statement: ast.stmt) -> Iterator[str]:
-    """Gives the names whose method takes in what a statement defines or hands over, as ``@name.register`` does."""
+    """Return the names whose method takes in what a statement defines or hands over, as ``@name.register`` does."""
     calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
     if isinstance(statement, ast.Expr):
         calls.append(statement.value)
@@ -228,7 +228,7 @@ def _registered_with(statement: ast.stmt) -> Iterator[str]:
 
 
 def _mutated(definition: ast.AST) -> Iterator[str]:
-    """Gives the names that a function's or class's body changes: declared global, set by entry, or by a method."""
+    """Return the names that a function's or class's body changes: declared global, set by entry, or by a method."""
     for node in ast.walk(definition):
         yield from _changed(node)
         match node:
@@ -239,7 +239,7 @@ def _mutated(definition: ast.AST) -> Iterator[str]:
 
 
 def read(file: Path) -> Module | None:
-    """Gives a file parsed, as it is now; ``None`` where it cannot be read, is not Python, or is larger than 2 MB."""
+    """Return a file parsed, as it is now; ``None`` where it cannot be read, is not Python, or is larger than 2 MB."""
     file = Path(os.path.realpath(file))  # one module, however it was reached
     try:
         stamp = file.stat()
@@ -260,7 +260,7 @@ def _read_file(file: Path, *_stamp: int) -> Module | None:
 
 
 def size_of(file: Path) -> int:
-    """Gives a file's size; 0 where it cannot be read."""
+    """Return a file's size; 0 where it cannot be read."""
     try:
         return file.stat().st_size
     except OSError:
@@ -268,7 +268,7 @@ def size_of(file: Path) -> int:
 
 
 def digest_of(file: Path) -> str:
-    """Gives a digest of a file's bytes; nothing where it cannot be read."""
+    """Return a digest of a file's bytes; nothing where it cannot be read."""
     try:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
@@ -277,7 +277,7 @@ def digest_of(file: Path) -> str:
 
 
 def read_cell(name: str) -> Module | None:
-    """Gives source that is in no file parsed, such as a notebook's cell, which ``linecache`` keeps."""
+    """Return source that is in no file parsed, such as a notebook's cell, which ``linecache`` keeps."""
     lines = linecache.cache.get(name)
     if not isinstance(lines, tuple) or len(lines) < 3:
         return None
@@ -288,7 +288,7 @@ def read_cell(name: str) -> Module | None:
 
 
 def find_top(name: str) -> Place | None:
-    """Gives where a top-level module lies: as it was imported, or as an import would find it."""
+    """Return where a top-level module lies: as it was imported, or as an import would find it."""
     module = sys.modules.get(name)
     file = getattr(module, "__file__", None)
     if isinstance(file, str) and file.endswith(".py"):
@@ -308,7 +308,7 @@ def find_top(name: str) -> Place | None:
 
 
 def find_below(place: Place, name: str) -> Place | None:
-    """Gives where a package's submodule lies."""
+    """Return where a package's submodule lies."""
     for folder in place.folders:
         package = folder / name
         if (package / "__init__.py").is_file():
@@ -320,7 +320,7 @@ def find_below(place: Place, name: str) -> Place | None:
 
 
 def find_from(file: Path | None, target: Target) -> Place | None:
-    """Gives where the module of an import lies, seen from the file that imports it; ``None`` if it is not found."""
+    """Return where the module of an import lies, seen from the file that imports it; ``None`` if it is not found."""
     parts = target.module.split(".") if target.module else []
     if target.level:
         if file is None:
@@ -357,7 +357,7 @@ def _holds_installed(path: Path) -> bool:
 
 
 def home_of(file: Path) -> Path:
-    """Gives the folder of the top-level package that a file is in, or the file itself where it is in none."""
+    """Return the folder of the top-level package that a file is in, or the file itself where it is in none."""
     top = Path(os.path.realpath(file))
     while (top.parent / "__init__.py").is_file() and top.parent != top:
         top = top.parent

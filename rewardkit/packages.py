@@ -19,13 +19,13 @@ INSTALL_TIMEOUT_S = 900
 
 
 def cache_folder() -> Path:
-    """Gives the folder of rewardkit's caches: ``$REWARDKIT_CACHE``, else the user's cache folder."""
+    """Return the folder of rewardkit's caches: ``$REWARDKIT_CACHE``, else the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("REWARDKIT_CACHE") or Path(home) / "rewardkit")
 
 
 def overlay_for(packages: Sequence[str]) -> Path:
-    """Gives the folder in which these packages are installed, installing them the first time.
+    """Return the folder in which these packages are installed, installing them the first time.
 
     The folder is keyed by the list, its order aside, the Python version and the platform. Two processes
     that ask at once wait for one installation, and one that fails leaves nothing behind.

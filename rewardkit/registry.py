@@ -48,7 +48,7 @@ class RewardSet:
 
 
 def resolve(reference: RewardLike) -> Composable:
-    """Gives one reward.
+    """Return one reward.
 
     Args:
         reference: A reward, a composition or a function; ``"file.py:name"``, ``"module:name"``, or the
@@ -73,7 +73,7 @@ def _resolved(reference: Any, where: str) -> Composable:
 
 
 def resolve_all(reference: str) -> list[Composable]:
-    """Gives the rewards that a reference names: one, or without ``:name`` all of a file's or module's.
+    """Return the rewards that a reference names: one, or without ``:name`` all of a file's or module's.
 
     Raises:
         RewardLoadError: The reference leads nowhere; near names are offered.
@@ -115,14 +115,14 @@ def _refuse_settings(reference: str) -> None:
 
 
 def entry_points() -> dict[str, EntryPoint]:
-    """Gives the rewards that installed packages offer, by name."""
+    """Return the rewards that installed packages offer, by name."""
     import importlib.metadata  # slow to import, and few references need it
 
     return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
 
 
 def rewards_in(module: ModuleType) -> list[Composable]:
-    """Gives the rewards and compositions that a module defines, in the order of their definition.
+    """Return the rewards and compositions that a module defines, in the order of their definition.
 
     A reward imported from elsewhere is not the module's own. Where the module composes its rewards,
     the compositions stand beside them. Of compositions, rewards given as text, and rewards that were made by
@@ -145,7 +145,7 @@ def _is_own(value: object, module: ModuleType) -> bool:
 
 
 def _own_functions(module: ModuleType) -> list[str]:
-    """Gives the names under which a module offers functions of its own."""
+    """Return the names under which a module offers functions of its own."""
     own = (n for n, v in vars(module).items() if isinstance(v, FunctionType) and v.__module__ == module.__name__)
     return [name for name in own if not name.startswith("_")]
 
@@ -187,7 +187,7 @@ def _checked(found: Any, reference: str) -> Composable:
 
 
 def resolve_set(rewards: Any) -> RewardSet:
-    """Gives the rewards that a caller named, under names of their own.
+    """Return the rewards that a caller named, under names of their own.
 
     Args:
         rewards: A sequence of reward-likes, a mapping of names to them, one composition, or anything with a

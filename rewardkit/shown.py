@@ -7,7 +7,7 @@ MAX_LINE_CHARS = 1_000
 
 
 def plain(text: str) -> str:
-    """Gives the text with control characters written out, so that a completion cannot steer the terminal.
+    """Return the text with control characters written out, so that a completion cannot steer the terminal.
 
     Line breaks and tabs stay. What goes besides: escapes (also those of one character, C1), carriage returns,
     marks that turn the direction of writing, characters without width, halves of surrogate pairs.
@@ -18,6 +18,6 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Gives the text as one line of a log, which cannot pass for two; the end of a long one is left out."""
+    """Return the text as one line of a log, which cannot pass for two; the end of a long one is left out."""
     cut = text if len(text) <= MAX_LINE_CHARS else text[: MAX_LINE_CHARS - 1] + "…"
     return plain(cut).replace("\n", "\\n").replace("\t", " ")

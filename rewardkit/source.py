@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
 
 
 def reward_from_source(text: str, name: str | None = None, **options: Unpack[Options]) -> Reward[..., Any]:
-    """Gives a reward whose function is text: Python of which only plain computation is allowed, run in a jail.
+    """Return a reward whose function is text: Python of which only plain computation is allowed, run in a jail.
 
     It behaves as any other reward. The parameters are those of the text's function, and columns are coerced
     to its annotations. What it prints is in the outcome's logs, and ``Score`` is there without an import.
@@ -129,7 +129,7 @@ class _JailedFunction:
         self._width = 1
 
     def within(self, options: RewardOptions) -> _JailedFunction:
-        """Gives the same function with the time and the jails that a reward's options give it."""
+        """Return the same function with the time and the jails that a reward's options give it."""
         made = object.__new__(_JailedFunction)
         made.__dict__.update(self.__dict__)
         made._timeout_s = options.timeout_s
@@ -150,7 +150,7 @@ class _JailedFunction:
         return self._read(result)
 
     def _read(self, result: ExecutionResult) -> Any:
-        """Gives what the function returned, and prints what it printed.
+        """Return what the function returned, and prints what it printed.
 
         Raises:
             RewardTextError: It raised, returned what is no score, or was ended.
@@ -199,7 +199,7 @@ def _named(name: str | None) -> str:
 
 
 def _unfit(arguments: Mapping[str, Any]) -> CoercionError | InfrastructureError:
-    """Gives the error for arguments of which one cannot enter a jail."""
+    """Return the error for arguments of which one cannot enter a jail."""
     from sandbox import plain
 
     for name, value in arguments.items():
@@ -211,7 +211,7 @@ def _unfit(arguments: Mapping[str, Any]) -> CoercionError | InfrastructureError:
 
 
 def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
-    """Gives the function that is the reward: the one of that name, or the only public one."""
+    """Return the function that is the reward: the one of that name, or the only public one."""
     if name is not None and name in checked.functions:
         return checked.functions[name]
     public = [one for one in checked.functions if not one.startswith("_")]
@@ -225,7 +225,7 @@ def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
 
 
 def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]]:
-    """Gives a function's signature and its annotations, without running any of it."""
+    """Return a function's signature and its annotations, without running any of it."""
     _refuse_generator(tree)
     arguments, hints, parameters = tree.args, {}, []
     kinds = inspect.Parameter
@@ -275,7 +275,7 @@ def _default(tree: ast.FunctionDef, parameter: ast.arg, default: ast.expr) -> An
 
 
 def _annotation(tree: ast.FunctionDef, node: ast.expr) -> Any:
-    """Gives the type that an annotation names."""
+    """Return the type that an annotation names."""
     try:
         return _type(node)
     except (_NotAllowed, TypeError, RecursionError):

@@ -30,7 +30,7 @@ class Reading:
         self._reach = Reach(self._home)
 
     def read(self) -> object:
-        """Gives what each source says, and what all of them use."""
+        """Return what each source says, and what all of them use."""
         told: list[object] = []
         place = 0
         while place < len(self._held.sourced):  # it grows
@@ -59,13 +59,13 @@ class Reading:
         return "read", before, self._living(unknown, function)
 
     def _compiled(self, function: types.FunctionType) -> object:
-        """Gives what the compiled code says, where there is no source."""
+        """Return what the compiled code says, where there is no source."""
         names = dict.fromkeys(_globals(function.__code__))
         held = self._held.meaning
         return code_meaning(function.__code__, held), self._living([Use(name) for name in names], function)
 
     def _living(self, uses: Iterable[Use], function: types.FunctionType) -> object:
-        """Gives the meanings of names that the source does not bind, as the function finds them now."""
+        """Return the meanings of names that the source does not bind, as the function finds them now."""
         space = function.__globals__
         names = dict.fromkeys(use.name for use in uses)
         return [(name, self._held.meaning(_called(space[name])) if name in space else None) for name in names]
@@ -98,7 +98,7 @@ class Reading:
 
 
 def _innermost(function: object) -> object:
-    """Gives the function that decides where a reward is at home."""
+    """Return the function that decides where a reward is at home."""
     while isinstance(function, functools.partial):
         function = function.func
     if not callable(function):
@@ -109,13 +109,13 @@ def _innermost(function: object) -> object:
 
 
 def _called(value: Any) -> Any:
-    """Gives the function of a reward, which may be the very one whose version is asked for, or use it."""
+    """Return the function of a reward, which may be the very one whose version is asked for, or use it."""
     function = getattr(value, "__wrapped__", None) if hasattr(type(value), "version") else None
     return value if function is None else function
 
 
 def _definition(module: Module, code: types.CodeType) -> Any:
-    """Gives the syntax tree of a function's code."""
+    """Return the syntax tree of a function's code."""
     if code.co_name != "<lambda>":
         return module.definition(code.co_name, code.co_firstlineno)
     here = module.lambdas(code.co_firstlineno)
@@ -130,13 +130,13 @@ def _definition(module: Module, code: types.CodeType) -> Any:
 
 
 def _line_of(cls: type) -> int | None:
-    """Gives a line that is inside a class's definition."""
+    """Return a line that is inside a class's definition."""
     functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
     return next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
 
 
 def _methods(cls: type) -> Iterable[object]:
-    """Gives what a class defines itself, and its bases: for one whose source is in no file."""
+    """Return what a class defines itself, and its bases: for one whose source is in no file."""
     yield from cls.__bases__
     for name, value in sorted(vars(cls).items()):
         inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
@@ -147,7 +147,7 @@ def _methods(cls: type) -> Iterable[object]:
 
 
 def _free(code: types.CodeType) -> Iterable[str]:
-    """Gives the names that a function, or one inside it, takes from the functions around it."""
+    """Return the names that a function, or one inside it, takes from the functions around it."""
     yield from code.co_freevars
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
@@ -155,7 +155,7 @@ def _free(code: types.CodeType) -> Iterable[str]:
 
 
 def _globals(code: types.CodeType) -> Iterable[str]:
-    """Gives the names that compiled code takes from its module."""
+    """Return the names that compiled code takes from its module."""
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield str(step.argval)

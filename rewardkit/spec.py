@@ -156,13 +156,13 @@ class RewardSpec:
         return any(p.supplied for p in self.parameters) or hasattr(self.function, "source_text")
 
     def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Gives the arguments that a call as a plain function need not give, and has not given."""
+        """Return the arguments that a call as a plain function need not give, and has not given."""
         return {p.name: p.fill((), CallContext(), ()) for p in self.parameters if p.supplied and p.name not in given}
 
     def bind(
         self, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
     ) -> dict[str, Any]:
-        """Gives the keyword arguments of one call.
+        """Return the keyword arguments of one call.
 
         Args:
             rollouts: The one rollout, or the group's rollouts.
@@ -188,7 +188,7 @@ class RewardSpec:
 
 
 def coerce_column(coercer: Coercer, column: str, value: object, place: int | None) -> Any:
-    """Gives the column's value as the annotated type, or raises :class:`CoercionError` naming column and row."""
+    """Return the column's value as the annotated type, or raises :class:`CoercionError` naming column and row."""
     try:
         return coercer(value)
     except ColumnValueError as wrong:
@@ -246,7 +246,7 @@ def build_spec(
 
 
 def _own_names(function: Callable[..., Any]) -> frozenset[str]:
-    """Gives the names of the parameters of the function that the author wrote, those that are set included."""
+    """Return the names of the parameters of the function that the author wrote, those that are set included."""
     try:
         parameters = inspect.signature(written(function)).parameters.values()
     except (TypeError, ValueError):
@@ -255,7 +255,7 @@ def _own_names(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def _deciding(options: RewardOptions) -> RewardOptions:
-    """Gives the options without those that decide no score, only what it costs."""
+    """Return the options without those that decide no score, only what it costs."""
     return replace(options, cache=False, concurrency=None)
 
 
@@ -279,7 +279,7 @@ def _sandbox_filler(width: int) -> Filler:
 
 
 def sandbox_of_process(width: int) -> RewardSandbox:
-    """Gives this process's sandbox, started. The time that takes is not the call's."""
+    """Return this process's sandbox, started. The time that takes is not the call's."""
     with stopped():
         from rewardkit.jail import shared_sandbox  # slow to import, and few rewards need it
 
@@ -364,7 +364,7 @@ def _wants_raw_example(annotation: Any) -> bool:
 
 
 def column_text(value: object) -> str:
-    """Gives a column's value as the text that a dataset of strings would hold."""
+    """Return a column's value as the text that a dataset of strings would hold."""
     if isinstance(value, str):
         return value
     try:
@@ -374,12 +374,12 @@ def column_text(value: object) -> str:
 
 
 def _fresh(value: Any) -> Any:
-    """Gives a value that a reward may change without anyone else seeing it."""
+    """Return a value that a reward may change without anyone else seeing it."""
     return value if isinstance(value, str | int | float | bool | None) else copy.deepcopy(value)
 
 
 def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:
-    """Gives the parameters' annotations, also those that ``from __future__ import annotations`` left as text.
+    """Return the parameters' annotations, also those that ``from __future__ import annotations`` left as text.
 
     Raises:
         RewardDefinitionError: One names what is not defined where the function is.

@@ -41,7 +41,7 @@ class _Found(NamedTuple):
 
 
 def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = ()) -> Iterator[Step]:
-    """Gives the steps of a completion in order, each made when it is asked for: what is before them may be long.
+    """Return the steps of a completion in order, each made when it is asked for: what is before them may be long.
 
     Args:
         prompt: The prompt, whose turns are before all steps.
@@ -114,7 +114,7 @@ def _tool_calls(whole: Sequence[Message], place: int) -> Iterator[_Found]:
 
 
 def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str | None, str]:
-    """Gives the name of the tool that is called, and the arguments as they are written; objects as JSON."""
+    """Return the name of the tool that is called, and the arguments as they are written; objects as JSON."""
     inner = next((call[key] for key in ("function", "custom") if isinstance(call.get(key), Mapping)), call)
     arguments = (inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None)
     given: Any = next(arguments, {})
@@ -124,7 +124,7 @@ def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str | None, str]:
 
 
 def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
-    """Gives each tool call of a message, and the message without the others."""
+    """Return each tool call of a message, and the message without the others."""
     calls, called, content = message.get("tool_calls") or (), message.get("function_call"), message.get("content")
     blocks = content if isinstance(content, list | tuple) else ()
     others = [one for one in blocks if not _is_block("tool_use", one)]
@@ -155,7 +155,7 @@ class _Answer(NamedTuple):
 
 
 def _answers(following: Sequence[Message]) -> Iterator[_Answer]:
-    """Gives each tool's answer before the next turn of the assistant."""
+    """Return each tool's answer before the next turn of the assistant."""
     for message in itertools.takewhile(lambda one: one["role"] != "assistant", following):
         content = message.get("content")
         if message["role"] in ("tool", "function"):
@@ -173,7 +173,7 @@ def _is_block(kind: str, block: Any) -> bool:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Gives the JSON object that a text is; ``None`` where it is none."""
+    """Return the JSON object that a text is; ``None`` where it is none."""
     try:
         value = decode(text)
     except (ValueError, RecursionError):

@@ -44,7 +44,7 @@ class Plan:
 
     @classmethod
     def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> Plan:
-        """Gives the plan for these settings.
+        """Return the plan for these settings.
 
         Raises:
             RewardDefinitionError: One makes no sense; names it and what is expected.
@@ -76,7 +76,7 @@ class Plan:
         return cls(each, tuple(labels), reduce, used)
 
     def score(self, scores: Sequence[float]) -> float:
-        """Gives one score, within the range of these."""
+        """Return one score, within the range of these."""
         if self.reduce in ("min", "last"):
             return min(scores) if self.reduce == "min" else scores[-1]
         weights = [self.discount**place for place in range(len(scores))]
@@ -85,7 +85,7 @@ class Plan:
         return max(min(scores), min(max(scores), mean))  # rounding may lead outside
 
     def combined(self, said: Sequence[tuple[Step, Score]]) -> Score:
-        """Gives one score of all, with a metric and a line of the reason for each; skipped where no step is scored."""
+        """Return one score of all, with a metric and a line of the reason for each; skipped where no step is scored."""
         plural = STEP_KINDS[self.each]
         if not said:
             hint = _NO_CALLS if self.each == "tool_call" else ""
@@ -106,7 +106,7 @@ def _either(words: Iterable[str]) -> str:
 
 
 def head_of(step: Step) -> str:
-    """Gives what a step is called: its metric's name, and its tool or label."""
+    """Return what a step is called: its metric's name, and its tool or label."""
     named = one_line(step.name or step.label or "")[:_NAME_CHARS]
     return f"step/{step.index}{named and f' {named}'}"
 
@@ -117,7 +117,7 @@ def _line(step: Step, score: Score) -> str:
 
 
 def _together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Gives the steps' own metrics as one: what they took is summed, where it is known of all; the rest is a mean."""
+    """Return the steps' own metrics as one: what they took is summed, where it is known of all; the rest is a mean."""
     took = [one for one in metrics if any(name in one for name in _SUMMED)]
     found: dict[str, float] = {}
     for name in dict.fromkeys(name for one in metrics for name in one):

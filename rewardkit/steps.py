@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import Any, Unpack, overload
 
 from rewardkit.callables import is_async, set_by_partials, without_partials
 from rewardkit.compose import Composable
@@ -27,13 +27,9 @@ from rewardkit.step_scores import Plan, head_of
 from rewardkit.transport import find, locate
 from rewardkit.types import STEP_KINDS, Score, Step
 
-if TYPE_CHECKING:
-    import asyncio
-
 STEPS_IN_TIME = 16
 """A step reward that is made of a reward has so many times that reward's ``timeout_s``."""
 _NOT_GIVEN: Any = object()
-_lines: dict[asyncio.AbstractEventLoop, dict[Stepwise, asyncio.Semaphore]] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +105,11 @@ class Stepwise:
         return self.plan.combined(said)
 
     def steps(self, columns: Mapping[str, Any]) -> Iterator[Step]:
-        """Gives the steps of the rollout that a call is given."""
+        """Return the steps of the rollout that a call is given."""
         return steps_of(columns.get("prompt", ""), columns["completion"], self.plan.each, self.plan.labels)
 
     def arguments(self, step: Step, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Gives what the function is called with: its columns, and the step, for a reward as a rollout of its own."""
+        """Return what the function is called with: its columns, and the step, for a reward as a rollout of its own."""
         given = dict(columns)
         texts: dict[str, Any] = {"prompt": given.pop("prompt", ""), "completion": given.pop("completion")}
         if self.part is not None:
@@ -133,7 +129,7 @@ class Stepwise:
             error.__notes__ = [*others, note]
 
     def checked(self, value: Any) -> Score:
-        """Gives what a step's function returned as a score.
+        """Return what a step's function returned as a score.
 
         Raises:
             BadReturnError: It is none.
@@ -160,7 +156,9 @@ class AsyncStepwise(Stepwise):
     async def __call__(self, /, **columns: Any) -> Score:  # type: ignore[override]
         import asyncio  # slow to import, and who awaits has it loaded
 
-        line = _turns(self, self.options.concurrency or DEFAULT_ASYNC_CONCURRENCY)
+        from rewardkit.loops import turns
+
+        line = turns(self, self.options.concurrency or DEFAULT_ASYNC_CONCURRENCY)
 
         async def one(step: Step) -> tuple[Step, Score]:
             try:
@@ -180,17 +178,6 @@ class AsyncStepwise(Stepwise):
             first = failed.exceptions[0]
             raise (first.__cause__ or first if isinstance(first, _Ending) else first) from None
         return self.plan.combined([task.result() for task in tasks])
-
-
-def _turns(of: Stepwise, most: int) -> asyncio.Semaphore:
-    """Gives what lets so many steps through at once on this event loop; that of a closed loop is dropped."""
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    if loop not in _lines:
-        for ended in [one for one in tuple(_lines) if one.is_closed()]:
-            _lines.pop(ended, None)
-    return _lines.setdefault(loop, {}).setdefault(of, asyncio.Semaphore(most))
 
 
 class StepReward(Reward[..., Any]):
@@ -222,7 +209,7 @@ class StepReward(Reward[..., Any]):
             self._steps.scored.set_up()
 
     def with_client(self, client: Any) -> StepReward:
-        """Gives the same on a judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
+        """Return the same on a judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
 
         Raises:
             RewardDefinitionError: No judge scores the steps.
@@ -239,13 +226,9 @@ class StepReward(Reward[..., Any]):
         scored = super().__call__(*arguments, **columns)
         if not self.inner or not self.spec.is_async:
             return scored
-        import asyncio
+        from rewardkit.loops import finished  # imports asyncio, which is slow to import
 
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(scored)
-        return scored
+        return finished(scored)
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = locate(self, self._steps)
@@ -316,7 +299,7 @@ _USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None}
 
 
 def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
-    """Gives the settings that hold unless others are given: of a function its name, of a reward all of its options.
+    """Return the settings that hold unless others are given: of a function its name, of a reward all of its options.
 
     Raises:
         RewardDefinitionError: It is neither.

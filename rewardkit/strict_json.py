@@ -44,7 +44,7 @@ DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, obj
 
 
 def decode(text: str) -> Any:
-    """Gives the value in a text.
+    """Return the value in a text.
 
     Raises:
         json.JSONDecodeError: It is not JSON.
@@ -63,7 +63,7 @@ def decode(text: str) -> Any:
 
 
 def told(wrong: ValueError) -> str:
-    """Gives the words for what :func:`decode` raised: only what is no JSON is called that."""
+    """Return the words for what :func:`decode` raised: only what is no JSON is called that."""
     return f"not JSON: {wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
 
 
@@ -76,7 +76,7 @@ class _FoundError(Exception):
 
 
 def _key_of_odd_number(text: str) -> str | None:
-    """Gives the key of the first number that cannot be read; ``None`` where it has none."""
+    """Return the key of the first number that cannot be read; ``None`` where it has none."""
     decoder = json.JSONDecoder(
         parse_constant=lambda name: _Odd(), parse_float=_read, parse_int=_read, object_pairs_hook=_search
     )

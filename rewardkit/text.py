@@ -9,7 +9,7 @@ from rewardkit.types import Message, Text
 
 
 def completion_text(completion: Text) -> str:
-    """Gives the text of a completion: itself, or the last assistant message that has content.
+    """Return the text of a completion: itself, or the last assistant message that has content.
 
     With tools the first assistant message is often empty and others follow; a conversation without
     any assistant content gives ``""``.
@@ -20,14 +20,14 @@ def completion_text(completion: Text) -> str:
 
 
 def prompt_text(prompt: Text) -> str:
-    """Gives the text of a prompt: itself, or the last user message that has content."""
+    """Return the text of a prompt: itself, or the last user message that has content."""
     if isinstance(prompt, str):
         return prompt
     return _last_content(prompt, "user")
 
 
 def conversation(prompt: Text, completion: Text) -> list[Message]:
-    """Gives prompt and completion as one list of chat messages, making messages of plain strings."""
+    """Return prompt and completion as one list of chat messages, making messages of plain strings."""
     head: Sequence[Message] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     tail: Sequence[Message] = (
         [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
@@ -45,7 +45,7 @@ def _last_content(messages: Sequence[Message], role: str) -> str:
 
 
 def content_text(content: Any) -> str:
-    """Gives the text of one message's content: a string, ``None``, or a list of content blocks."""
+    """Return the text of one message's content: a string, ``None``, or a list of content blocks."""
     if content is None:
         return ""
     if isinstance(content, str):

@@ -32,7 +32,7 @@ _OUR_FOLDERS = tuple(
 
 
 def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | None:
-    """Gives (module, qualified name) under which a fresh process finds ``wanted``, or ``None``.
+    """Return (module, qualified name) under which a fresh process finds ``wanted``, or ``None``.
 
     Args:
         wanted: The function itself, or the reward that stands in its place in the module.
@@ -70,7 +70,7 @@ def importable(module_name: str) -> bool:
 
 
 def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
-    """Gives what a fresh process finds under a module's name: on its path, or by a package installed as editable.
+    """Return what a fresh process finds under a module's name: on its path, or by a package installed as editable.
 
     Such a package adds a finder of its own at the start of every process (``pip install -e``, PEP 660). Other finders
     are this process's own, as pytest's.
@@ -83,7 +83,7 @@ def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.Module
 
 
 def dumps(thing: Any, reward: Any) -> bytes:
-    """Gives the bytes from which a worker rebuilds ``thing``, which holds ``reward``.
+    """Return the bytes from which a worker rebuilds ``thing``, which holds ``reward``.
 
     Raises:
         RewardTransportError: It holds something that cannot travel; says what and the remedy.
@@ -149,7 +149,7 @@ FILE_MODULES = "rewardkit_file_"
 
 
 def load_file(path: Path) -> ModuleType:
-    """Gives the module made of a Python file, loaded once in a process; its folder is importable from then on.
+    """Return the module made of a Python file, loaded once in a process; its folder is importable from then on.
 
     Raises:
         RewardLoadError: There is no such file, or it does not import; carries its own traceback.
@@ -178,7 +178,7 @@ def load_file(path: Path) -> ModuleType:
 
 
 def import_failure(what: str, fault: BaseException) -> RewardLoadError:
-    """Gives the error of a file or module that does not import.
+    """Return the error of a file or module that does not import.
 
     It carries the traceback; where the fault is one of our own errors, which say what is wrong and how to mend it,
     the author's line that led to it is enough.
@@ -192,7 +192,7 @@ def import_failure(what: str, fault: BaseException) -> RewardLoadError:
 
 
 def own_traceback(fault: BaseException) -> str:
-    """Gives an error's traceback without the import system's and our own frames."""
+    """Return an error's traceback without the import system's and our own frames."""
     report = traceback.TracebackException.from_exception(fault)
     for part in (report, report.__cause__, report.__context__):
         if part is not None:
@@ -203,7 +203,7 @@ def own_traceback(fault: BaseException) -> str:
 
 
 def find(module: str, qualname: str) -> Any:
-    """Gives what :func:`locate` found, in another process."""
+    """Return what :func:`locate` found, in another process."""
     found: Any = load_file(Path(module[5:])) if module.startswith("file:") else importlib.import_module(module)
     for part in qualname.split("."):
         found = getattr(found, part)

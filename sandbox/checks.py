@@ -280,7 +280,7 @@ def _ran(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tup
 
 
 def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
-    """Gives the status of a check that has no answer, since its process has ended: now, or before."""
+    """Return the status of a check that has no answer, since its process has ended: now, or before."""
     if execution.status is ExecutionStatus.INFRASTRUCTURE:
         return CheckStatus.INFRASTRUCTURE
     if ended:
@@ -289,7 +289,7 @@ def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
 
 
 def _by_tester(run: AssertsRun) -> tuple[CheckResult, ...]:
-    """Gives a result for each check of test text from what its tester reported.
+    """Return a result for each check of test text from what its tester reported.
 
     Raises:
         CheckError: The tests are at fault.
@@ -327,7 +327,7 @@ def _by_tester(run: AssertsRun) -> tuple[CheckResult, ...]:
 def _finished(
     plan: Sequence[tuple[str, bool]], seen: Mapping[int, Mapping[str, Any]], end: Mapping[str, Any]
 ) -> tuple[CheckResult, ...]:
-    """Gives the results of tests that came to their end: asserts that were not reached do not count."""
+    """Return the results of tests that came to their end: asserts that were not reached do not count."""
     results = [_outcome(plan[number][0], seen[number]) for number in sorted(seen)]
     if not end.get("calls"):
         results.append(CheckResult(CheckStatus.NOT_REACHED, "the tests ended without a call of the code", "a call"))
@@ -346,7 +346,7 @@ def _outcome(text: str, found: Mapping[str, Any]) -> CheckResult:
 
 
 def _stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
-    """Gives the status of the check at which the tests stopped before their end, and why they did."""
+    """Return the status of the check at which the tests stopped before their end, and why they did."""
     execution = run.execution
     if execution.status in (ExecutionStatus.INFRASTRUCTURE, ExecutionStatus.TIMEOUT):
         return _unfinished(execution, ended=False), execution.error
@@ -364,7 +364,7 @@ def _stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, str]
 
 
 def _fault(line: Mapping[str, Any]) -> str:
-    """Gives an exception that the tester described in words."""
+    """Return an exception that the tester described in words."""
     for name in ("tests_fault", "stopped"):
         raised = line.get(name)
         if isinstance(raised, dict):
@@ -374,7 +374,7 @@ def _fault(line: Mapping[str, Any]) -> str:
 
 
 def _worst(executions: Sequence[ExecutionResult]) -> ExecutionResult:
-    """Gives the execution that says most: of the sandbox's failure, else the first that did not end well."""
+    """Return the execution that says most: of the sandbox's failure, else the first that did not end well."""
     lost = (one for one in executions if one.status is ExecutionStatus.INFRASTRUCTURE)
     bad = (one for one in executions if one.status is not ExecutionStatus.OK)
     return next(lost, None) or next(bad, None) or executions[-1]
@@ -386,7 +386,7 @@ def _refuse_empty(checks: Sequence[Any]) -> None:
 
 
 def _plain(number: int, expected: Any) -> Any:
-    """Gives an expected value as it would come out of a jail."""
+    """Return an expected value as it would come out of a jail."""
     try:
         return plain.decode(plain.encode(expected))
     except NotPlainError as odd:

@@ -294,12 +294,12 @@ class Sandbox:
 
     @staticmethod
     def _rest_of(limits: Limits, deadline: float) -> Limits:
-        """Gives the limits for what is left of an evaluation that goes on in a new process."""
+        """Return the limits for what is left of an evaluation that goes on in a new process."""
         return dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
 
     @staticmethod
     def _together(following: Sequence[str], limits: Limits) -> int:
-        """Gives how many inputs one process can read: all but the first it writes itself, and so bounded."""
+        """Return how many inputs one process can read: all but the first it writes itself, and so bounded."""
         most = max(limits.output_bytes, limits.file_bytes)
         for number, text in enumerate(following):
             if len(text) > most // 4 and len(text.encode("utf-8", "surrogatepass")) > most:
@@ -307,7 +307,7 @@ class Sandbox:
         return len(following) + 1
 
     def _refused(self, source: str) -> ExecutionResult | None:
-        """Gives the result of a source that is not run at all."""
+        """Return the result of a source that is not run at all."""
         size = len(source) if source.isascii() else len(source.encode("utf-8", "surrogatepass"))
         if size <= MAX_SOURCE_BYTES:
             return None

@@ -34,7 +34,7 @@ class LevelTrial:
 
 
 def machine() -> dict[str, str]:
-    """Gives facts of this machine by name, each in words."""
+    """Return facts of this machine by name, each in words."""
     facts = {
         "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
         "python": f"{platform.python_version()} ({sys.executable})",

@@ -94,7 +94,7 @@ def _close(value: Any, expected: Any, rel_tol: float, abs_tol: float) -> bool:
 
 
 def _name(value: Any) -> str:
-    """Gives a text that two plain values share if they are the same, however their hashes were chosen.
+    """Return a text that two plain values share if they are the same, however their hashes were chosen.
 
     Raises:
         _ForeignError: The value, or something in it, is not plain.
@@ -131,7 +131,7 @@ def _joined(mark: str, names: Any) -> str:
 
 
 def _shortened(name: str) -> str:
-    """Gives a name that is long as a digest, so that names of what is nested do not grow with each level."""
+    """Return a name that is long as a digest, so that names of what is nested do not grow with each level."""
     if len(name) <= _MAX_NAME:
         return name
     return "h" + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()

@@ -64,7 +64,7 @@ class Evaluation:
         return self._report is not None and os.WIFEXITED(self._report[0])
 
     def results(self, count: int, level: Level) -> list[ExecutionResult]:
-        """Gives the results of a program's runs, up to the one that ended the process; otherwise just one."""
+        """Return the results of a program's runs, up to the one that ended the process; otherwise just one."""
         with CollectorPaused():  # which would walk through all that the caller has, for each few hundred parts read
             return self._read(count, level)
 
@@ -86,7 +86,7 @@ class Evaluation:
         return [result]
 
     def _runs(self, count: int, level: Level) -> list[ExecutionResult]:
-        """Gives the results of runs that shared a process: the last is told by its wait status, the others by it.
+        """Return the results of runs that shared a process: the last is told by its wait status, the others by it.
 
         What they wrote follows one another: none is shown what another wrote.
         """
@@ -118,7 +118,7 @@ class Evaluation:
     def _ran(
         self, end: Mapping[str, Any], level: Level, out: tuple[int, int | None], err: tuple[int, int | None]
     ) -> ExecutionResult:
-        """Gives the result of a run that came to its end and said so."""
+        """Return the result of a run that came to its end and said so."""
         code = end.get("code")
         code = code if isinstance(code, int) and 0 <= code <= 255 else 1
         return self._result(code, None, end.get("raised"), level, out, err)
@@ -126,7 +126,7 @@ class Evaluation:
     def _ended(
         self, raised: Any, level: Level, out: tuple[int, int | None], err: tuple[int, int | None]
     ) -> ExecutionResult:
-        """Gives the result of what ended with its process."""
+        """Return the result of what ended with its process."""
         assert self._report is not None
         status = self._report[0]
         ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
@@ -196,7 +196,7 @@ class Evaluation:
         return ExecutionStatus.OK, ""
 
     def _values(self, count: int, result: ExecutionResult) -> list[CallValue]:
-        """Gives what each call came to; calls that are not reported ended with the process."""
+        """Return what each call came to; calls that are not reported ended with the process."""
         values: dict[int, CallValue] = {}
         for line in self._lines:
             number = line.get("call")
@@ -217,7 +217,7 @@ def _value(line: Mapping[str, Any], effort: Effort) -> CallValue:
 
 
 def _raised(raised: Any) -> tuple[Sequence[str], str]:
-    """Gives the built-in types and the words of an exception that a child described, whatever it described."""
+    """Return the built-in types and the words of an exception that a child described, whatever it described."""
     if not isinstance(raised, dict):
         return (), "" if raised is None else _UNNAMED
     kinds = raised.get("kinds")
@@ -232,13 +232,13 @@ def _words(said: Any) -> str:
 
 
 def _line(raised: Any) -> int | None:
-    """Gives the line at which an exception that a child described was raised."""
+    """Return the line at which an exception that a child described was raised."""
     line = raised.get("line") if isinstance(raised, dict) else None
     return line if type(line) is int and 0 <= line < _MAX_LINE else None
 
 
 def json_lines(data: bytes, most: int, effort: Effort) -> list[Mapping[str, Any]]:
-    """Gives the JSON objects, one a line; what is none was not written by us and is left out.
+    """Return the JSON objects, one a line; what is none was not written by us and is left out.
 
     Nothing is read of more lines than may be there, nor when the effort is spent; a line too long to be read still
     says which call it answers.

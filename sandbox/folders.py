@@ -89,7 +89,7 @@ def _empty(folder: int) -> None:
 
 
 def _prefix(kind: str) -> str:
-    """Gives how the folders of this process namespace begin."""
+    """Return how the folders of this process namespace begin."""
     try:
         return f"{kind}{os.stat('/proc/self/ns/pid').st_ino}-"
     except OSError:

@@ -64,5 +64,5 @@ class Limits:
 
 
 def cores() -> int:
-    """Gives how many processor cores this process may use, at least 1."""
+    """Return how many processor cores this process may use, at least 1."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

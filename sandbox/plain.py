@@ -27,7 +27,7 @@ _WHOLE = 1 << 63  # beyond it numbers are hexadecimal, for Python limits the dig
 
 
 def dumps(value: Any) -> str:
-    """Gives a plain value as JSON text.
+    """Return a plain value as JSON text.
 
     Raises:
         NotPlainError: It, or something in it, is not plain, or is nested deeper than :data:`MAX_DEPTH`.
@@ -36,7 +36,7 @@ def dumps(value: Any) -> str:
 
 
 def loads(text: str | bytes) -> Any:
-    """Gives the value that JSON text of :func:`dumps` stands for.
+    """Return the value that JSON text of :func:`dumps` stands for.
 
     Raises:
         NotPlainError: The text is none of ours, or takes more work than is done for one value.
@@ -50,7 +50,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Gives the tree that JSON can hold; see :func:`dumps`."""
+    """Return the tree that JSON can hold; see :func:`dumps`."""
     kind = type(value)
     if value is None or kind is bool:
         return value
@@ -81,7 +81,7 @@ def is_known_type(value: Any) -> bool:
 
 
 def _text(value: str) -> Any:
-    """Gives text as it is, unless it holds surrogates, of which JSON would make one letter of two."""
+    """Return text as it is, unless it holds surrogates, of which JSON would make one letter of two."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -135,7 +135,7 @@ _WRITERS: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
 
 
 def decode(tree: Any, effort: Effort | None = None, depth: int = 0) -> Any:
-    """Gives the value that a tree stands for; see :func:`loads`.
+    """Return the value that a tree stands for; see :func:`loads`.
 
     Args:
         tree: What JSON text held.
@@ -208,7 +208,7 @@ def _pay_for_alike(members: list[Any], effort: Effort) -> None:
 
 
 def _alike(members: Iterable[Any]) -> Iterator[list[Any]]:
-    """Gives the members that share their hash with another, those of one hash together. No hash table is made."""
+    """Return the members that share their hash with another, those of one hash together. No hash table is made."""
     hashes = sorted(map(hash, members))
     if not any(map(int.__eq__, hashes, itertools.islice(hashes, 1, None))):
         return
@@ -219,12 +219,12 @@ def _alike(members: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _weight_together(alike: list[Any], effort: Effort) -> int:
-    """Gives how many things are compared where each of some is compared with every other."""
+    """Return how many things are compared where each of some is compared with every other."""
     return len(alike) * sum(_weight(one, effort) for one in alike)
 
 
 def _weight(value: Any, effort: Effort) -> int:
-    """Gives how many things are compared where a value is compared with one that may be equal."""
+    """Return how many things are compared where a value is compared with one that may be equal."""
     effort.spend(1)
     if type(value) is tuple:
         return 1 + sum(_weight(item, effort) for item in value)

@@ -283,7 +283,7 @@ class ZygoteProcess:
 
 
 def _packages(profile: Profile) -> tuple[list[str], list[str]]:
-    """Gives where to import a profile's packages from, and which directories they are."""
+    """Return where to import a profile's packages from, and which directories they are."""
     if not profile.packages:
         return [], []
     main = profile.packages[0]

@@ -73,7 +73,7 @@ class CheckedSource:
     code: bytes = field(repr=False)
 
     def call(self, function: str, added: bytes, arguments: Mapping[str, Any]) -> tuple[str, str, list[tuple[Any, ...]]]:
-        """Gives what :meth:`Sandbox.call <sandbox.Sandbox.call>` is to be called with, to call a function of the text.
+        """Return what :meth:`Sandbox.call <sandbox.Sandbox.call>` is to be called with, to call a function of the text.
 
         Args:
             function: Its name.
@@ -87,7 +87,7 @@ class CheckedSource:
 
 
 def check_source(text: str) -> CheckedSource:
-    """Gives a text of Python functions, made ready for the jail.
+    """Return a text of Python functions, made ready for the jail.
 
     Raises:
         RestrictedSourceError: It does not compile, or does what a text may not; names line, column and construct.
@@ -116,7 +116,7 @@ def check_source(text: str) -> CheckedSource:
 
 @functools.cache
 def module_code(name: str) -> bytes:
-    """Gives a module of ours compiled, without docstrings: :mod:`marshal` data to be sent into a jail."""
+    """Return a module of ours compiled, without docstrings: :mod:`marshal` data to be sent into a jail."""
     spec = importlib.util.find_spec(name)
     assert spec is not None
     assert spec.origin is not None
@@ -238,7 +238,7 @@ class _Gate(RestrictingNodeTransformer):
 
 
 def _construct(node: ast.AST) -> str:
-    """Gives the name of what a node stands for, as its author would say it."""
+    """Return the name of what a node stands for, as its author would say it."""
     kind = type(node).__name__
     for name in ("attr", "id", "name"):
         value = getattr(node, name, None)
@@ -248,7 +248,7 @@ def _construct(node: ast.AST) -> str:
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
-    """Gives each name as often as a text binds it."""
+    """Return each name as often as a text binds it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
@@ -263,7 +263,7 @@ def _bound(tree: ast.AST) -> Iterator[str]:
 
 
 def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Gives the names that stand for modules, each with its module."""
+    """Return the names that stand for modules, each with its module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -97,5 +97,5 @@ class AssertsRun:
 
 
 def printable(words: str) -> str:
-    """Gives words of untrusted code as UTF-8 can hold them: lone surrogates are escaped."""
+    """Return words of untrusted code as UTF-8 can hold them: lone surrogates are escaped."""
     return words.encode("utf-8", "backslashreplace").decode()

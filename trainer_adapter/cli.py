@@ -101,7 +101,7 @@ def train_command(
 
 
 def read_plan(path: Path) -> Plan:
-    """Gives what a configuration file asks for.
+    """Return what a configuration file asks for.
 
     Raises:
         ConfigError: There is no such file, it is not YAML, or a field is wrong.
@@ -136,7 +136,7 @@ def _place(path: Path, base: Path, data: dict[str, Any], name: str) -> Path | No
 
 
 def _watchers() -> list[Any]:
-    """Gives a progress bar where a person watches."""
+    """Return a progress bar where a person watches."""
     if not sys.stderr.isatty():
         return []
     from trainer_adapter.models import needing_extra

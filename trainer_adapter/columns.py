@@ -32,7 +32,7 @@ class Where(NamedTuple):
 
     @classmethod
     def of(cls, trainer_state: object) -> Where:
-        """Gives it from a ``transformers.TrainerState``, or from nothing."""
+        """Return it from a ``transformers.TrainerState``, or from nothing."""
         return cls(getattr(trainer_state, "global_step", None), getattr(trainer_state, "epoch", None))
 
 
@@ -64,7 +64,7 @@ class Frozen(NamedTuple):
         return cls(b"live %d" % id(value), value)
 
     def thaw(self) -> Any:
-        """Gives a copy of the value, or the live value itself."""
+        """Return a copy of the value, or the live value itself."""
         return pickle.loads(self.content) if self.live is None else self.live  # noqa: S301 - pickled just above
 
 
@@ -122,7 +122,7 @@ class FrozenBatch:
         return digest.digest()
 
     def rollouts(self) -> list[Rollout]:
-        """Gives the rollouts, in the trainer's order, with copies of everything.
+        """Return the rollouts, in the trainer's order, with copies of everything.
 
         Rows of equal prompt and columns share one prompt and one example object, which makes groups cheap to find.
         """

@@ -62,7 +62,7 @@ def _weights(value: object) -> object:
 
 
 def _reward_functions(value: Any, base: Path | None = None) -> Any:
-    """Gives the rewards in a form that a runtime takes; relative file references start from ``base``."""
+    """Return the rewards in a form that a runtime takes; relative file references start from ``base``."""
     if isinstance(value, RewardFunctionsConfig):
         return value
     if isinstance(value, Mapping):
@@ -238,7 +238,7 @@ class GRPOConfig(_Checked):
 
     @classmethod
     def from_dict(cls, data: Any, *, where: str = "configuration", base: Path | None = None) -> GRPOConfig:
-        """Gives the configuration in plain data.
+        """Return the configuration in plain data.
 
         Args:
             data: A mapping with the fields.
@@ -262,7 +262,7 @@ class GRPOConfig(_Checked):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> GRPOConfig:
-        """Gives the configuration in a YAML file; relative references start from the file's folder.
+        """Return the configuration in a YAML file; relative references start from the file's folder.
 
         Raises:
             ConfigError: There is no such file, it is not YAML, or a field is wrong.
@@ -278,7 +278,7 @@ class GRPOConfig(_Checked):
     def to_trl(
         self, output_dir: str | Path, *, has_cuda: bool = True, processes: int = 1, evaluate: bool = False
     ) -> dict[str, Any]:
-        """Gives the keyword arguments of ``trl.GRPOConfig``; ``reward_weights`` go with the rewards.
+        """Return the keyword arguments of ``trl.GRPOConfig``; ``reward_weights`` go with the rewards.
 
         Args:
             output_dir: Folder of checkpoints.
@@ -313,7 +313,7 @@ class GRPOConfig(_Checked):
         }
 
     def to_peft(self) -> dict[str, Any] | None:
-        """Gives the keyword arguments of ``peft.LoraConfig``; ``None`` where all weights are trained."""
+        """Return the keyword arguments of ``peft.LoraConfig``; ``None`` where all weights are trained."""
         if self.adapter is None:
             return None
         return {
@@ -325,7 +325,7 @@ class GRPOConfig(_Checked):
         }
 
     def _micro_batch(self, processes: int) -> tuple[int, int]:
-        """Gives completions a forward pass, and forward passes an optimizer step, on each of the processes."""
+        """Return completions a forward pass, and forward passes an optimizer step, on each of the processes."""
         share, rest = divmod(self.effective_batch_size, processes)
         if rest:
             raise ConfigError(

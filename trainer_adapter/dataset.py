@@ -31,7 +31,7 @@ class _Row(NamedTuple):
 
 
 def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
-    """Gives the rows as a ``datasets.Dataset``.
+    """Return the rows as a ``datasets.Dataset``.
 
     In rows that are not one already, a column of objects, or of values of several types, becomes JSON
     text, for Arrow would fill the objects' keys up with nulls; the rewards' annotations read it back.
@@ -70,7 +70,7 @@ def is_conversational(rows: Dataset) -> bool:
 
 
 def _read_lines(path: Path) -> Iterator[_Row]:
-    """Gives the rows of a file of JSON Lines or Parquet; empty lines are none."""
+    """Return the rows of a file of JSON Lines or Parquet; empty lines are none."""
     for number, record in records(path):
         place = f"{path}:{number}"
         row = record if isinstance(record, dict) else _read_line(place, record)
@@ -130,7 +130,7 @@ def _is_chat(prompt: Any) -> bool:
 
 
 def _column(name: str, values: list[Any]) -> list[Any]:
-    """Gives a column's values as Arrow holds them unchanged: as they are, or as JSON text."""
+    """Return a column's values as Arrow holds them unchanged: as they are, or as JSON text."""
     if name == "prompt" or _is_plain(values):
         return values
     try:

@@ -77,7 +77,7 @@ class RewardFunction:
         completion_ids: Sequence[Any] | None = None,
         **keywords: Any,
     ) -> Scores:
-        """Gives this reward's scores, one a completion; ``None`` leaves it out of the sum."""
+        """Return this reward's scores, one a completion; ``None`` leaves it out of the sum."""
         return self._answer(self.__name__, prompts, completions, completion_ids, keywords)
 
     def __repr__(self) -> str:
@@ -226,7 +226,7 @@ class RewardAdapter:
         completion_ids: Sequence[Any] | None,
         keywords: Mapping[str, Any],
     ) -> Scores:
-        """Gives one reward's scores, from the step's result or by making it."""
+        """Return one reward's scores, from the step's result or by making it."""
         with self._lock:
             began = time.monotonic()
             try:
@@ -262,7 +262,7 @@ class RewardAdapter:
         return _Scored(batch.digest, scores, busy_s(scored, rewards, self.runtime.workers))
 
     def _scores(self, batch: ScoreBatch, step: int | None) -> dict[str, Scores]:
-        """Gives what TRL is told, by reward."""
+        """Return what TRL is told, by reward."""
         _check_size(batch, step)
         scores = batch.scores
         if self._partial is Partial.SUM:
@@ -276,7 +276,7 @@ class RewardAdapter:
         return scores
 
     def _metrics(self, batch: ScoreBatch) -> Iterator[tuple[str, float]]:
-        """Gives names and finite values for TRL's logs."""
+        """Return names and finite values for TRL's logs."""
         for name, outcomes in batch.items():
             if not outcomes:
                 continue
@@ -295,7 +295,7 @@ class RewardAdapter:
 
 
 def _said(outcomes: Sequence[Outcome]) -> dict[str, list[float]]:
-    """Gives the metrics that a reward's scores came with, each with its values."""
+    """Return the metrics that a reward's scores came with, each with its values."""
     found: dict[str, list[float]] = {}
     for outcome in outcomes:
         for metric, value in outcome.metrics.items():

@@ -75,7 +75,7 @@ def check_model(base_model: str) -> None:
 
 
 def load_model(base_model: str, dtype: str = "auto", *, on_cpu: bool = False) -> Loaded:
-    """Gives a model and its tokenizer.
+    """Return a model and its tokenizer.
 
     A built-in model is read from its GGUF file once, in 10 to 30 seconds, and from a dequantised copy in
     rewardkit's cache folder afterwards, in one or two.
@@ -162,7 +162,7 @@ def _load_builtin(base_model: str, weights: torch.dtype) -> Loaded:
 
 
 def _dequantised(gguf: Path, weights: torch.dtype) -> Loaded:
-    """Gives the model in a GGUF file, with no trace of its quantisation, which saving and PEFT would stumble over."""
+    """Return the model in a GGUF file, with no trace of its quantisation, which saving and PEFT would stumble over."""
     loaded = _load(gguf.parent, weights, gguf_file=gguf.name)
     model: Any = loaded.model
     model.hf_quantizer = None
@@ -193,7 +193,7 @@ def _keep(loaded: Loaded, folder: Path) -> None:
 
 
 def _gguf(base_model: str) -> Path:
-    """Gives a built-in model's file, found without importing its package, whose dependencies are not needed."""
+    """Return a built-in model's file, found without importing its package, whose dependencies are not needed."""
     builtin = BUILTINS.get(base_model)
     if builtin is None:
         near = difflib.get_close_matches(base_model, BUILTINS, n=1) or list(BUILTINS)

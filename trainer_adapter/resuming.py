@@ -44,7 +44,7 @@ class Start:
 
 
 def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool | str | Path) -> Start:
-    """Gives where a run starts. Changes nothing.
+    """Return where a run starts. Changes nothing.
 
     Args:
         output_dir: The folder of checkpoints.
@@ -75,7 +75,7 @@ def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool |
 
 
 def _kept(output_dir: Path) -> RunRecord | None:
-    """Gives the record of the run in a folder; ``None`` where there is none.
+    """Return the record of the run in a folder; ``None`` where there is none.
 
     Raises:
         ConfigError: It cannot be read; says where there is a copy.
@@ -90,7 +90,7 @@ def _kept(output_dir: Path) -> RunRecord | None:
 
 
 def _copy_in(output_dir: Path) -> Path | None:
-    """Gives the whole checkpoint written last of those that hold a record which can be read."""
+    """Return the whole checkpoint written last of those that hold a record which can be read."""
     places = [
         (file.stat().st_mtime_ns, place) for place in whole_checkpoints(output_dir) if (file := place / FILE).is_file()
     ]
@@ -109,7 +109,7 @@ def _how_to_copy(checkpoint: Path, output_dir: Path) -> str:
 
 
 def _within(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequence[str], output_dir: Path) -> Start:
-    """Gives where a run with the same rewards and settings goes on."""
+    """Return where a run with the same rewards and settings goes on."""
     checkpoint = own[-1] if own else None
     steps = 0 if checkpoint is None else state_of(checkpoint)["global_step"]
     wanted = record.settings["train_steps"]
@@ -125,7 +125,7 @@ def _within(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequ
 
 
 def _from_named(checkpoint: Path, output_dir: Path, kept: RunRecord | None, now: RunRecord) -> Start:
-    """Gives the start from a checkpoint that the caller names."""
+    """Return the start from a checkpoint that the caller names."""
     if not (checkpoint / STATE).is_file():
         raise ConfigError(f"resume={str(checkpoint)!r}: there is no checkpoint in it (no {STATE})")
     if kept is not None and (kept.finished_steps or any(_is_of(one, kept) for one in whole_checkpoints(output_dir))):
@@ -143,7 +143,7 @@ def _from_named(checkpoint: Path, output_dir: Path, kept: RunRecord | None, now:
 
 
 def _allowed(where: Path, found: Differences) -> Sequence[str]:
-    """Gives the differences that a run may go on with.
+    """Return the differences that a run may go on with.
 
     Raises:
         ConfigError: There are others; names them all.
@@ -175,7 +175,7 @@ def _unrecorded(output_dir: Path, found: Path) -> ConfigError:
 
 
 def whole_checkpoints(output_dir: Path) -> list[Path]:
-    """Gives the checkpoints that were written to the end, by step."""
+    """Return the checkpoints that were written to the end, by step."""
     whole = [place.parent for place in output_dir.glob(f"checkpoint-*/{STATE}")]
     return sorted((place for place in whole if _step_of(place) >= 0), key=_step_of)
 
@@ -186,7 +186,7 @@ def _is_of(checkpoint: Path, record: RunRecord) -> bool:
 
 
 def state_of(checkpoint: Path) -> dict[str, Any]:
-    """Gives what transformers noted of a checkpoint.
+    """Return what transformers noted of a checkpoint.
 
     Raises:
         ConfigError: It cannot be read.

@@ -48,7 +48,7 @@ Version = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
 
 
 def counted(number: int, noun: str) -> str:
-    """Gives a number with its noun: ``1 step``, ``1,000 steps``."""
+    """Return a number with its noun: ``1 step``, ``1,000 steps``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -107,19 +107,19 @@ class Differences:
 def record_of(
     config: GRPOConfig, rewards: Mapping[str, Composable], weights: Mapping[str, float], rows: Dataset
 ) -> RunRecord:
-    """Gives the record of a run that starts now."""
+    """Return the record of a run that starts now."""
     versions = {name: _digest(one.version) for name, one in rewards.items()}
     return RunRecord(settings=_settings(config, weights), rewards=versions, dataset=dataset_identity(rows))
 
 
 def _digest(version: str) -> str:
-    """Gives a version in 12 digits: one that a reward of another kind makes may be of any length."""
+    """Return a version in 12 digits: one that a reward of another kind makes may be of any length."""
     is_plain = len(version) == 12 and set(version) <= set("0123456789abcdef")
     return version if is_plain else hashlib.sha256(version.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any]:
-    """Gives what takes effect: defaults that depend on other fields are filled in, what is not used is left out."""
+    """Return what takes effect: defaults that depend on other fields are filled in, what is not used is left out."""
     found: dict[str, Any] = config.model_dump(exclude={"reward_fns", "reward_weights", "sampling_params"})
     found["base_model"] = model_identity(config.base_model)
     found["dtype"] = config.base_dtype
@@ -139,7 +139,7 @@ def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any
 
 
 def model_identity(base_model: str) -> str:
-    """Gives a model's name; for a folder its last part and a digest of what is in it, wherever it lies."""
+    """Return a model's name; for a folder its last part and a digest of what is in it, wherever it lies."""
     folder = Path(base_model)
     if base_model.startswith("builtin:") or not folder.is_dir():
         return base_model
@@ -151,7 +151,7 @@ def model_identity(base_model: str) -> str:
 
 
 def dataset_identity(rows: Dataset) -> DatasetIdentity:
-    """Gives which rows these are, by their values."""
+    """Return which rows these are, by their values."""
     count = len(rows)
     step = -(-count // MOST_ROWS)
     chosen = (rows if step == 1 else rows.select(range(0, count, step))).with_format("arrow")
@@ -163,7 +163,7 @@ def dataset_identity(rows: Dataset) -> DatasetIdentity:
 
 
 def differences(old: RunRecord, new: RunRecord) -> Differences:
-    """Gives in what a new run differs from one that is recorded.
+    """Return in what a new run differs from one that is recorded.
 
     A setting that the record does not know counts as equal: the release that wrote it did not have it.
     """
@@ -192,7 +192,7 @@ def _shown(value: object) -> str:
 
 
 def read_record(folder: Path) -> RunRecord | None:
-    """Gives the record in a folder; ``None`` where there is none.
+    """Return the record in a folder; ``None`` where there is none.
 
     Raises:
         ConfigError: It cannot be read, is damaged, or is of another format; names the file.

@@ -32,7 +32,7 @@ class BatchTiming:
 
 
 def busy_s(batch: ScoreBatch, rewards: Mapping[str, Composable], workers: int) -> float:
-    """Gives the least seconds in which the rewards' own work could be done, see :class:`BatchTiming`.
+    """Return the least seconds in which the rewards' own work could be done, see :class:`BatchTiming`.
 
     Args:
         batch: The scored batch.
@@ -61,7 +61,7 @@ def has_own_lane(reward: Reward[..., Any]) -> bool:
 
 
 def _durations(batch: ScoreBatch, name: str, reward: Composable) -> list[float]:
-    """Gives the seconds of each call that was made: one a rollout, or one a group."""
+    """Return the seconds of each call that was made: one a rollout, or one a group."""
     grouped = any(leaf.spec.kind == "group" for leaf in reward.leaves)
     calls: dict[object, float] = {}
     for row, (rollout, outcome) in enumerate(zip(batch.rollouts, batch[name], strict=True)):
@@ -71,5 +71,5 @@ def _durations(batch: ScoreBatch, name: str, reward: Composable) -> list[float]:
 
 
 def p95(seconds: Sequence[float]) -> float:
-    """Gives the 95th percentile by nearest rank; 0 where nothing was run."""
+    """Return the 95th percentile by nearest rank; 0 where nothing was run."""
     return sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1] if seconds else 0.0

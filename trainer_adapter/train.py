@@ -141,7 +141,7 @@ def train(
 
 
 def _finished(start: Start, trained: Path, output_dir: Path) -> TrainResult:
-    """Gives the result of a run that has all its steps; TRL would take one more."""
+    """Return the result of a run that has all its steps; TRL would take one more."""
     log = [] if start.checkpoint is None else state_of(start.checkpoint)["log_history"]
     place = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
     return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True)
@@ -160,7 +160,7 @@ def _tell_start(start: Start, config: GRPOConfig) -> None:
 
 
 def _recorder(record: RunRecord) -> TrainerCallback:
-    """Gives the callback that says in every checkpoint whose it is."""
+    """Return the callback that says in every checkpoint whose it is."""
     from transformers import TrainerCallback
 
     class Recorder(TrainerCallback):
@@ -182,7 +182,7 @@ def _trainer(
     output_dir: Path,
     callbacks: Iterable[TrainerCallback],
 ) -> GRPOTrainer:
-    """Gives TRL's trainer with model, rewards and callbacks in place."""
+    """Return TRL's trainer with model, rewards and callbacks in place."""
     with needing_extra():
         import torch
         from peft import LoraConfig
@@ -261,7 +261,7 @@ def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
 
 
 def _where_it_stopped(checkpoint: Path | None, step: int, resumes: bool) -> str:
-    """Gives words for who stopped a run: what is done, and what the next start goes on from."""
+    """Return words for who stopped a run: what is done, and what the next start goes on from."""
     if checkpoint is None:
         return "stopped before the first step was done; a new start begins at the beginning"
     done = max(step, state_of(checkpoint)["global_step"])

@@ -50,7 +50,7 @@ _WANTED: Mapping[str, _Wanted] = {
 
 
 def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Gives the arguments of some names; texts without blanks around, ``3.0`` of a data set's table as ``3``.
+    """Return the arguments of some names; texts without blanks around, ``3.0`` of a data set's table as ``3``.
 
     Raises:
         UnusableInstructionError: One is missing, ``None`` or of another kind.
@@ -69,7 +69,7 @@ def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str
 
 
 def _described(values: Mapping[str, Any]) -> str:
-    """Gives the arguments that are there on one line, cut to a width, for a reason."""
+    """Return the arguments that are there on one line, cut to a width, for a reason."""
     known = sorted((name, value) for name, value in values.items() if value is not None)
     line = ", ".join(f"{name}={repr(value)[:_SHOWN_CHARS]}" for name, value in known)
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."
@@ -96,7 +96,7 @@ class Instruction:
 
 
 def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Instruction:
-    """Gives an instruction from its id, with or without the prefix ``en:``, and its arguments.
+    """Return an instruction from its id, with or without the prefix ``en:``, and its arguments.
 
     Raises:
         UnusableInstructionError: The id is unknown, or an argument is missing or unusable.
@@ -114,7 +114,7 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
 
 
 def loose_variants(text: str) -> Iterator[str]:
-    """Gives a text, then it without its first line, its last line, and both; and the four without ``*``; each once."""
+    """Return a text, then it without its first line, its last line, and both; and the four without ``*``; each once."""
     lines = text.split("\n")
     cut = ("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))
     variants = (text, *cut)

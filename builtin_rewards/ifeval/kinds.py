@@ -33,7 +33,7 @@ _FENCES = ("```json", "```Json", "```JSON", "```")
 
 
 def _as_read(text: str) -> str:
-    """Gives a text as it reads, for what may not be in it."""
+    """Return a text as it reads, for what may not be in it."""
     return fold(text).translate(_LOOK_LATIN).lower()
 
 
@@ -48,7 +48,7 @@ def _is_used(text: str, term: str, relation: str, limit: int) -> bool:
 
 
 def _held(text: str, opening: str, closing: str) -> Iterator[str]:
-    """Gives what stands on one line between an opening and the next closing, without blanks and openings."""
+    """Return what stands on one line between an opening and the next closing, without blanks and openings."""
     for line in text.split("\n"):
         *parts, _ = line.split(closing)
         yield from (part.partition(opening)[2].strip(opening + " \t") for part in parts)

@@ -38,12 +38,12 @@ def _detectors() -> Any:
 
 
 def known_languages() -> frozenset[str]:
-    """Gives the codes that :func:`text_language` can give, such as ``en`` and ``zh-cn``."""
+    """Return the codes that :func:`text_language` can give, such as ``en`` and ``zh-cn``."""
     return frozenset(_detectors().get_lang_list())
 
 
 def text_language(text: str) -> str | None:
-    """Gives the code of a text's language; ``None`` where nothing in it belongs to any."""
+    """Return the code of a text's language; ``None`` where nothing in it belongs to any."""
     detector = _detectors().create()
     detector.seed = _SEED
     detector.append(text[:_LOOKED_AT])
@@ -63,12 +63,12 @@ def _splitter() -> Any:
 
 
 def count_sentences(text: str) -> int:
-    """Gives the number of sentences; a rest of text without an end counts as one."""
+    """Return the number of sentences; a rest of text without an end counts as one."""
     return sum(1 for _ in _splitter().span_tokenize(_RUN.sub("", text)))
 
 
 def count_capital_words(text: str) -> int:
-    """Gives the number of words whose letters are all capitals, such as ``NASA``, ``I`` and ``U.S.``.
+    """Return the number of words whose letters are all capitals, such as ``NASA``, ``I`` and ``U.S.``.
 
     Contractions are two words, as nltk has it: ``I'm`` counts once and ``IT'S`` twice.
     """

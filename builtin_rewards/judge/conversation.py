@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from rewardkit import CoercionError
 from rewardkit.forms import why_no_text
+from rewardkit.step_reading import ROLES
 
-_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
 
 
@@ -67,7 +67,7 @@ Turns = tuple[Turn, ...]
 
 
 def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
-    """Gives the turns of a ``"prompt"`` or a ``"completion"``: a string, or a list of chat messages.
+    """Return the turns of a ``"prompt"`` or a ``"completion"``: a string, or a list of chat messages.
 
     Raises:
         CoercionError: It is neither, or a message has a role that is not known; names it.
@@ -80,12 +80,12 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
 
 
 def last_said(turns: Turns, role: str) -> str:
-    """Gives the last text of somebody; empty where there is none."""
+    """Return the last text of somebody; empty where there is none."""
     return next((turn.said for turn in reversed(turns) if turn.role == role and turn.said), "")
 
 
 def tools_turn(value: object) -> Turn | None:
-    """Gives the turn, a conversation's first, that tells which tools there were to call; ``None`` where none were.
+    """Return the turn, a conversation's first, that tells which tools there were to call; ``None`` where none were.
 
     Each is a part, ``tools search``, of a function's definition, OpenAI's or Anthropic's; others stand as they are.
     """
@@ -142,8 +142,8 @@ class _Message:
 
 def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
     role, name = message["role"], message.get("name") or ""
-    if role not in _ROLES:
-        raise CoercionError(f"{where}: nobody knows who {role!r} is; the roles are {', '.join(_ROLES)}")
+    if role not in ROLES:
+        raise CoercionError(f"{where}: nobody knows who {role!r} is; the roles are {', '.join(ROLES)}")
     graded = of == "completion" and role == "assistant"
     mark = ", to grade" if graded else ""
     head = f"{role}{name and f' {_safe(name)}'}{_id(message.get('tool_call_id'))}{mark}"
@@ -179,7 +179,7 @@ def _holds(value: object) -> bool:
 
 
 def _image_url(block: Mapping[str, Any]) -> str | None:
-    """Gives the address of a block's image, whichever library made the block; ``None`` where it holds none."""
+    """Return the address of a block's image, whichever library made the block; ``None`` where it holds none."""
     held: Any = block.get("image_url") or block.get("image") or block.get("url") or block.get("source")
     if "image" not in str(block.get("type") or [*block]):
         return None
@@ -196,7 +196,7 @@ def _image_url(block: Mapping[str, Any]) -> str | None:
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Gives name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
+    """Return name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
     calls = [*_listed(message.get("tool_calls") or []), *_listed(message.get("function_call") or [])]
     blocks = [block for block in _listed(message.get("content")) if isinstance(block, Mapping)]
     for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:
@@ -209,7 +209,7 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _defined(tool: Any) -> tuple[str, str]:
-    """Gives head and text of a tool's definition."""
+    """Return head and text of a tool's definition."""
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
     if not isinstance(inner, Mapping) or not (name := _first_text(inner, "name")):
         return "tools", _to_json(tool)
@@ -219,13 +219,13 @@ def _defined(tool: Any) -> tuple[str, str]:
 
 
 def _without_none(value: Any) -> Any:
-    """Gives a schema without the keys of other rows, which data sets fill up with nothing."""
+    """Return a schema without the keys of other rows, which data sets fill up with nothing."""
     known = isinstance(value, Mapping)
     return {key: _without_none(one) for key, one in value.items() if one is not None} if known else value
 
 
 def from_json(value: Any) -> Any:
-    """Gives what a text says that is a JSON object, list or null, an array as a list, and other values as they are."""
+    """Return what a text says that is a JSON object, list or null, an array as a list, and other values as they are."""
     if not isinstance(value, str):
         return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
     try:
@@ -236,7 +236,7 @@ def from_json(value: Any) -> Any:
 
 
 def _to_json(value: object) -> str:
-    """Gives a text as it is, and other values as JSON."""
+    """Return a text as it is, and other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
 
 
@@ -245,10 +245,10 @@ def _id(value: object) -> str:
 
 
 def _safe(value: object) -> str:
-    """Gives a name as it stands in a head, where none may pass for the head's own words."""
+    """Return a name as it stands in a head, where none may pass for the head's own words."""
     return _NOT_IN_A_HEAD.sub("_", str(value))[:64]
 
 
 def _raw(name: object) -> str:
-    """Gives the line of a text that tells a name which a head cannot hold; empty for others."""
+    """Return the line of a text that tells a name which a head cannot hold; empty for others."""
     return "" if _safe(name) == str(name) else f"name: {name}"

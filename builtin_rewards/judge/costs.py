@@ -27,7 +27,7 @@ def charge(answer: Answer[Any]) -> None:
 
 @contextmanager
 def billed() -> Iterator[Bill]:
-    """Gives the bill of what is asked in the block and in the tasks begun there; it is on that of the caller too."""
+    """Return the bill of what is asked in the block and in the tasks begun there; it is on that of the caller too."""
     bill: list[Answer[Any]] = []
     before = _bills.set((*_bills.get(), bill))
     try:
@@ -37,7 +37,7 @@ def billed() -> Iterator[Bill]:
 
 
 def cost_metrics(answers: Bill) -> dict[str, float]:
-    """Gives what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
+    """Return what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
     sent = [answer for answer in answers if answer.requests]
     used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
     costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
@@ -50,7 +50,7 @@ def cost_metrics(answers: Bill) -> dict[str, float]:
 
 
 def with_costs(metrics: Mapping[str, float], bill: Bill) -> dict[str, float]:
-    """Gives metrics with what a bill came to in place of their own costs, a part of it; unchanged by an empty one."""
+    """Return metrics with what a bill came to in place of their own costs, a part of it; unchanged by an empty one."""
     if not bill:
         return dict(metrics)
     return {name: value for name, value in metrics.items() if name not in _NAMES} | cost_metrics(bill)

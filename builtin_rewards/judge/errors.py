@@ -58,7 +58,7 @@ class JudgeError(RewardError):
         return self.words
 
     def retold(self, words: str) -> Self:
-        """Gives the same error in other words."""
+        """Return the same error in other words."""
         told = type(self)(words, self.fault)
         told.__dict__.update({**vars(self), "words": words})
         return told

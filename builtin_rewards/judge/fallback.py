@@ -16,11 +16,11 @@ from typing import Any
 
 from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
-from builtin_rewards.judge.loops import turns
 from builtin_rewards.judge.members import UNSEEN, AskingMembers, Judging, Said, ask, checked, none_left
 from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.own_labels import Calibrated, Rows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
+from rewardkit.loops import finished, turns
 
 MARGIN_S = 1.0
 """Seconds that the whole's deadline has beyond those of its members, so that a member's own comes first."""
@@ -70,12 +70,7 @@ class JudgeReward(Reward[..., Any]):
             called.close()
             takes = ", ".join(parameter.name for parameter in parameters)
             raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}")
-        asked = self._set_up_before(called)
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(asked)
-        return asked
+        return finished(self._set_up_before(called))
 
     async def _set_up_before(self, asked: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -121,11 +116,11 @@ class JudgeReward(Reward[..., Any]):
         return calibrate(self, rows, label=label, threshold=threshold)
 
     def fallback(self, *links: Reward[..., Any], default: float | None = None, name: str | None = None) -> Fallback:
-        """Gives the :class:`Fallback` that asks this first and then the links, each where all before it have failed."""
+        """Return the :class:`Fallback` that asks this first, then the links, each where all before it have failed."""
         return Fallback((self, *links), default=default, name=name)
 
     def having(self, function: Judging) -> JudgeReward:
-        """Gives the same judge, options and all, with another function of its kind."""
+        """Return the same judge, options and all, with another function of its kind."""
         return _rebuilt(type(self), function, self.options)
 
     def _having(self, options: RewardOptions) -> JudgeReward:
@@ -142,7 +137,7 @@ def _rebuilt(kind: type[JudgeReward], function: Judging, options: RewardOptions)
 
 
 def judge_options(name: str, timeout_s: float, default: float | None, **more: Any) -> RewardOptions:
-    """Gives a judge's options: whatever went wrong, the default stands in, and nothing where it is ``None``."""
+    """Return a judge's options: whatever went wrong, the default stands in, and nothing where it is ``None``."""
     stands_in = OnInfrastructure.SKIP if default is None else OnInfrastructure.DEFAULT
     return RewardOptions(name=name, timeout_s=timeout_s, default=default, on_infrastructure=stands_in, **more)
 

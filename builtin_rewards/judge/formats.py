@@ -52,14 +52,14 @@ _FENCE_OPENS = re.compile(r"```(?:json)?\Z", re.IGNORECASE)
 
 
 def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Gives ``response_format`` as ``chat.completions.create`` takes it; ``None``: leave it out."""
+    """Return ``response_format`` as ``chat.completions.create`` takes it; ``None``: leave it out."""
     if format is Format.JSON_SCHEMA:
         return {"type": "json_schema", "json_schema": {"name": "verdict", "schema": dict(schema), "strict": True}}
     return {"type": "json_object"} if format is Format.JSON_OBJECT else None
 
 
 def format_instruction(schema: Mapping[str, Any]) -> str:
-    """Gives the words that ask for an object of this schema, for the end of a prompt; ``json_object`` wants a "JSON".
+    """Return the words that ask for an object of this schema, for the end of a prompt; ``json_object`` wants a "JSON".
 
     The example has place holders, no values: a model that repeats it gives no verdict, and no grade is suggested.
     """
@@ -84,7 +84,7 @@ def _example(schema: Mapping[str, Any]) -> str:
 
 
 def object_text(text: str, format: Format) -> str:
-    """Gives the part of a reply that must be the JSON object.
+    """Return the part of a reply that must be the JSON object.
 
     Of ``TEXT`` it is the object that ends the reply, closing fence aside; of the others the whole reply, a code fence
     and reasoning that ends with ``</think>`` aside. So no verdict quoted on the way counts, but at the reply's end.
@@ -114,7 +114,7 @@ def object_text(text: str, format: Format) -> str:
 
 
 def object_start(text: str) -> int | None:
-    """Gives where the JSON object that ends a text begins; ``None`` where none of up to ``LONGEST_OBJECT`` ends it.
+    """Return where the JSON object that ends a text begins; ``None`` where none of up to ``LONGEST_OBJECT`` ends it.
 
     Read from the end, the text is in no doubt: behind the object's last brace no string is open, and inside a string
     the quotation mark that no backslash precedes is the one that opens it.
@@ -150,7 +150,7 @@ class Negotiator:
         self._ignored = 0
 
     async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:
-        """Gives the reply of ``send`` and its format; it is called again with others where those were rejected."""
+        """Return the reply of ``send`` and its format; it is called again with others where those were rejected."""
         format, changes = self.format, {**self.changes}
         while True:
             try:
@@ -178,7 +178,7 @@ class Negotiator:
 
 
 def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """Gives a request's options as a server takes them; of two by one name that which only a user sets."""
+    """Return a request's options as a server takes them; of two by one name that which only a user sets."""
     users = "max_completion_tokens"
     ordered = sorted(options.items(), key=lambda one: one[0] == users)
     sent = {changes.get(name, name): value for name, value in ordered}
@@ -188,7 +188,7 @@ def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
 
 
 def _refused(error: JudgeUnavailableError, said: str) -> str | None:
-    """Gives the parameter that an error's words say a server does not take; ``None`` where they name none."""
+    """Return the parameter that an error's words say a server does not take; ``None`` where they name none."""
     if error.status not in (400, 422) or not _COMPLAINT.search(said):
         return None
     named = _PARAMETER.search(said)

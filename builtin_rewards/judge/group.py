@@ -64,7 +64,7 @@ class GroupJudging(Prompted):
         return tuple(self.questions(group).values())
 
     def _competing(self, columns: Mapping[str, Any]) -> tuple[list[Score | RewardError], Group, list[int]]:
-        """Gives what is known without asking, the completions that compete, and their places."""
+        """Return what is known without asking, the completions that compete, and their places."""
         prompt = self.columns.asked(columns)
         missing = self.columns.missing(columns)
         said: list[Score | RewardError] = []
@@ -83,22 +83,22 @@ class GroupJudging(Prompted):
         return said, Group(prompt, list(seen.values()), values), list(seen)
 
     def empty(self, group: Group) -> dict[Turns, str]:
-        """Gives the answers that say nothing, and why."""
+        """Return the answers that say nothing, and why."""
         reference = group.values.get("reference")
         return {one: why for one in group.answers if (why := self.says_nothing(one, reference)) is not None}
 
     def question(self, group: Group, answers: Mapping[str, Turns], schema: Mapping[str, Any]) -> Question:
-        """Gives the question that shows these answers, by field."""
+        """Return the question that shows these answers, by field."""
         view = self.view(group.prompt, answers)
         filled = view.template.fill({**view.values, **group.values}, max_chars=self.max_chars, images=view.images)
         return Question(filled, schema, self.prompt_version)
 
     def questions(self, group: Group) -> Mapping[Any, Question]:
-        """Gives what is asked about two answers or more, by what tells the questions apart."""
+        """Return what is asked about two answers or more, by what tells the questions apart."""
         raise NotImplementedError
 
     async def judged(self, group: Group) -> list[Score | RewardError]:
-        """Gives what becomes of each of two answers or more."""
+        """Return what becomes of each of two answers or more."""
         raise NotImplementedError
 
     async def ask(self, asked: Mapping[K, Question], read: Callable[[K, Reply, Format], T]) -> dict[K, T | JudgeError]:

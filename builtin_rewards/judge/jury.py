@@ -33,7 +33,7 @@ class Reduction(StrEnum):
 
 
 def reduce_scores(given: Sequence[float], how: Reduction, threshold: float | None = None) -> float | None:
-    """Gives one score for several jurors' scores; ``None`` where there are none, or no majority. Nobody breaks a tie.
+    """Return one score for several jurors' scores; ``None`` where there are none, or no majority. Nobody breaks a tie.
 
     A majority is over grades, or with a threshold over verdicts: 1.0 if more than half gave at least the threshold,
     0.0 if more than half gave less.
@@ -52,7 +52,7 @@ def reduce_scores(given: Sequence[float], how: Reduction, threshold: float | Non
 
 
 def agreement(scores: Sequence[float]) -> float | None:
-    """Gives the share of pairs of jurors that gave the same score, 0 to 1; ``None`` with fewer than two scores."""
+    """Return the share of pairs of jurors that gave the same score, 0 to 1; ``None`` with fewer than two scores."""
     pairs = list(itertools.combinations(scores, 2))
     return sum(same(*pair) for pair in pairs) / len(pairs) if pairs else None
 

@@ -32,7 +32,7 @@ _GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
 def weighted(
     reply: Reply, verdict: Verdict, rubric: Rubric, minimum_mass: float = MINIMUM_MASS
 ) -> tuple[Verdict, dict[str, float]]:
-    """Gives a reply's verdict with each grade replaced by its mean where that is known, and the masses by criterion.
+    """Return a reply's verdict with each grade replaced by its mean where that is known, and the masses by criterion.
 
     A grade stays as sampled where less than ``minimum_mass`` (0 to 1) is known of its likelihood: without tokens that
     spell the verdict, with a grade that is no digit (``4.0``), and where its token came without alternatives.
@@ -53,7 +53,7 @@ def weighted(
 
 
 def _places(text: str) -> Iterator[tuple[str, int]]:
-    """Gives each criterion with the place of its digit in the object that ends a text, end-of-turn tokens aside."""
+    """Return each criterion with the place of its digit in the object that ends a text, end-of-turn tokens aside."""
     text = text[: text.rfind("}") + 1]
     start, criterion = object_start(text), ""
     for key in [] if start is None else _KEY.finditer(text, start):
@@ -64,7 +64,7 @@ def _places(text: str) -> Iterator[tuple[str, int]]:
 
 
 def likelihoods(token: Token, place: int, scale: Scale) -> dict[int, float]:
-    """Gives the probability of each grade in the place of a token, whose digit is at this place in it.
+    """Return the probability of each grade in the place of a token, whose digit is at this place in it.
 
     Some servers list the sampled token among the alternatives, even twice, and some never do.
     """

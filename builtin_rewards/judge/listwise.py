@@ -63,7 +63,7 @@ class Listing(GroupJudging):
         return made
 
     def questions(self, group: Group) -> dict[tuple[int, Part], Question]:
-        """Gives the questions by the repeat that they belong to and the answers that they show."""
+        """Return the questions by the repeat that they belong to and the answers that they show."""
         empty = self.empty(group)
         shown = [one for one in dict.fromkeys(group.answers) if one not in empty]
         asked = [(repeat, part) for repeat in range(self.repeats) for part in self._parts(group, shown, repeat)]
@@ -77,7 +77,7 @@ class Listing(GroupJudging):
         return replace(self.question(told, answers, rubric.json_schema(self.reason_chars)), index=repeat)
 
     def _parts(self, group: Group, shown: Sequence[Turns], repeat: int) -> list[Part]:
-        """Gives the answers of each question of a repeat, as even parts of an order that no answer can choose.
+        """Return the answers of each question of a repeat, as even parts of an order that no answer can choose.
 
         Every second repeat has the one before it reversed, and its parts have answers of all parts of that one.
         """
@@ -91,11 +91,11 @@ class Listing(GroupJudging):
         return [tuple(order[at::count]) for at in range(count)]
 
     def _rubric(self, part: Part) -> Rubric:
-        """Gives the form of the grades: names by place, so that it is the same for all groups of a size."""
+        """Return the form of the grades: names by place, so that it is the same for all groups of a size."""
         return Rubric([f"answer-{place}" for place in range(1, len(part) + 1)], self.scale)
 
     def _read(self, asked: tuple[int, Part], reply: Reply, format: Format) -> dict[Turns, tuple[float, str]]:
-        """Gives each answer's grade, from 0 to 1, and the reason."""
+        """Return each answer's grade, from 0 to 1, and the reason."""
         _, part = asked
         low, high = self.scale
         verdict = read_verdict(reply, self._rubric(part), format)

@@ -77,7 +77,7 @@ class Grading(Prompted):
         return () if isinstance(plan, Score) else tuple(question for question in plan.questions if not question.index)
 
     def _plan(self, columns: Mapping[str, Any]) -> _Plan | Score:
-        """Gives what is asked; the score where nothing is."""
+        """Return what is asked; the score where nothing is."""
         if why := self.columns.missing(columns):
             return Score(None, why)
         prompt, answer = self.columns.asked(columns), turns_of(columns["completion"], "completion")
@@ -123,7 +123,7 @@ class Grading(Prompted):
 
 
 def _decided(said: Sequence[Verdict | JudgeError], plan: _Plan) -> Verdict:
-    """Gives the verdict of all samples; one of which a question has no answer is lost."""
+    """Return the verdict of all samples; one of which a question has no answer is lost."""
     width, verdicts = len(plan.parts), list[Verdict | JudgeError]()
     for sample in (said[at : at + width] for at in range(0, len(said), width)):
         read = [one for one in sample if isinstance(one, Verdict)]
@@ -215,7 +215,7 @@ class LLMJudge(PromptedReward):
 def _criteria(
     given: Sequence[Criterion | str] | None, column: str | None, template: Template
 ) -> Sequence[Criterion | str]:
-    """Gives the criteria; of a column, which has its own in each row, one that stands in."""
+    """Return the criteria; of a column, which has its own in each row, one that stands in."""
     if column is not None:
         check_column(column, "criteria", "criteria_column")
         if given is not None:

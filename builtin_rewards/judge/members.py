@@ -89,7 +89,7 @@ class AskingMembers(Judging):
 
 
 def checked(owner: str, members: Iterable[Any]) -> tuple[tuple[Reward[..., Any], ...], tuple[float, float] | None]:
-    """Gives the members of a chain or a jury, and the range of their scores; raises JudgeSetupError."""
+    """Return the members of a chain or a jury, and the range of their scores; raises JudgeSetupError."""
     listed = tuple(members)
     if len(listed) < 2:
         raise JudgeSetupError(f"{owner} is made of at least 2 rewards, got {len(listed)}")
@@ -150,7 +150,7 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> Said:
 
 
 def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives the part of the columns that a member takes."""
+    """Return the part of the columns that a member takes."""
     names = {parameter.name for parameter in member.spec.parameters if not parameter.supplied}
     row = given.get("example", {}) if member.spec.rest is not None else {}
     others = {name: value for name, value in row.items() if name not in _RESERVED}
@@ -158,7 +158,7 @@ def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def none_left(what: str, failures: Sequence[Said]) -> JudgeError:
-    """Gives the error of a chain or jury in which too few answered: an outage where each that failed had one."""
+    """Return the error of a chain or jury in which too few answered: an outage where each that failed had one."""
     words = f"{what}: " + "; ".join(said.words for said in failures)
     errors = [said.error for said in failures if said.error is not None]
     outage = all(isinstance(error, InfrastructureError) for error in errors)

@@ -18,7 +18,7 @@ class Request:
 
 
 def with_words(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
-    """Gives a message with words at its end."""
+    """Return a message with words at its end."""
     content = message["content"]
     if isinstance(content, str):
         return {**message, "content": f"{content}\n\n{words}"}
@@ -26,7 +26,7 @@ def with_words(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
 
 
 def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
-    """Gives the texts of a message, and how many images it has."""
+    """Return the texts of a message, and how many images it has."""
     content = message["content"]
     if isinstance(content, str):
         return [message["role"], content], 0

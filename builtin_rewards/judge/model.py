@@ -19,10 +19,10 @@ from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, format_instruction, response_format
-from builtin_rewards.judge.loops import of_this_loop
 from builtin_rewards.judge.messages import Reply, Request, with_words
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.settings import check
+from rewardkit.loops import of_this_loop
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class JudgeModel:
         return self.model, self.where, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
 
     def request(self, question: Question, format: Format) -> Request:
-        """Gives the request that asks a question in a format."""
+        """Return the request that asks a question in a format."""
         *before, last = question.messages
         if format is not Format.JSON_SCHEMA:
             last = with_words(last, format_instruction(question.schema))
@@ -170,7 +170,7 @@ class JudgeModel:
     async def _reply(
         self, judge: str, question: Question, until: float, sent: list[int], format: Format, changes: Changes
     ) -> Reply:
-        """Gives the reply in a format: a kept one, which took no requests, or a new one."""
+        """Return the reply in a format: a kept one, which took no requests, or a new one."""
         kept = None if self.cache is None else self.cache.get(self._key(question, format))
         if kept is not None:
             return kept
@@ -190,5 +190,5 @@ class JudgeModel:
             raise
 
     def _key(self, question: Question, format: Format) -> str:
-        """Gives the cache's key: of what was asked for, so that it is known before a server's changes are."""
+        """Return the cache's key: of what was asked for, so that it is known before a server's changes are."""
         return question_key(self.where, self.request(question, format), question.version)

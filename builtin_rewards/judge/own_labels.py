@@ -111,7 +111,7 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: flo
 
 
 def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
-    """Gives a row's label: whether the completion is good, as a bool, 1 or 0, yes or no.
+    """Return a row's label: whether the completion is good, as a bool, 1 or 0, yes or no.
 
     Raises:
         DataError: There is none, or it is none of these; says where.
@@ -134,7 +134,7 @@ def _rollouts(rows: Rows) -> Sequence[Rollout]:
 
 
 def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
-    """Gives the threshold with the best kappa, of at most a hundred half way between two scores; the middle of several.
+    """Return the threshold with the best kappa, of at most a hundred half way between scores; the middle of several.
 
     The scores are sorted once, so that the time does not grow with the square of their number.
     """
@@ -149,7 +149,7 @@ def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
 
 
 def _bests_of_others(known: Sequence[tuple[float, bool]]) -> list[float]:
-    """Gives for each row the threshold that is best for the rows outside of its tenth; the tenths are drawn."""
+    """Return for each row the threshold that is best for the rows outside of its tenth; the tenths are drawn."""
     fold_of = [place % _FOLDS for place in range(len(known))]
     random.Random(0).shuffle(fold_of)  # noqa: S311 - a sample, no secret
     rest = [[one for one, own in zip(known, fold_of, strict=True) if own != fold] for fold in range(_FOLDS)]

@@ -80,7 +80,7 @@ class Comparing(GroupJudging):
         return [self._said(place, matches, scores[place], strengths[place]) for place in range(len(group.answers))]
 
     def questions(self, group: Group) -> dict[tuple[Turns, Turns], Question]:
-        """Gives the questions by the two answers that they show, in their order; equal ones are one."""
+        """Return the questions by the two answers that they show, in their order; equal ones are one."""
         empty, schema = self.empty(group), preference_schema(self.reason_chars)
         sides = [(group.answers[first], group.answers[second]) for first, second in _pairs(len(group.answers))]
         asked = [order for side in sides if _known(*side, empty) is None for order in self._orders(*side)]
@@ -109,20 +109,20 @@ class Comparing(GroupJudging):
 
 
 def _pairs(n: int) -> list[tuple[int, int]]:
-    """Gives all pairs of n; each one is named first in half of its own, give or take one."""
+    """Return all pairs of n; each one is named first in half of its own, give or take one."""
     pairs = itertools.combinations(range(n), 2)
     return [(low, high) if (high - low) % 2 else (high, low) for low, high in pairs]
 
 
 def _known(one: Turns, other: Turns, empty: Collection[Turns]) -> float | None:
-    """Gives the result that needs no judge: equal answers, and answers that say nothing."""
+    """Return the result that needs no judge: equal answers, and answers that say nothing."""
     if one == other:
         return 0.5
     return None if one not in empty and other not in empty else (1 + (other in empty) - (one in empty)) / 2
 
 
 def _compared(first: int, second: int, said: Sequence[Preference | JudgeError]) -> Match:
-    """Gives the match that one or two verdicts make. Verdicts that contradict each other are a tie."""
+    """Return the match that one or two verdicts make. Verdicts that contradict each other are a tie."""
     for one in said:
         if isinstance(one, JudgeError):
             return Match(first, second, None, error=one)
@@ -132,7 +132,7 @@ def _compared(first: int, second: int, said: Sequence[Preference | JudgeError]) 
 
 
 def bradley_terry(wins: Wins) -> Ratings:
-    """Gives log-strengths θ, of mean 0, under which i beats j with probability 1 / (1 + exp(θ_j - θ_i)).
+    """Return log-strengths θ, of mean 0, under which i beats j with probability 1 / (1 + exp(θ_j - θ_i)).
 
     They maximise the likelihood of the results times a prior: as if each completion had also played one match in all,
     spread evenly over the others, each a tie. The prior keeps strengths finite where one wins all its matches or the
@@ -165,7 +165,7 @@ def bradley_terry(wins: Wins) -> Ratings:
 
 
 def expected_win_rates(strengths: Sequence[float | None]) -> Ratings:
-    """Gives how often each is expected to win against another of its group, from 0 to 1, of mean one half.
+    """Return how often each is expected to win against another of its group, from 0 to 1, of mean one half.
 
     Formula: the mean over the others that have a strength of 1 / (1 + exp(θ_j - θ_i)); ``None`` without others.
     """
@@ -173,7 +173,7 @@ def expected_win_rates(strengths: Sequence[float | None]) -> Ratings:
 
 
 def rank_scores(strengths: Sequence[float | None]) -> Ratings:
-    """Gives each one's place in its group: 1.0 for the strongest, 0.0 for the weakest, evenly between.
+    """Return each one's place in its group: 1.0 for the strongest, 0.0 for the weakest, evenly between.
 
     Formula: the share of the others that have a strength which are weaker, equals as half; ``None`` without others.
     """

@@ -53,7 +53,7 @@ _CUT_WORD = re.compile(r"\S{0,40}\Z")
 
 
 def content_free(completion: str, reference: str | None = None, *, max_chars: int = MAX_CHARS) -> str | None:
-    r"""Gives why an answer says nothing, in a short phrase, or ``None`` where it may say something.
+    r"""Return why an answer says nothing, in a short phrase, or ``None`` where it may say something.
 
     A completion that equals the reference says something, whatever it is. Of a longer one ``max_chars`` characters are
     looked at, half of them at either end, as many as a judge is shown.

@@ -119,7 +119,7 @@ class Template:
     def fill(
         self, values: Mapping[str, Value], *, max_chars: int = MAX_CHARS, images: Sequence[Image] = ()
     ) -> tuple[Mapping[str, Any], ...]:
-        """Gives the chat messages for these values, always the same.
+        """Return the chat messages for these values, always the same.
 
         Data is put between lines ``<completion-CODE>`` and ``</completion-CODE>``. The code is made of the text's own
         hash, and of a counter as long as any text holds it, so no text can hold the line that closes a fence, and
@@ -158,7 +158,7 @@ class Template:
 
 
 def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
-    """Gives the text, or of a longer one the two ends, ``max_chars`` (2 at least) in all, and what is left out."""
+    """Return the text, or of a longer one the two ends, ``max_chars`` (2 at least) in all, and what is left out."""
     if len(text) <= max_chars:
         return text
     tail = max_chars // 2
@@ -166,7 +166,7 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
 
 
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
-    """Gives turns as text; of too many characters some parts are shortened and some left out, and what, is told.
+    """Return turns as text; of too many characters some parts are shortened and some left out, and what, is told.
 
     What is always shown, and which other turns, says docs/reference/judge.md, Templates. Heads count; before each
     stands the code.
@@ -184,7 +184,7 @@ def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = ""
 
 
 def chars_left_out(value: Value, max_chars: int) -> int:
-    """Gives how many characters of a text or of turns are not shown."""
+    """Return how many characters of a text or of turns are not shown."""
     if isinstance(value, str):
         return max(0, len(value) - max_chars)
     return sum(_size(*part) for turn in value for part in turn.parts) - sum(_shares(value, max_chars))
@@ -195,7 +195,7 @@ def _size(head: str, text: str = "") -> int:
 
 
 def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
-    """Gives how many characters of each part are shown, its head included; of one that is left out none."""
+    """Return how many characters of each part are shown, its head included; of one that is left out none."""
     sizes = [{(n, at): _size(*part) for at, part in enumerate(turn.parts)} for n, turn in enumerate(turns)]
     every = {place: size for turn in sizes for place, size in turn.items()}
     if sum(every.values()) <= max_chars:
@@ -218,7 +218,7 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
 
 
 def _first_served(turns: Sequence[Turn]) -> list[int]:
-    """Gives the places of what is always shown; of nothing such the last."""
+    """Return the places of what is always shown; of nothing such the last."""
     users = [place for place, turn in enumerate(turns) if turn.role == "user" and turn.said]
     graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
     questions = {*users[-1:], *[place for place in users if place < graded][-1:]}
@@ -228,7 +228,7 @@ def _first_served(turns: Sequence[Turn]) -> list[int]:
 
 
 def _levelled(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int, int], int]:
-    """Gives each its size, or as much of it as leaves the same to all that want more; of too many the middle none."""
+    """Return each its size, or as much of it as leaves the same to all that want more; of too many the middle none."""
     places, most = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
     if len(places) > most:
         places = places[: most // 2] + places[most // 2 - most :]
@@ -242,7 +242,7 @@ def _levelled(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int
 
 
 def escaped(text: str) -> str:
-    r"""Gives the text with what JSON, HTTP or a reader cannot bear as visible escapes: ``\x00``, ``\ud800``.
+    r"""Return the text with what JSON, HTTP or a reader cannot bear as visible escapes: ``\x00``, ``\ud800``.
 
     Tabs and line ends stay. A backslash stays as it is, so a text that spells such an escape looks the same.
     """
@@ -250,13 +250,13 @@ def escaped(text: str) -> str:
 
 
 def near_names(name: str, known: Collection[str]) -> str:
-    """Gives the hint about an unknown name: those that look like it, or all."""
+    """Return the hint about an unknown name: those that look like it, or all."""
     near = difflib.get_close_matches(name, known, n=2)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
 
 
 def _names(text: str, template: str) -> Iterator[str]:
-    """Gives the names of a text's fields, as they stand in it; raises where a brace stands alone."""
+    """Return the names of a text's fields, as they stand in it; raises where a brace stands alone."""
     try:
         for _, name, form, conversion in string.Formatter().parse(text):
             if name is not None:
@@ -266,7 +266,7 @@ def _names(text: str, template: str) -> Iterator[str]:
 
 
 def _code(name: str, text: str, low_texts: Collection[str]) -> str:
-    """Gives the first code for a text that stands in none of the texts, whatever the case of its letters."""
+    """Return the first code for a text that stands in none of the texts, whatever the case of its letters."""
     digest = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
     codes = (hashlib.sha256(f"{digest} {count}".encode()).hexdigest()[:12] for count in itertools.count())
     return next(code for code in codes if not any(code in other for other in low_texts))

@@ -24,7 +24,6 @@ from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.loops import turns
 from builtin_rewards.judge.members import Judging
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Answer, JudgeModel, Question
@@ -35,6 +34,7 @@ from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import Asking, Settings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import Kind, RewardOptions, Rollout
+from rewardkit.loops import turns
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.spec import CallContext
 
@@ -77,16 +77,16 @@ class Columns:
         return [*self.by_field.values(), *([self.rubric] if self.rubric else [])]
 
     def missing(self, columns: Mapping[str, Any]) -> str | None:
-        """Gives why a row cannot be judged, where a column has no value."""
+        """Return why a row cannot be judged, where a column has no value."""
         missing = next((column for column in self.read if columns[column] is None), None)
         return None if missing is None else f"the row has nothing in column {missing!r}"
 
     def values(self, columns: Mapping[str, Any]) -> dict[str, str]:
-        """Gives the text of each field but prompt and completions."""
+        """Return the text of each field but prompt and completions."""
         return {field: columns[column] for field, column in self.by_field.items()}
 
     def asked(self, columns: Mapping[str, Any]) -> Turns:
-        """Gives the turns of the prompt, before them the tools there were to call, where the row tells."""
+        """Return the turns of the prompt, before them the tools there were to call, where the row tells."""
         tools = None if _TOOLS in self.read else tools_turn(columns.get(_TOOLS))
         return (*([] if tools is None else [tools]), *turns_of(columns.get("prompt", ""), "prompt"))
 
@@ -133,7 +133,7 @@ class Prompted(Judging):
         raise NotImplementedError
 
     def says_nothing(self, answer: Turns, reference: str | None) -> str | None:
-        """Gives why an answer is not asked about; a turn that says something, a tool call or an image is."""
+        """Return why an answer is not asked about; a turn that says something, a tool call or an image is."""
         if not self.prefilter or not all(turn.is_text for turn in answer):
             return None
         most = max(self.max_chars, MAX_CHARS)
@@ -141,7 +141,7 @@ class Prompted(Judging):
         return whys[-1] if whys and all(whys) else None
 
     def unseen(self, prompt: Turns, *answers: Turns) -> str | None:
-        """Gives why the judge cannot see what it would grade; ``None`` where it can."""
+        """Return why the judge cannot see what it would grade; ``None`` where it can."""
         if not all(any(turn.graded for turn in answer) for answer in answers):
             return "the completion has no turn of the assistant"
         shown = [*self._shown(prompt), *itertools.chain(*answers)]
@@ -153,7 +153,7 @@ class Prompted(Judging):
         return f"the judge cannot see all parts of this conversation: {parts}{hint}" if parts else None
 
     def left_out(self, prompt: Turns) -> dict[str, float]:
-        """Gives how much of a prompt the template does not show, as metrics, and says so once in a log."""
+        """Return how much of a prompt the template does not show, as metrics, and says so once in a log."""
         shown = self._shown(prompt)
         rest = [turn for turn in prompt if not any(turn is one for one in shown)]
         question = _question(prompt)  # a template without {prompt} is meant to be one
@@ -168,13 +168,13 @@ class Prompted(Judging):
         return {f"left_out/{kind}": count for kind, count in found.items()}
 
     def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
-        """Gives how many characters of what the template shows are left out for want of room, as a metric."""
+        """Return how many characters of what the template shows are left out for want of room, as a metric."""
         given = [value for name, value in {**view.values, **values}.items() if name in view.template.uses]
         chars = sum(chars_left_out(value, self.max_chars) for value in given)
         return {"left_out/shortened": float(chars)} if chars else {}
 
     def view(self, prompt: Turns, answers: Mapping[str, Turns]) -> View:
-        """Gives what is shown of a prompt and of the answers, which are fields of the template.
+        """Return what is shown of a prompt and of the answers, which are fields of the template.
 
         A built-in template shows all turns where there is more than a question and its answer.
         """
@@ -189,7 +189,7 @@ class Prompted(Judging):
         return of_conversations(self.template) if _is_long(prompt, answer) else self.template
 
     def _shown(self, prompt: Turns) -> Turns:
-        """Gives the turns of a prompt that the template shows."""
+        """Return the turns of a prompt that the template shows."""
         uses, question = self._chosen(prompt, ()).uses, _question(prompt)
         return prompt if "conversation" in uses else (question,) if question and "prompt" in uses else ()
 
@@ -228,12 +228,12 @@ class Prompted(Judging):
 
 
 def at_once(model: JudgeModel) -> int:
-    """Gives how many questions to a server are begun at once."""
+    """Return how many questions to a server are begun at once."""
     return math.ceil(_QUESTIONS_A_REQUEST * model.load.concurrency)
 
 
 def _question(prompt: Turns) -> Turn | None:
-    """Gives the turn that ``{prompt}`` shows."""
+    """Return the turn that ``{prompt}`` shows."""
     return next((turn for turn in reversed(prompt) if turn.role == "user" and (turn.said or turn.unseen)), None)
 
 
@@ -254,7 +254,7 @@ class PromptedReward(JudgeReward):
         return self._judging.model
 
     def with_client(self: R, client: StandIn) -> R:
-        """Gives the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
+        """Return the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
 
         It has no cache: what another client said would answer for this one.
         """
@@ -262,7 +262,7 @@ class PromptedReward(JudgeReward):
         return self.having(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
 
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:
-        """Gives the messages that the judge would send, of all questions; none where nothing would be asked.
+        """Return the messages that the judge would send, of all questions; none where nothing would be asked.
 
         It takes one rollout, or for a judge of groups two or more; or in their place ``prompt``, ``completion`` (or
         ``completions``) and the row's columns. A column that is missing is a MissingColumnError.
@@ -280,7 +280,7 @@ class PromptedReward(JudgeReward):
 
 
 def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
-    """Gives the options of a judge's reward."""
+    """Return the options of a judge's reward."""
     timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
@@ -288,7 +288,7 @@ def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
 def prompting(
     kind: type[PromptedReward], model: str, settings: Settings, name: str, usual: str, more: Sequence[Never] = ()
 ) -> dict[str, Any]:
-    """Gives the fields of a :class:`Prompted`; by default it has this name and this template; refuses ``more``."""
+    """Return the fields of a :class:`Prompted`; by default it has this name and this template; refuses ``more``."""
     others = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
     check_names([*settings, *(["criteria"] if more else [])], kind, others)
     given, own = settings.get("template"), builtin_template(usual)
@@ -311,7 +311,7 @@ def prompting(
 def filled_by(
     template: Template, reference: str | None, columns: Mapping[str, str] | None, *, group: bool = False
 ) -> Columns:
-    """Gives the columns that fill a template; raises JudgeSetupError for a field without one or one without a field."""
+    """Return the columns that fill a template; raises JudgeSetupError for a field without one, or the reverse."""
     check({"columns": columns})
     given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
     fields = sorted(template.uses - _OURS)

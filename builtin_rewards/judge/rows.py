@@ -27,7 +27,7 @@ _text = build_coercer(str | None)
 
 
 def passages(value: object) -> str | None:
-    """Gives a column's text; of a list of several texts all that say something, numbered; refuses others."""
+    """Return a column's text; of a list of several texts all that say something, numbered; refuses others."""
     listed = value if isinstance(value, str) else from_json(value)
     if not isinstance(listed, list | tuple):
         return _text(listed)  # type: ignore[return-value]  # as annotated
@@ -44,7 +44,7 @@ PASSAGES = Annotated[Any, Rule("text or a list of texts", passages, TextOrder.OT
 
 
 def rubric_annotation(like: Rubric) -> Any:
-    """Gives the annotation of a column of rubrics, whose scale and cap are those of another rubric."""
+    """Return the annotation of a column of rubrics, whose scale and cap are those of another rubric."""
 
     def convert(value: object) -> Rubric | None:
         try:
@@ -56,7 +56,7 @@ def rubric_annotation(like: Rubric) -> Any:
 
 
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
-    """Gives the rubric in a column: a list, or one as JSON, of texts or objects; ``None`` where there is nothing.
+    """Return the rubric in a column: a list, or one as JSON, of texts or objects; ``None`` where there is nothing.
 
     Raises:
         JudgeSetupError: It is no such list; names the criterion and what is wrong with it.

@@ -106,18 +106,18 @@ class Rubric:
         return tuple(criterion.name for criterion in self.criteria)
 
     def alone(self) -> tuple[Rubric, ...]:
-        """Gives a rubric of each criterion, to ask about one at a time; their scores mean nothing."""
+        """Return a rubric of each criterion, to ask about one at a time; their scores mean nothing."""
         each = [[Criterion(one.name, one.description)] for one in self.criteria]
         return tuple(Rubric(one, self.scale, not_applicable=self.not_applicable) for one in each)
 
     def failed(self, grades: Mapping[str, float | None]) -> list[str]:
-        """Gives the names of the must-haves that fail; one that does not apply does not."""
+        """Return the names of the must-haves that fail; one that does not apply does not."""
         middle = sum(self.scale) / 2
         known = [(one, grade) for one in self.criteria if (grade := grades[one.name]) is not None]
         return [one.name for one, grade in known if one.must and (grade < middle) == (one.weight >= 0)]
 
     def normalised(self, grades: Mapping[str, float | None]) -> float | None:
-        """Gives the score in [0, 1] that the grades come to; ``None`` where no criterion of positive weight applies.
+        """Return the score in [0, 1] that the grades come to; ``None`` where no criterion of positive weight applies.
 
         With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) over the sum
         of the positive weights, held in [0, 1]: on the scale of 0 and 1 HealthBench's arithmetic (arXiv 2505.08775).
@@ -141,7 +141,7 @@ class Rubric:
         return min(self.cap if failed else 1.0, max(0.0, score))
 
     def _part(self, name: str, grade: float | None) -> float | None:
-        """Gives a grade as a share of the scale; ``None`` where the criterion does not apply."""
+        """Return a grade as a share of the scale; ``None`` where the criterion does not apply."""
         low, high = self.scale
         if grade is None and self.not_applicable:
             return None
@@ -151,14 +151,14 @@ class Rubric:
         return (grade - low) / (high - low)
 
     def words(self) -> dict[str, str]:
-        """Gives the fields ``criteria`` and ``scale`` of a template. Weights are not shown to the judge."""
+        """Return the fields ``criteria`` and ``scale`` of a template. Weights are not shown to the judge."""
         low, high = self.scale
         or_none = ", or null where a criterion does not apply" if self.not_applicable else ""
         scale = f"whole numbers from {low} (not met at all) to {high} (met in full){or_none}"
         return {"criteria": "\n".join(f"- {one.name}: {one.description}" for one in self.criteria), "scale": scale}
 
     def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
-        """Gives the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
+        """Return the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
 
         Each reason stands before its score, so that a model that writes in the schema's order reasons first. Everything
         is required and nothing may be added, as strict mode wants. Grades are an enum, which every server with
@@ -174,7 +174,7 @@ class Rubric:
 
 
 def preference_schema(reason_chars: int | None = None) -> dict[str, Any]:
-    """Gives the JSON schema of a pairwise verdict: ``{"reason": "...", "verdict": "A"}``."""
+    """Return the JSON schema of a pairwise verdict: ``{"reason": "...", "verdict": "A"}``."""
     return _reasoned("verdict", {"type": "string", "enum": ["A", "B", "tie"]}, reason_chars)
 
 
@@ -188,7 +188,7 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
-    """Gives criteria, also for plain strings: a word is its own name, other text is named by its place."""
+    """Return criteria, also for plain strings: a word is its own name, other text is named by its place."""
     listed = (given,) if isinstance(given, Criterion | str) else given
     criteria = tuple(
         Criterion(one if _NAME.fullmatch(one) else f"c{number}", one) if isinstance(one, str) else one

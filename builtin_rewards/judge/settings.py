@@ -120,7 +120,7 @@ def check_names(given: Iterable[str], kind: type, others: Iterable[type]) -> Non
 
 
 def _own_settings(kind: type) -> list[str]:
-    """Gives the names of a class's own settings."""
+    """Return the names of a class's own settings."""
     known = inspect.signature(kind).parameters.values() if "__init__" in vars(kind) else ()
     return [one.name for one in known if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
 

@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
 
 def wilson(successes: float, trials: int) -> Interval:
-    """Gives a rate with its Wilson score interval, which stays inside [0, 1] and is honest at 0 % and 100 %.
+    """Return a rate with its Wilson score interval, which stays inside [0, 1] and is honest at 0 % and 100 %.
 
     Formula, with p = successes / trials and n = trials: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n). Source:
     Wilson, JASA 22 (1927), 209-212. A tie may count as half a success.
@@ -47,7 +47,7 @@ def wilson(successes: float, trials: int) -> Interval:
 
 
 def mean_move(moves: Sequence[float]) -> Interval:
-    """Gives the mean of moves of scores, each from -1 to 1, with a normal interval that is honest for few of them.
+    """Return the mean of moves of scores, each from -1 to 1, with a normal interval that is honest for few of them.
 
     For the interval two more are counted, by all that there is in either direction, so that a few which are all alike
     do not look certain. Source: the like of it for shares in Agresti and Coull, American Statistician 52 (1998).
@@ -96,7 +96,7 @@ class Table(NamedTuple):
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
-    """Gives the chance that a good rollout scores above a bad one, ties half: the area under the ROC curve.
+    """Return the chance that a good rollout scores above a bad one, ties half: the area under the ROC curve.
 
     ``None`` where all labels are the same. Source: Hanley and McNeil, Radiology 143 (1982), 29-36.
     """

@@ -95,7 +95,7 @@ _BY_NAME = {template.name: template for template in _TEMPLATES}
 
 @functools.cache
 def of_conversations(template: Template) -> Template:
-    """Gives the form of a built-in template that shows all turns; one's own stays as it is."""
+    """Return the form of a built-in template that shows all turns; one's own stays as it is."""
     if template not in _TEMPLATES:
         return template
     turns = _ALL_TURNS if "completion" in template.uses else "Conversation so far:\n{conversation}"
@@ -103,7 +103,7 @@ def of_conversations(template: Template) -> Template:
 
 
 def builtin_template(name: str) -> Template:
-    """Gives a built-in template; ``docs/reference/judge.md`` lists their fields and criteria.
+    """Return a built-in template; ``docs/reference/judge.md`` lists their fields and criteria.
 
     Raises:
         JudgeSetupError: There is none of that name.

@@ -50,7 +50,7 @@ class Verdict:
 
 
 def _printable(value: object) -> object:
-    """Gives text without half characters, which UTF-8 cannot take; a cut emoji in a reason spoils no verdict."""
+    """Return text without half characters, which UTF-8 cannot take; a cut emoji in a reason spoils no verdict."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -71,7 +71,7 @@ class Preference(_Reasoned):
 
 @functools.lru_cache(_KEPT_MODELS)
 def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -> type[BaseModel]:
-    """Gives the model of a verdict. Criteria are aliases, for their names may be no names of Python's."""
+    """Return the model of a verdict. Criteria are aliases, for their names may be no names of Python's."""
     score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=scale.low, le=scale.high)]
     grade = create_model("Grade", __base__=_Reasoned, score=(score | None if not_applicable else score, ...))
     fields: dict[str, Any] = {f"criterion_{at}": (grade, Field(alias=name)) for at, name in enumerate(names)}
@@ -79,7 +79,7 @@ def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -
 
 
 def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA) -> Verdict:
-    """Gives what a reply says, read strictly.
+    """Return what a reply says, read strictly.
 
     The object is that of :meth:`Rubric.json_schema` and nothing else; ``4.0`` is the whole number 4, as it is in JSON
     Schema, and ``"4"``, ``true`` and ``4.5`` are none. ``NaN``, ``Infinity`` and a key that stands twice are no JSON.
@@ -97,12 +97,12 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
 
 
 def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Preference:
-    """Gives which of two answers a reply prefers, read as strictly as :func:`read_verdict` reads."""
+    """Return which of two answers a reply prefers, read as strictly as :func:`read_verdict` reads."""
     return _read(reply, format, Preference)
 
 
 def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict:
-    """Gives the mean of several verdicts on the same completion, with their spread.
+    """Return the mean of several verdicts on the same completion, with their spread.
 
     Grades are means by criterion, and the reasons are those of the verdict whose score is nearest to the mean's, the
     first of such.
@@ -122,14 +122,14 @@ def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict
 
 
 def joined(parts: Sequence[Verdict], rubric: Rubric) -> Verdict:
-    """Gives the verdict that verdicts on one criterion each make together."""
+    """Return the verdict that verdicts on one criterion each make together."""
     grades = {name: grade for part in parts for name, grade in part.grades.items()}
     reasons = {name: reason for part in parts for name, reason in part.reasons.items()}
     return Verdict(grades, reasons, rubric.normalised(grades))
 
 
 def _mean(grades: Sequence[float | None]) -> float | None:
-    """Gives the mean of the grades; ``None`` where more than half say that there is none to give."""
+    """Return the mean of the grades; ``None`` where more than half say that there is none to give."""
     given = [grade for grade in grades if grade is not None]
     return statistics.fmean(given) if 2 * len(given) >= len(grades) else None
 
@@ -144,7 +144,7 @@ def _too_few(lost: Sequence[JudgeError], asked: int) -> JudgeError:
 
 
 def _read(reply: Reply, format: Format, model: type[M]) -> M:
-    """Gives what a reply says, as a model that takes nothing else."""
+    """Return what a reply says, as a model that takes nothing else."""
     ended = reply.finish_reason or ""
     ends = (
         (reply.refusal, Fault.REFUSED, "is a refusal"),
@@ -165,7 +165,7 @@ def _read(reply: Reply, format: Format, model: type[M]) -> M:
 
 
 def _misfit(wrong: ValidationError, text: str) -> JudgeReplyError:
-    """Gives the error for JSON of another form; a grade off the scale is the fault only where the form is right."""
+    """Return the error for JSON of another form; a grade off the scale is the fault only where the form is right."""
     faults = wrong.errors(include_url=False, include_context=False, include_input=False)
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
     places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
@@ -179,5 +179,5 @@ def _error(fault: Fault, words: str, text: str) -> JudgeReplyError:
 
 
 def _begins(text: str) -> str:
-    """Gives the beginning of a text with what cannot be printed escaped, so that a log takes it on one line."""
+    """Return the beginning of a text with what cannot be printed escaped, so that a log takes it on one line."""
     return repr(text[:_SHOWN_CHARS]) + ("..." if len(text) > _SHOWN_CHARS else "")

@@ -86,7 +86,7 @@ _LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
 
 
 def extract_answer(completion: str) -> Extraction:
-    """Gives a completion's final answer, the rule that found it, and whether several distinct ones stand there.
+    """Return a completion's final answer, the rule that found it, and whether several distinct ones stand there.
 
     The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Thoughts, markdown
     emphasis, stop tokens at the end, footnote marks and emoji are not read, nor marks with nothing in them. A last box
@@ -374,7 +374,7 @@ _OPPOSITE = {"yes": "no(?:pe)?", "no": "yes", "true": "false", "false": "true"}
 
 
 def opening_verdict(completion: str) -> str | None:
-    """Gives the yes, no, true or false that a completion begins with: ``Yes, it is.``
+    """Return the yes, no, true or false that a completion begins with: ``Yes, it is.``
 
     None where it is taken back, or where its opposite follows at the end of a clause (``Yes, but no.``).
     """
@@ -391,7 +391,7 @@ def opening_verdict(completion: str) -> str | None:
 
 
 def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extraction:
-    """Gives a completion's answer as a text, for the rewards that compare it as a whole or parse it.
+    """Return a completion's answer as a text, for the rewards that compare it as a whole or parse it.
 
     It is the last box, else the last tag, as it stands. Where there is none, or marked answers differ, or the last
     one is denied, withdrawn or never closes, it is all that is said after the thoughts, with the reason in ``problem``.
@@ -412,5 +412,5 @@ def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extractio
 
 
 def final_answer(completion: str, rules: Sequence[Rule] = MARKED) -> str:
-    """Gives the text of :func:`answer_as_text`."""
+    """Return the text of :func:`answer_as_text`."""
     return answer_as_text(completion, rules).answer or ""

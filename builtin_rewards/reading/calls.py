@@ -70,7 +70,7 @@ _BARE = re.compile(
 
 
 def calls_in(text: str) -> list[Call] | None:
-    """Gives the calls that a final answer makes; ``None`` where it makes some in a form that is not read.
+    """Return the calls that a final answer makes; ``None`` where it makes some in a form that is not read.
 
     Wherever a form's mark stands, a call begins, as a server takes it; right behind a backtick it is spoken of and no
     mark. What has no mark is a call where the whole answer is one: JSON, or a list of calls as Python writes them; a
@@ -97,7 +97,7 @@ def calls_in(text: str) -> list[Call] | None:
 
 
 def call_of(value: Any) -> Call:
-    """Gives the call that a JSON value is, in OpenAI's form with ``function`` or plain; :data:`BROKEN` if none."""
+    """Return the call that a JSON value is, in OpenAI's form with ``function`` or plain; :data:`BROKEN` if none."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
     name = value.get("name", value.get("tool_name")) if isinstance(value, Mapping) else None
@@ -111,7 +111,7 @@ def call_of(value: Any) -> Call:
 
 
 def calls_of(value: Any) -> list[Call]:
-    """Gives the calls that a JSON value stands for: one, a list of them, or an object with ``tool_calls``."""
+    """Return the calls that a JSON value stands for: one, a list of them, or an object with ``tool_calls``."""
     return [call_of(one) for one in _listed(value)]
 
 
@@ -138,7 +138,7 @@ _PAIR = re.compile(
 
 
 def _unmarked(text: str) -> list[Call]:
-    """Gives the calls that a text without marks is; data may have a name too."""
+    """Return the calls that a text without marks is; data may have a name too."""
     written = (last_code(text, ("json",)) or "").strip()
     if _CODED_LIST.match(written):
         return _coded(written)
@@ -156,7 +156,7 @@ def _is_call(value: Any) -> bool:
 
 
 def _json_values(text: str, place: int) -> tuple[list[Any], int]:
-    """Gives the JSON values from a place on, lists taken apart, parted by semicolons or lines, and the place behind."""
+    """Return the JSON values from a place on, lists taken apart, parted by semicolons or lines, and the place after."""
     values: list[Any] = []
     end = -1
     while place != end and text.startswith(("{", "["), place):
@@ -210,7 +210,7 @@ _WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def _coded(code: str) -> list[Call]:
-    """Gives the calls that Python code makes and does nothing else; they stand in lines, in a list, or printed."""
+    """Return the calls that Python code makes and does nothing else; they stand in lines, in a list, or printed."""
     if len(code) > _MAX_CODE_CHARS:
         return [BROKEN]
     code = _STRING_OR_WORD.sub(lambda found: _WORDS.get(found[0], found[0]), _PRINTED.sub(r"\1", code))

@@ -352,7 +352,7 @@ def _is_plain(side: _Tokens) -> bool:
 
 
 def right_side(text: str) -> str:
-    """Gives the last side of a cleaned equation whose other sides say nothing of its value, else the text."""
+    """Return the last side of a cleaned equation whose other sides say nothing of its value, else the text."""
     sides = _split(tokens_of(text), ("=",))[0] if "=" in text else []
     is_equation = len(sides) - 1 == text.count("=") and _says_last(sides, _is_plain)  # no <=
     return text.rpartition("=")[2].strip() if is_equation else text
@@ -367,7 +367,7 @@ _NO_THING = frozenset(("unit", "squar", "cubic"))
 
 
 def split_unit(text: str) -> tuple[str, Unit | None]:
-    """Gives an answer's formula, cleaned, and the unit that stands after it."""
+    """Return an answer's formula, cleaned, and the unit that stands after it."""
     for place in _UNIT_AT.finditer(text) if len(text) <= 2 * MAX_CHARS else ():
         formula, behind = clean(text[: place.start()]), clean(text[place.start() :])
         unit, rest = read_unit(f" {behind}")

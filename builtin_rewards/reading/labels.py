@@ -71,12 +71,12 @@ def read_label(text: str) -> Label | None:
 
 
 def labels_in(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-    """Gives where the labels in a short text, or in a part of it, stand; no part of a formula is one."""
+    """Return where the labels in a short text, or in a part of it, stand; no part of a formula is one."""
     return [found.span() for found in _IN_TEXT.finditer(text, start, len(text) if end is None else end)]
 
 
 def label_at(text: str, place: int) -> tuple[int, int] | None:
-    """Gives where the label that a place of a text stands in begins and ends, if it stands in one."""
+    """Return where the label that a place of a text stands in begins and ends, if it stands in one."""
     near = labels_in(text, max(0, place - MAX_CHARS), place + MAX_CHARS)
     return next((span for span in near if span[0] <= place < span[1]), None)
 
@@ -136,7 +136,7 @@ def same_label(gold: Label, given: Label) -> bool:
 
 
 def bare_number(label: Label) -> int | str | None:
-    """Gives the number in a label that answers a gold which is a plain number; ``None`` where there is none.
+    """Return the number in a label that answers a gold which is a plain number; ``None`` where there is none.
 
     It is the hour of ``5 pm``, the day of ``March 5``, and the number itself in base 10.
     """

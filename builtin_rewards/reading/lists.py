@@ -67,7 +67,7 @@ _UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/
 
 
 def numbers_listed(text: str) -> tuple[list[float], str]:
-    """Gives the numbers that a text lists, in order, and what speaks against the list, ``""`` for nothing.
+    """Return the numbers that a text lists, in order, and what speaks against the list, ``""`` for nothing.
 
     The list is the last one in square brackets, else in braces, that holds a number; or, without one, every number but
     list markers. ``1/2`` is one half; ``1,000`` outside brackets is a thousand. ``not 42``, and a number past all
@@ -79,7 +79,7 @@ def numbers_listed(text: str) -> tuple[list[float], str]:
 def items_listed(
     text: str, known: Collection[str] = (), whole: Sequence[str] = (), marks: str = ""
 ) -> tuple[list[str], str]:
-    """Gives the items that a text lists, each once and normalised, and what speaks against the list.
+    """Return the items that a text lists, each once and normalised, and what speaks against the list.
 
     The list is the last one in square brackets, else the lines with list markers, else all lines, each without a label
     before a colon. Commas, semicolons, line ends and, outside brackets, ``and`` and ``or`` part the items, and a denial
@@ -104,7 +104,7 @@ def items_listed(
 
 
 def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
-    """Gives what the boxes and answer tags list, all that stand alike; without any, what the whole text lists."""
+    """Return what the boxes and answer tags list, all that stand alike; without any, what the whole text lists."""
     text = after_thinking(text)
     if len(text) > _LONGEST_TEXT or shown_otherwise(text):
         return [], SHOWN_OTHERWISE if len(text) <= _LONGEST_TEXT else TOO_LONG
@@ -119,7 +119,7 @@ def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -
 
 
 def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
-    """Gives the last list that is not denied, and what speaks against it: a list that differs, or its own denial."""
+    """Return the last list that is not denied, and what speaks against it: a list that differs, or its own denial."""
     kept = [each for each, denied in found if not denied]
     last = kept[-1] if kept else found[-1][0]
     denied = {key(each) for each, denied in found if denied}
@@ -131,7 +131,7 @@ def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hash
 def _last_of(
     text: str, brackets: re.Pattern[str], read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
-    """Gives the last list in outermost brackets that is not empty and stands, and what speaks against it."""
+    """Return the last list in outermost brackets that is not empty and stands, and what speaks against it."""
     lists = [(read(each[0][1:-1]), each) for each in [*brackets.finditer(text)][-_MOST_LISTS:]]
     filled = [(found, _is_denied(text, *each.span())) for found, each in lists if found]
     return _standing(filled, key) if filled else None
@@ -171,7 +171,7 @@ def _number_lists(text: str) -> tuple[list[float], str]:
 
 
 def _improper(mixed: re.Match[str]) -> str:
-    """Gives a mixed number as one fraction; what is no mixed number stays."""
+    """Return a mixed number as one fraction; what is no mixed number stays."""
     whole, above, below = map(int, mixed.groups())
     return f"{whole * below + above}/{below}" if above < below else mixed[0]
 
@@ -185,7 +185,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _value(match: re.Match[str]) -> float:
-    """Gives a number's value; NaN for one that is denied, or past all bounds."""
+    """Return a number's value; NaN for one that is denied, or past all bounds."""
     if match["negated"] or len(match[0]) > _LONGEST_NUMBER:
         return math.nan
     below = float(match["below"] or 1)
@@ -194,7 +194,7 @@ def _value(match: re.Match[str]) -> float:
 
 
 def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
-    """Gives what stands behind list markers, line by line: dashes, and what counts from 1 or ``a``, also anew.
+    """Return what stands behind list markers, line by line: dashes, and what counts from 1 or ``a``, also anew.
 
     Before items two numbers are markers however they count, and ``A.`` alone is an initial.
     """
@@ -207,7 +207,7 @@ def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
 
 
 def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
-    """Gives how many numbers of two lists pair off, each used once, within the tolerance."""
+    """Return how many numbers of two lists pair off, each used once, within the tolerance."""
     left, right = sorted(filter(math.isfinite, found)), sorted(filter(math.isfinite, gold))
     i = j = pairs = 0
     while i < len(left) and j < len(right):
@@ -222,7 +222,7 @@ def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, a
 
 @functools.lru_cache(maxsize=256)
 def _kept_whole(written: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Gives the pattern of the items that may hold what parts items, the longest first."""
+    """Return the pattern of the items that may hold what parts items, the longest first."""
     held = {fold(item).strip() for item in written}
     parted = sorted((item for item in held if any(map(_PARTING.__contains__, item))), key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, parted))})(?!\w)", re.IGNORECASE) if parted else None
@@ -239,7 +239,7 @@ def _item_lists(text: str, known: Collection[str], marks: str = "") -> tuple[lis
 
 
 def _parts(text: str, marks: str = "") -> list[str]:
-    """Gives the items of a text without brackets; ``marks`` part them too."""
+    """Return the items of a text without brackets; ``marks`` part them too."""
     if marked := _marked(text.splitlines(), items=True):
         return [part for line in marked.values() for part in _BOLD_HEAD.sub(r"\1", line).split(";")]
     said = _OPENING.sub("", _LABEL.sub("", _TABLE_HEAD.sub("", text) if "|" in marks else text))
@@ -250,10 +250,10 @@ def _parts(text: str, marks: str = "") -> list[str]:
 
 
 def _items(parts: Iterable[str]) -> list[str]:
-    """Gives the parts normalised, each once and none empty."""
+    """Return the parts normalised, each once and none empty."""
     return [item for item in dict.fromkeys(map(plain_item, dict.fromkeys(parts))) if item]
 
 
 def plain_item(part: str) -> str:
-    """Gives an item normalised, without LaTeX's commands and braces, with what parts items restored."""
+    """Return an item normalised, without LaTeX's commands and braces, with what parts items restored."""
     return normalise(_LATEX.sub(" ", part.translate(_RESTORED)).strip(" \t\r\"'"))

@@ -22,7 +22,7 @@ class FencedBlock(NamedTuple):
 
 
 def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
-    """Gives a text's fenced blocks, and the lines outside them, the opening fence in each block's place.
+    """Return a text's fenced blocks, and the lines outside them, the opening fence in each block's place.
 
     As CommonMark has it: three or more backticks or tildes, closed by at least as many of the same and nothing
     behind them. They may stand at any indentation, for blocks stand in lists; it is taken off the block's lines.
@@ -48,12 +48,12 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
 
 
 def without_code(text: str) -> str:
-    """Gives a text without its code, fenced and inline."""
+    """Return a text without its code, fenced and inline."""
     return _FENCE_OR_INLINE_CODE.sub(" ", "\n".join(split_fences(text)[1]))
 
 
 def code_blocks(text: str, marks: Container[str]) -> list[str]:
-    """Gives the blocks with one of some marks, or else those with none; the whole text where nothing is fenced.
+    """Return the blocks with one of some marks, or else those with none; the whole text where nothing is fenced.
 
     Sessions that begin with ``>>>`` are no code. A block whose fence is not closed ends with the text.
     """
@@ -66,7 +66,7 @@ def code_blocks(text: str, marks: Container[str]) -> list[str]:
 
 
 def last_code(text: str, marks: Container[str]) -> str | None:
-    """Gives the last of the :func:`code_blocks`; ``None`` for none."""
+    """Return the last of the :func:`code_blocks`; ``None`` for none."""
     return next(reversed(code_blocks(text, marks)), None)
 
 
@@ -84,12 +84,12 @@ _LIST_ITEM = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])[ \t]++(.*)")
 
 
 def heading_title(text: str) -> str:
-    """Gives a heading's text as it is compared: no marks of emphasis or closing ``#``, one case, single spaces."""
+    """Return a heading's text as it is compared: no marks of emphasis or closing ``#``, one case, single spaces."""
     return " ".join(text.strip().rstrip("#").strip("*_` \t\r:").lower().split())
 
 
 def read_markdown(text: str) -> Markdown:
-    """Gives what a text has; fenced blocks hold code, not headings or items."""
+    """Return what a text has; fenced blocks hold code, not headings or items."""
     blocks, lines = split_fences(text)
     headings: dict[str, bool] = {}
     open_titles: list[tuple[int, str]] = []
@@ -113,7 +113,7 @@ def read_markdown(text: str) -> Markdown:
 
 
 def _heading(line: str, behind: str) -> tuple[int, str] | None:
-    """Gives a heading's level and title: of a line of ``#``, or of one that the next line underlines."""
+    """Return a heading's level and title: of a line of ``#``, or of one that the next line underlines."""
     if found := _HEADING.match(line):
         return len(found[1]), heading_title(found[2])
     under = behind.rstrip()

@@ -37,7 +37,7 @@ _BLANK = re.compile(
 
 
 def boxes(text: str) -> list[Mark]:
-    """Gives the outermost boxes of a text that hold something, in order: ``\\boxed{5}``, ``\\fbox{5}``, ``\\boxed 5``.
+    """Return the outermost boxes of a text that hold something, in order: ``\\boxed{5}``, ``\\fbox{5}``, ``\\boxed 5``.
 
     Braces pair, but for escaped ones, up to twelve deep. A box that never closes is the last mark, and not closed.
     Blanks, dots, question marks, underscores and phantoms are nothing: ``\\boxed{}`` and ``\\boxed{?}`` tell how to
@@ -55,7 +55,7 @@ def boxes(text: str) -> list[Mark]:
 
 
 def tags(text: str, name: str = "(?:final[_ -]?)?answer") -> list[Mark]:
-    """Gives the tags of a name that hold more than blanks, in order, in any case: ``<answer>5</answer>``.
+    """Return the tags of a name that hold more than blanks, in order, in any case: ``<answer>5</answer>``.
 
     ``<final_answer>`` is one too. Of tags opened twice the last one counts; one that never closes is the last mark, and
     not closed. A closing tag without an opening one is none. ``name`` may be a pattern of names.

@@ -48,7 +48,7 @@ _COMMANDS = (
 
 
 def in_latex(text: str) -> str:
-    """Gives the text with full-width forms and the usual mathematical signs in ASCII or LaTeX.
+    """Return the text with full-width forms and the usual mathematical signs in ASCII or LaTeX.
 
     Digits of other scripts, and letters that only look alike, stay what they are.
     """
@@ -59,7 +59,7 @@ def in_latex(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Gives an answer without what does not change it: delimiters, markdown, spacing commands, the full stop.
+    """Return an answer without what does not change it: delimiters, markdown, spacing commands, the full stop.
 
     Invisible characters go at its ends only: what is shown would not be what is compared.
     """
@@ -242,7 +242,7 @@ def _in_digits(text: str) -> str:
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
-    """Gives the number that a text begins with, its currency sign included, and where it ends."""
+    """Return the number that a text begins with, its currency sign included, and where it ends."""
     match = _QUANTITY.match(text)
     if match is None or len(match[0]) > MAX_DIGITS:
         return None
@@ -375,7 +375,7 @@ def has_operation(text: str) -> bool:
 
 
 def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
-    """Gives what a number may say in the gold's unit; nothing where the units do not agree.
+    """Return what a number may say in the gold's unit; nothing where the units do not agree.
 
     ``x%`` is ``x / 100``, and no number with another unit. Where one side has the sign and the gold is above 1, it is x
     itself as well: 60 pays ``60%``, and 1 ``100%`` alone.

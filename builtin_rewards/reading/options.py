@@ -68,7 +68,7 @@ _LEADING = (
 
 
 def _either(*words: str) -> str:
-    """Gives a pattern of any of some words, sorted by their first letter, for that is found many times as fast."""
+    """Return a pattern of any of some words, sorted by their first letter, for that is found many times as fast."""
     heads: dict[str, list[str]] = {}
     for word in sorted("|".join(words).split("|"), reverse=True):
         heads.setdefault(word[0], []).append(word[1:])
@@ -185,7 +185,7 @@ class _Said(NamedTuple):
 
 
 def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None) -> Chosen:
-    """Gives the letters that a completion names as its answer, and the rule that decided.
+    """Return the letters that a completion names as its answer, and the rule that decided.
 
     What a turn says after its thoughts counts. The first of the rules told at ``multiple_choice`` by which a letter
     stands decides; several letters are a stuffed answer. What is denied, asked, supposed or taken back does not stand
@@ -213,7 +213,7 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
 
 
 def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
-    """Gives the letters of all that stands: what is not denied, supposed or taken back."""
+    """Return the letters of all that stands: what is not denied, supposed or taken back."""
     kept: list[_Said] = []
     taken_back = False
     for one in deque(said, _MOST_SAID):
@@ -229,25 +229,25 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """Gives the lines of a text that are not blank, each with its place."""
+    """Return the lines of a text that are not blank, each with its place."""
     return [(line.start(), line[0]) for line in _LINE.finditer(text)]
 
 
 def _without_latex(text: str) -> str:
-    """Gives the text with blanks in place of LaTeX's commands and braces, every other character in its place."""
+    """Return the text with blanks in place of LaTeX's commands and braces, every other character in its place."""
     return _LATEX.sub(lambda mark: " " * len(mark[0]), text)
 
 
 @functools.lru_cache(maxsize=64)
 def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
-    """Gives the letter of each choice's text; its LaTeX is read as the completion's is."""
+    """Return the letter of each choice's text; its LaTeX is read as the completion's is."""
     texts = [normalise(_without_latex(choice)) for choice in choices]
     return {text: letter for text, letter in zip(texts, letters, strict=False) if text and texts.count(text) == 1}
 
 
 @functools.lru_cache(maxsize=64)
 def _listed(letters: str, firm: bool) -> re.Pattern[str]:
-    """Gives the pattern of a letter that may be chosen, no word, article or formula, and of those joined to it.
+    """Return the pattern of a letter that may be chosen, no word, article or formula, and of those joined to it.
 
     If ``firm``, a small letter must have a mark behind it, and the sentence must end behind them.
     """
@@ -261,7 +261,7 @@ def _listed(letters: str, firm: bool) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _bare(letters: str, line: str) -> frozenset[str]:
-    """Gives the letters of a line that holds nothing else, apart from words such as ``option``."""
+    """Return the letters of a line that holds nothing else, apart from words such as ``option``."""
     line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
     rest = _PREFIX.sub("", line, count=1)
     listed = _listed(letters, rest != line).match(rest)  # "It is the c" is cut off
@@ -277,7 +277,7 @@ class _Reader(NamedTuple):
     by_text: dict[str, str]
 
     def marked(self, text: str) -> Iterator[_Said]:
-        """Gives what stands in boxes and answer tags that are closed."""
+        """Return what stands in boxes and answer tags that are closed."""
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
             plain = _without_latex(mark.content).strip()
@@ -286,7 +286,7 @@ class _Reader(NamedTuple):
                 yield _Said(mark.start, mark.end, frozenset(found))
 
     def stated(self, text: str) -> Iterator[_Said]:
-        """Gives the letters of statements, and of the choices that statements spell out."""
+        """Return the letters of statements, and of the choices that statements spell out."""
         for cue in (_CUE if text.isascii() else _ANY_CUE).finditer(lowered(text)):
             kind = _KINDS[cue[0]]
             follow = _FOLLOWS[kind].match(text, cue.end(), cue.end() + _WINDOW_CHARS)
@@ -300,7 +300,7 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + end, frozenset(found), kind in ("corrects", "denies"))
 
     def said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
-        """Gives the letters that a text begins with and where they end; if ``firm``, nothing may be said of them."""
+        """Return the letters that a text begins with and where they end; if ``firm``, nothing may be said of them."""
         line = said.partition("\n")[0]
         listed = _listed(self.letters, firm).match(said)
         if listed is None or (firm and not _END.match(said, listed.end())):
@@ -309,15 +309,15 @@ class _Reader(NamedTuple):
         return self.among(listed[0]) | self.led(line) | self.open_too(said[listed.end() :]), listed.end()
 
     def among(self, said: str) -> set[str]:
-        """Gives the letters that stand alone in a phrase."""
+        """Return the letters that stand alone in a phrase."""
         return {letter.upper() for letter in _ALONE.findall(said)} & set(self.letters)
 
     def open_too(self, behind: str) -> set[str]:
-        """Gives the letters that what follows a statement leaves open besides."""
+        """Return the letters that what follows a statement leaves open besides."""
         return self.among(" ".join(_OPEN_TOO.findall(_CONTRAST.sub("", behind))))
 
     def judged(self, text: str) -> Iterator[_Said]:
-        """Gives the letters that are said to be correct, or ticked."""
+        """Return the letters that are said to be correct, or ticked."""
         for verdict in _VERDICT.finditer(lowered(text)):
             window = text[max(0, verdict.start() - _WINDOW_CHARS) : verdict.start()]
             before = window.rstrip().rpartition("\n")[2]
@@ -332,11 +332,11 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + len(line), frozenset(ticked))
 
     def leaders(self, lines: Iterable[str]) -> set[str]:
-        """Gives the letters that lines begin with, or consist of."""
+        """Return the letters that lines begin with, or consist of."""
         return {self.leader(line) or "".join(sorted(self.bare(line))) for line in lines} - {""}
 
     def alone(self, text: str) -> Iterator[_Said]:
-        """Gives the letter of lines that hold nothing else; a heading in a list of the options is none."""
+        """Return the letter of lines that hold nothing else; a heading in a list of the options is none."""
         lines = _lines(text)
         is_first = bool(lines and self.bare(lines[0][1]))
         if len(self.leaders(line for _, line in lines if not (is_first and _RULED_OUT.search(line)))) == 1:
@@ -346,11 +346,11 @@ class _Reader(NamedTuple):
                     yield _Said(place, place + len(line), frozenset(found))
 
     def bare(self, line: str) -> Set[str]:
-        """Gives the letters of a line that holds nothing else; of a long one, none."""
+        """Return the letters of a line that holds nothing else; of a long one, none."""
         return _bare(self.letters, line) if len(line) <= _SPARE_CHARS else frozenset()
 
     def led_line(self, text: str) -> Iterator[_Said]:
-        """Gives the letter that leads the first or the last line, where no line begins with another letter."""
+        """Return the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
         if len(self.leaders(line for _, line in lines)) != 1:
             return
@@ -364,13 +364,13 @@ class _Reader(NamedTuple):
             yield _Said(place, place + len(line), frozenset(found))
 
     def leader(self, line: str) -> str:
-        """Gives the letter that leads a line with a mark after it; ``""`` for none."""
+        """Return the letter that leads a line with a mark after it; ``""`` for none."""
         match = _LED.match(line)
         letter = (match["inside"] or match["plain"]).upper() if match else ""
         return letter if letter in self.letters else ""
 
     def led(self, line: str) -> set[str]:
-        """Gives the letter that leads a line with a mark after it, and that of another choice's text after it.
+        """Return the letter that leads a line with a mark after it, and that of another choice's text after it.
 
         One of which the line goes on to say that it is wrong is none.
         """
@@ -381,7 +381,7 @@ class _Reader(NamedTuple):
         return {self.leader(line)} | self.spelled(said) | self.open_too(said[:_WINDOW_CHARS])
 
     def spelled_out(self, text: str) -> Iterator[_Said]:
-        """Gives the letter whose choice the first sentence or the last line spells out, if no other one does."""
+        """Return the letter whose choice the first sentence or the last line spells out, if no other one does."""
         parts = [(part.start(), part[0]) for part in _SENTENCE.finditer(text)] if self.by_text else []
         named = [(number, letter) for number, (_, part) in enumerate(parts) for letter in self.spelled(part)]
         if len({letter for _, letter in named}) == 1:
@@ -391,7 +391,7 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + len(part), frozenset(letter))
 
     def spelled(self, said: str) -> set[str]:
-        """Gives the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
+        """Return the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
         if not self.by_text or self.leader(said):
             return set()  # "A) Rome" would be "Rome" without its article
         longest = 2 * max(map(len, self.by_text)) + _SPARE_CHARS
@@ -414,7 +414,7 @@ def _misses(kind: str, before: str, behind: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Gives the texts of choices without the letters A, B, C that count them; of one text those of its lines."""
+    """Return the texts of choices without the letters A, B, C that count them; of one text those of its lines."""
     texts = [text.strip() for text in (given[0].splitlines() if len(given) == 1 else given) if text.strip()]
     found = [match for text in texts if (match := _LETTERED.match(text))]
     if len(texts) > 1 and [match[1].upper() for match in found] == [chr(65 + place) for place in range(len(texts))]:
@@ -424,7 +424,7 @@ def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
 
 @functools.lru_cache(maxsize=256)
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
-    """Gives the letter that a row's answer stands for (see ``multiple_choice``); ``None`` if it is none or two."""
+    """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` if it is none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
     meant = set(reader.bare(fold(answer).strip()))
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)

@@ -23,7 +23,7 @@ class _Names(NamedTuple):
 
 
 def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str) -> str:
-    """Gives the program that blocks of code are, in one text.
+    """Return the program that blocks of code are, in one text.
 
     The last block that defines what is tested counts: the entry point, or the names that the tests leave to the
     completion; else the last block. With it count the last that define what it uses and does not bind itself, or
@@ -53,7 +53,7 @@ _FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)
 
 
 def _names(code: str) -> _Names:
-    """Gives the names of code; of what is no Python, those of the functions and classes that it begins, and none."""
+    """Return the names of code; of what is no Python, those of the functions and classes that it begins, and none."""
     try:
         tables = [symtable.symtable(code, "main.py", "exec")]
     except _UNREADABLE:
@@ -72,7 +72,7 @@ def _names(code: str) -> _Names:
 
 
 def _needed(read: list[_Names], wanted: list[str]) -> set[int]:
-    """Gives the places of the blocks that some names need, or else the last block needs.
+    """Return the places of the blocks that some names need, or else the last block needs.
 
     The last block that binds a name gives it; where a block binds the name itself, only one that defines it anew does.
     """
@@ -90,7 +90,7 @@ def _needed(read: list[_Names], wanted: list[str]) -> set[int]:
 
 
 def _completed(header: str, body: str, prefix: str, entry_point: str) -> str:
-    """Gives the prompt with a body for its last function; an empty text where that has one, or this is none."""
+    """Return the prompt with a body for its last function; an empty text where that has one, or this is none."""
     stub, start = _definition(header, entry_point), prefix.rstrip() + "\n"
     if not _is_stub(stub):
         return ""
@@ -101,7 +101,7 @@ def _completed(header: str, body: str, prefix: str, entry_point: str) -> str:
 
 
 def _definition(code: str, path: str = "") -> Any:
-    """Gives the last definition of a function, or of ``Class.method``, or of the code; ``None`` for none."""
+    """Return the last definition of a function, or of ``Class.method``, or of the code; ``None`` for none."""
     try:
         node: Any = compile(code, "main.py", "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
         compile(node, "main.py", "exec", dont_inherit=True)  # which alone refuses a return outside of functions

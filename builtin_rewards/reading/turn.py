@@ -39,7 +39,7 @@ _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
 
 
 def unframed(text: str) -> str:
-    """Gives the text without a byte order mark before it and without stop tokens at its very end.
+    """Return the text without a byte order mark before it and without stop tokens at its very end.
 
     ``<|im_end|>``, ``</s>`` and the like are how a model ends its turn. Blanks go with the tokens that they stand
     between, and stay where there is none.
@@ -56,7 +56,7 @@ def begins_in_thought(text: str) -> bool:
 
 
 def after_thinking(text: str) -> str:
-    """Gives what a text says after its last thought, up to one that never ends; all of it where there is none.
+    """Return what a text says after its last thought, up to one that never ends; all of it where there is none.
 
     A thought stands in ``<think>``, ``<reasoning>`` and like tags, in ``[THINK]``, in the marks of Kimi, Command,
     OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning too, for the

@@ -54,7 +54,7 @@ _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def fold(text: str) -> str:
-    """Gives the text without typography: NFKC, nothing unseen, plain quotes, hyphens and minus signs.
+    """Return the text without typography: NFKC, nothing unseen, plain quotes, hyphens and minus signs.
 
     A raised exponent becomes ``^2``, a lowered index ``_2``, a fraction sign ``1/2``, so that neither 5 squared nor 5
     with the index 2 is 52. Letters of other alphabets that look Latin stay what they are. Of a run of combining marks
@@ -82,7 +82,7 @@ def struck_out(text: str) -> bool:
 
 
 def lowered(text: str) -> str:
-    """Gives the text in lower case, every character in its place."""
+    """Return the text in lower case, every character in its place."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -90,13 +90,13 @@ def lowered(text: str) -> str:
 
 
 def beyond_ascii(text: str) -> set[str]:
-    """Gives the characters of a text that are not ASCII."""
+    """Return the characters of a text that are not ASCII."""
     return {char for char in set(text) if char > "\x7f"}
 
 
 @functools.lru_cache(maxsize=8192)
 def _plain(char: str) -> str:
-    """Gives what one character is read as; NFKC comes after."""
+    """Return what one character is read as; NFKC comes after."""
     if char < "\u0080":
         return char
     if char in _QUOTES:
@@ -110,7 +110,7 @@ def _plain(char: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Gives the text without emphasis, footnote marks and emoji, and "minus 5" and ``1½`` as ``-5`` and ``1 1/2``.
+    """Return the text without emphasis, footnote marks and emoji, and "minus 5" and ``1½`` as ``-5`` and ``1 1/2``.
 
     None of them changes an answer.
     """
@@ -127,7 +127,7 @@ def without_markup(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """Gives an answer without case, punctuation, articles and spare blanks, as SQuAD does (arXiv 1606.05250).
+    """Return an answer without case, punctuation, articles and spare blanks, as SQuAD does (arXiv 1606.05250).
 
     Beyond SQuAD, the text is folded first (see :func:`fold`), and punctuation stays where it changes what is said:
     between digits, but for thousands commas, a sign or point before a number, ``%`` after one, ``+`` and ``#`` after a
@@ -137,7 +137,7 @@ def normalise(text: str) -> str:
 
 
 def normal_words(text: str) -> list[str]:
-    """Gives the words of :func:`normalise`."""
+    """Return the words of :func:`normalise`."""
     folded = fold(text).casefold()
     said = _MARK.sub(
         lambda mark: (
@@ -173,7 +173,7 @@ _NEGATED = re.compile(
 
 
 def prepared(text: str, *, ignore_case: bool) -> str:
-    """Gives the text as terms are looked up in it: folded, blanks as they are."""
+    """Return the text as terms are looked up in it: folded, blanks as they are."""
     folded = fold(text)
     return folded.casefold() if ignore_case else folded
 

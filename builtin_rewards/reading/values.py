@@ -24,12 +24,12 @@ class Untyped(str):
 
 
 def json_text(completion: str) -> str | None:
-    """Gives the last block marked ``json`` of the :func:`spoken` part, else the last unmarked one, else all of it."""
+    """Return the last block marked ``json`` of the :func:`spoken` part, else the last unmarked one, else all of it."""
     return last_code(spoken(completion), ("json",))
 
 
 def spoken(completion: str) -> str:
-    """Gives the final answer (see :func:`final_answer`), all of a completion that is one JSON value as it stands.
+    """Return the final answer (see :func:`final_answer`), all of a completion that is one JSON value as it stands.
 
     Text in JSON may have tags of thoughts and answers in it, and boxes: only tags mark an answer here.
     """
@@ -42,7 +42,7 @@ def spoken(completion: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Gives the one JSON value that a text is, read strictly by RFC 8259; raises a ``ValueError`` where it is none.
+    """Return the one JSON value that a text is, read strictly by RFC 8259; raises a ``ValueError`` where it is none.
 
     ``NaN`` and ``Infinity`` are refused, and so are an object that has a key twice, numbers beyond a double's range
     and nesting beyond what the standard library's parser takes (about 1,000 levels).
@@ -54,7 +54,7 @@ def read_json(text: str) -> Any:
 
 
 def read_json_at(text: str, place: int) -> tuple[Any, int]:
-    """Gives the JSON value that begins at a place, and the place behind it; as strict as :func:`read_json`."""
+    """Return the JSON value that begins at a place, and the place behind it; as strict as :func:`read_json`."""
     try:
         return _DECODER.raw_decode(text, place)
     except RecursionError:
@@ -79,7 +79,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_number, p
 
 
 def expected_json(answer: Any) -> Any:
-    """Gives the JSON value that a row expects, of JSON text or of an object; raises a ``ValueError`` for none."""
+    """Return the JSON value that a row expects, of JSON text or of an object; raises a ``ValueError`` for none."""
     if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
         raise ValueError("the row has no answer")
     try:
@@ -118,7 +118,7 @@ def _is_written(wanted: Any, text: str) -> bool:
 
 
 def _inner(value: Any) -> Collection[Any]:
-    """Gives what an object or an array holds; nothing where it is neither."""
+    """Return what an object or an array holds; nothing where it is neither."""
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
@@ -131,7 +131,7 @@ def deeper_than(value: Any, levels: int) -> bool:
 
 
 def count_leaves(value: Any) -> int:
-    """Gives how many values there are in a JSON value that hold no others; an empty object or array is one."""
+    """Return how many values there are in a JSON value that hold no others; an empty object or array is one."""
     count, pending = 0, [value]
     while pending:
         inner = _inner(pending.pop())

@@ -18,7 +18,7 @@ _FROM_THE_RIGHT = "\u202e"
 
 
 def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives all attacks that are made of the row's gold.
+    """Return all attacks that are made of the row's gold.
 
     Args:
         row: A row with a gold.
@@ -44,7 +44,7 @@ def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def of_other_rows(row: AuditRow) -> Iterator[Probe]:
-    """Gives what other rows have as a reference, and what the model wrote there."""
+    """Return what other rows have as a reference, and what the model wrote there."""
     texts = dict.fromkeys(row.other_completions, "what was written on another row")
     if row.other_reference:
         texts[row.other_reference] = "another row's reference"
@@ -62,7 +62,7 @@ def _in_frames(
 
 
 def candidates(gold: Gold, others: Sequence[Gold]) -> list[str]:
-    """Gives at least five different answers with the gold in the middle of them."""
+    """Return at least five different answers with the gold in the middle of them."""
     if gold.shape is Shape.LETTER:
         one = letter(gold)
         rest = [c if one.isupper() else c.lower() for c in "ABCDE" if c != one.upper()]
@@ -76,7 +76,7 @@ def candidates(gold: Gold, others: Sequence[Gold]) -> list[str]:
 
 
 def stuffing(gold: Gold, others: Sequence[Gold], frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives lists of answers, the gold neither first nor last."""
+    """Return lists of answers, the gold neither first nor last."""
     listed = candidates(gold, others)
     ways = [("commas", ", "), ("lines", "\n"), ("'or'", " or "), ("blanks", " ")]
     answers = [Wrong(f"five answers, {name}", sep.join(listed)) for name, sep in ways]
@@ -94,7 +94,7 @@ def stuffing(gold: Gold, others: Sequence[Gold], frames: Sequence[Frame]) -> Ite
 
 
 def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives clear wrong answers with the gold elsewhere in the text."""
+    """Return clear wrong answers with the gold elsewhere in the text."""
     right, other = gold.text, wrong.text
     # Behind a frame that is open the last line is the answer, whatever stands before it.
     frame = next((one for one in frames if one.common and one.behind.strip()), None)
@@ -121,7 +121,7 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
 
 
 def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives the gold denied."""
+    """Return the gold denied."""
     text = gold.text
     for name, words in (
         ("The answer is not X.", f"The answer is not {text}."),
@@ -145,7 +145,7 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def lookalikes(gold: Gold) -> list[Wrong]:
-    """Gives texts that a reader takes for something else, and folding, dropping or reordering makes the gold."""
+    """Return texts that a reader takes for something else, and folding, dropping or reordering makes the gold."""
     text = gold.text
     if len(text) > 60 or "\n" in text:
         return []
@@ -168,7 +168,7 @@ def lookalikes(gold: Gold) -> list[Wrong]:
 
 
 def same_to_a_reader(gold: Gold) -> list[Wrong]:
-    """Gives the gold in characters that look the same: no fault whether paid or not."""
+    """Return the gold in characters that look the same: no fault whether paid or not."""
     text = gold.text[:200]
     wide = "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
     look = str.maketrans(
@@ -186,7 +186,7 @@ def same_to_a_reader(gold: Gold) -> list[Wrong]:
 
 
 def wrong_work(row: AuditRow) -> list[Probe]:
-    """Gives the gold behind work that does not lead to it, in the words that the row's reference has for an answer."""
+    """Return the gold behind work that does not lead to it, in the words that the row's reference has for an answer."""
     if row.gold is None:
         return []
     end = next((_ending(text, row.gold.text) for text in row.references if row.gold.text in text), None)
@@ -200,6 +200,6 @@ def wrong_work(row: AuditRow) -> list[Probe]:
 
 
 def _ending(text: str, final: str) -> str:
-    """Gives a reference from the beginning of the line in which its final answer stands."""
+    """Return a reference from the beginning of the line in which its final answer stands."""
     place = text.rfind(final)
     return text[text.rfind("\n", 0, place) + 1 :]

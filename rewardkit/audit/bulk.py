@@ -47,7 +47,7 @@ EXITS = (
 
 
 def bombs(gold: Gold | None, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives formulas, code and nested texts, bare and in a frame that is paid; not judged where they hold the gold."""
+    """Return formulas, code and nested texts, bare and in a frame that is paid; not judged where they hold the gold."""
     first = [frame for frame in frames if frame.name != "bare"][:1]
     own = gold.text.strip().casefold() if gold else None
     for text in (*FORMULAS, *EXITS):
@@ -94,7 +94,7 @@ def _nested() -> Iterator[Probe]:
 
 
 def long_texts(gold: Gold | None) -> Iterator[Probe]:
-    """Gives very long texts; only those without the gold count as wrongly paid."""
+    """Return very long texts; only those without the gold count as wrongly paid."""
     texts = {
         "a megabyte of one letter": "x" * _MEGABYTE,
         "a megabyte of digits": "9" * _MEGABYTE,

@@ -53,7 +53,7 @@ class Gold:
         return self.shape is not Shape.JSON and len(self.text) <= _MAX_SHORT_CHARS and "\n" not in self.text
 
     def in_unit(self, number: str) -> str:
-        """Gives another number with what stands around the gold's own."""
+        """Return another number with what stands around the gold's own."""
         before, behind = self.unit
         return f"{before}{number}{' ' if behind and f' {behind}' in self.text else ''}{behind}"
 
@@ -66,7 +66,7 @@ class Gold:
 
 
 def gold_of(value: Any) -> Gold | None:
-    """Gives the gold in a column's value; ``None`` where it has none."""
+    """Return the gold in a column's value; ``None`` where it has none."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if not isinstance(value, str):
@@ -76,7 +76,7 @@ def gold_of(value: Any) -> Gold | None:
 
 
 def final_of(text: str) -> str:
-    r"""Gives the final answer in a text: behind the last ``####``, in the last ``\boxed{}``, else all of it."""
+    r"""Return the final answer in a text: behind the last ``####``, in the last ``\boxed{}``, else all of it."""
     if "####" in text:
         return text.rpartition("####")[2].strip()
     start = text.rfind("\\boxed{")
@@ -136,7 +136,7 @@ def share_parts(gold: Gold | None, text: str) -> bool:
 
 
 def spot_of(text: str, gold: Gold) -> tuple[int, int] | None:
-    """Gives where the gold stands in a text's last line, the last place of several; ``None`` where it does not."""
+    """Return where the gold stands in a text's last line, the last place of several; ``None`` where it does not."""
     text = text.rstrip()
     start = max(text.rfind("\n") + 1, len(text) - _MAX_FINAL_CHARS)
     places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text[start:])
@@ -148,12 +148,12 @@ def spot_of(text: str, gold: Gold) -> tuple[int, int] | None:
 
 
 def letter(gold: Gold) -> str:
-    """Gives a multiple choice's letter without its brackets."""
+    """Return a multiple choice's letter without its brackets."""
     return gold.text.strip("(). ")
 
 
 def written(number: Fraction, like: str = "") -> str:
-    """Gives a number as text: whole, as a decimal where it ends, else as a fraction."""
+    """Return a number as text: whole, as a decimal where it ends, else as a fraction."""
     if number.denominator == 1 and "." not in like:
         return str(number.numerator)
     if "/" in like:
@@ -171,7 +171,7 @@ _OTHER_SIGNS = {"$": "€", "€": "$", "£": "$"}
 
 
 def in_other_unit(gold: Gold) -> str | None:
-    """Gives the same number in another unit; ``None`` for a gold without one."""
+    """Return the same number in another unit; ``None`` for a gold without one."""
     before, behind = gold.unit
     if before:
         return gold.text.replace(before, _OTHER_SIGNS[before], 1)
@@ -182,7 +182,7 @@ def in_other_unit(gold: Gold) -> str | None:
 
 
 def made_other(gold: Gold) -> Gold | None:
-    """Gives an answer that is not the gold, for data whose rows have but one; ``None`` where none can be made."""
+    """Return an answer that is not the gold, for data whose rows have but one; ``None`` where none can be made."""
     if gold.number is not None:
         return _read(gold.in_unit(written(gold.number + 7, gold.text)))
     if gold.shape is Shape.LETTER:
@@ -194,6 +194,6 @@ def made_other(gold: Gold) -> Gold | None:
 
 
 def following(one: str) -> str:
-    """Gives the next letter of a multiple choice of four."""
+    """Return the next letter of a multiple choice of four."""
     upper = "ABCD"[("ABCD".find(one.upper()) + 1) % 4]
     return upper if one.isupper() else upper.lower()

@@ -48,11 +48,11 @@ class Frame:
     turns: tuple[Message, ...] = field(default=(), hash=False)
 
     def around(self, answer: str) -> str:
-        """Gives the answer in its frame."""
+        """Return the answer in its frame."""
         return f"{self.before}{answer}{self.behind}"
 
     def probe(self, family: Family, wrong: Wrong, *, judged: bool = True) -> Probe:
-        """Gives the probe of a wrong answer in its frame."""
+        """Return the probe of a wrong answer in its frame."""
         text = self.around(wrong.text)
         said = [*self.turns, {"role": "assistant", "content": text}] if self.turns else None
         frame = "" if self.name == "bare" else self.name
@@ -113,7 +113,7 @@ class Honest:
 
 
 def framed(row: AuditRow) -> list[Honest]:
-    """Gives the row's references, and its gold in every frame."""
+    """Return the row's references, and its gold in every frame."""
     found = [_of_reference(row, text) for text in row.references]
     if row.is_code:
         return [form for text in row.references for form in _code(row, text)]
@@ -141,17 +141,17 @@ def _is_honest(frame: Frame, gold: Gold) -> bool:
 
 
 def _untagged(form: Honest) -> Honest:
-    """Gives a text of the same length without tags: what pays it as well does not read tags."""
+    """Return a text of the same length without tags: what pays it as well does not read tags."""
     return Honest(untagged(form.name), form.text.replace("<", "(").replace(">", ")"), counted=False)
 
 
 def untagged(name: str) -> str:
-    """Gives the name of a tagged form's counterpart without tags."""
+    """Return the name of a tagged form's counterpart without tags."""
     return f"{name}, in round brackets"
 
 
 def spelled(gold: Gold, frame: Frame) -> list[Honest]:
-    """Gives the gold in one frame, spelled in other honest ways."""
+    """Return the gold in one frame, spelled in other honest ways."""
     return [Honest(f"{name}, {frame.name}", frame.around(text)) for name, text in _spellings(gold)]
 
 
@@ -182,7 +182,7 @@ def _spellings(gold: Gold) -> list[tuple[str, str]]:
 
 
 def _of_reference(row: AuditRow, text: str) -> Honest:
-    """Gives a reference; where it holds the gold, what is around it is a frame for other answers."""
+    """Return a reference; where it holds the gold, what is around it is a frame for other answers."""
     final = row.gold.text if row.gold is not None else ""
     place = text.rfind(final) if final else -1
     said = row.said.get(text)
@@ -195,7 +195,7 @@ def _of_reference(row: AuditRow, text: str) -> Honest:
 
 
 def in_calls(gold: Gold) -> list[Honest]:
-    """Gives a gold that is a tool call, or a list of such, as servers and models write them."""
+    """Return a gold that is a tool call, or a list of such, as servers and models write them."""
     value = json.loads(gold.text) if gold.shape is Shape.JSON else None
     calls = value if isinstance(value, list) else [value]
     if not calls or not all(map(is_call, calls)):
@@ -208,7 +208,7 @@ def in_calls(gold: Gold) -> list[Honest]:
 
 
 def _own_words(row: AuditRow) -> Frame | None:
-    """Gives what is around the gold in the row's own completion, where it is the final answer."""
+    """Return what is around the gold in the row's own completion, where it is the final answer."""
     spot = spot_of(row.own, row.gold) if row.own is not None and row.gold is not None else None
     if row.own is None or spot is None or row.own.strip() == row.own[spot[0] : spot[1]]:
         return None
@@ -216,7 +216,7 @@ def _own_words(row: AuditRow) -> Frame | None:
 
 
 def _last_lines(row: AuditRow) -> list[Frame]:
-    """Gives the frames in which the data itself writes a final answer."""
+    """Return the frames in which the data itself writes a final answer."""
     usual = {(frame.before, frame.behind) for frame in FRAMES}
     return [Frame(f"last line '{a}X{b}'", a, b, data=True) for a, b in row.endings if (a, b) not in usual]
 

@@ -47,7 +47,7 @@ class Judge:
         self._reasons = {family: self._not_applicable(family) for family in Family}
 
     def audit(self, lint: list[Mistake], unread: list[str]) -> Audit:
-        """Gives the verdict, with what the lint found and could not read."""
+        """Return the verdict, with what the lint found and could not read."""
         families = {family: FamilyVerdict(not_applicable=self._reasons[family]) for family in Family}
         self._judge_forms(families[Family.FORMS])
         for one in self._trials.attacks:
@@ -90,7 +90,7 @@ class Judge:
         yield from (one.outcome for one in self._trials.attacks)
 
     def _lowest(self) -> float:
-        """Gives what counts as no pay at all: the declared range's lower end, else 0 or the lowest score seen."""
+        """Return what counts as no pay at all: the declared range's lower end, else 0 or the lowest score seen."""
         ranges = [leaf.options.score_range for leaf in self._reward.leaves]
         if len(ranges) == 1 and ranges[0] is not None:
             return ranges[0][0]
@@ -143,7 +143,7 @@ class Judge:
         return [score for score in scores if score is not None]
 
     def _paid_echo(self, place: int) -> float | None:
-        """Gives what the prompt earns on a row where no right answer earns anything; ``None`` if other words do."""
+        """Return what the prompt earns on a row where no right answer earns anything; ``None`` if other words do."""
         echoes = [one for one in self._trials.attacks if one.row == place and one.probe.family is Family.ECHO]
         own = max((one.score for one in echoes if one.score is not None), default=self._zero)
         other = self._trials.unrelated.get(place)
@@ -168,7 +168,7 @@ class Judge:
         return any(leaf.spec.kind is Kind.GROUP for leaf in self._reward.leaves)
 
     def _named(self) -> tuple[set[str], bool]:
-        """Gives the columns that the reward names, and whether it may read all."""
+        """Return the columns that the reward names, and whether it may read all."""
         leaves = self._reward.leaves
         named = {p.name for leaf in leaves for p in leaf.spec.parameters if p.column}
         return named, any(leaf.spec.wanted_columns is None for leaf in leaves)

@@ -42,7 +42,7 @@ class Mistake:
 
 
 def lint(reward: Reward[..., Any]) -> list[Mistake]:
-    """Gives the known mistakes in a reward's source and in the functions of its module that it calls, by line."""
+    """Return the known mistakes in a reward's source and in the functions of its module that it calls, by line."""
     found = [one for piece in pieces_of(reward) for one in _of_piece(piece)]
     return sorted(dict.fromkeys(found), key=lambda one: (one.file, one.line, one.rule))
 
@@ -53,7 +53,7 @@ def has_source(reward: Reward[..., Any]) -> bool:
 
 
 def left_out(reward: Reward[..., Any]) -> dict[str, str]:
-    """Gives the families and rules of thumb that the author's comments call not applicable, with the reasons.
+    """Return the families and rules of thumb that the author's comments call not applicable, with the reasons.
 
     Raises:
         RewardDefinitionError: A comment names neither, or gives no reason.
@@ -72,7 +72,7 @@ def left_out(reward: Reward[..., Any]) -> dict[str, str]:
 
 
 def skippable(name: str, where: str) -> str:
-    """Gives the name of a family or of a rule of thumb.
+    """Return the name of a family or of a rule of thumb.
 
     Raises:
         RewardDefinitionError: There is neither.

@@ -44,7 +44,7 @@ def _calls(piece: Piece) -> Iterator[ast.Call]:
 
 
 def _dotted(node: ast.AST, piece: Piece) -> str:
-    """Gives a callee's full name, such as ``numpy.random.rand``; ``""`` where it is no plain name."""
+    """Return a callee's full name, such as ``numpy.random.rand``; ``""`` where it is no plain name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -69,7 +69,7 @@ def _meaning(name: str, piece: Piece) -> str:
 
 
 def _imports(piece: Piece) -> dict[str, str]:
-    """Gives what the imports inside the function bind."""
+    """Return what the imports inside the function bind."""
     found: dict[str, str] = {}
     for node in ast.walk(piece.tree):
         if isinstance(node, ast.Import):
@@ -81,7 +81,7 @@ def _imports(piece: Piece) -> dict[str, str]:
 
 
 def _holding(piece: Piece, names: frozenset[str]) -> set[str]:
-    """Gives the names whose values are made of those given, by assignment."""
+    """Return the names whose values are made of those given, by assignment."""
     held = set(names)
     for _ in range(5):  # an assignment may stand before what it depends on, in a loop
         before = len(held)
@@ -144,7 +144,7 @@ def _unanchored(piece: Piece) -> Iterator[ast.AST]:
 
 
 def _pattern(call: ast.Call, piece: Piece) -> tuple[str, str] | None:
-    """Gives method and pattern of a call that matches a regular expression."""
+    """Return method and pattern of a call that matches a regular expression."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("search", "match"):
         return None
     if _dotted(call.func, piece) in ("re.search", "re.match", "regex.search", "regex.match"):
@@ -230,7 +230,7 @@ def _state(piece: Piece) -> Iterator[ast.AST]:
 
 
 def _changed(node: ast.Subscript | ast.Call) -> ast.AST | None:
-    """Gives what a node changes: the container that it writes to, or whose method it calls."""
+    """Return what a node changes: the container that it writes to, or whose method it calls."""
     if isinstance(node, ast.Subscript):
         return None if isinstance(node.ctx, ast.Load) else node.value
     function = node.func

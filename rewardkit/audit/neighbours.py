@@ -20,7 +20,7 @@ _LARGEST = 1_000_000
 
 
 def neighbours(gold: Gold) -> list[Wrong]:
-    """Gives answers that are near the gold and wrong, each once."""
+    """Return answers that are near the gold and wrong, each once."""
     found: list[Wrong] = []
     if gold.number is not None:
         found = [one._replace(text=gold.in_unit(one.text)) for one in _near(gold, gold.number)]
@@ -71,7 +71,7 @@ def _value(text: str) -> Fraction:
 
 
 def _off(number: Fraction, digits: str) -> Iterator[Wrong]:
-    """Gives numbers a share off, and the nearest whole ones; none that rounds to a decimal gold as it is written."""
+    """Return numbers a share off, and the nearest whole ones; none that rounds to a decimal gold as it is written."""
     places = len(digits.partition(".")[2])
     for share in SHARES:
         for sign, word in ((1, "more"), (-1, "less")):
@@ -87,7 +87,7 @@ def _off(number: Fraction, digits: str) -> Iterator[Wrong]:
 
 
 def _other_digits(text: str) -> Iterator[Wrong]:
-    """Gives a text with digits of one of its numbers in another order, one changed, doubled or lost."""
+    """Return a text with digits of one of its numbers in another order, one changed, doubled or lost."""
     runs = [
         run for run in re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text) if len(run[0]) <= _MAX_DIGITS
     ][:2]
@@ -119,7 +119,7 @@ def _changed(number: str) -> Iterator[tuple[str, str]]:
 
 
 def unfinished(gold: Gold) -> list[Wrong]:
-    """Gives sums, products and powers that are the gold once somebody works them out."""
+    """Return sums, products and powers that are the gold once somebody works them out."""
     number = gold.number
     if number is None or gold.shape is not Shape.NUMBER or abs(number) > _LARGEST:
         return []

@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 def changes(value: Any) -> list[Change]:
-    """Gives a JSON value with one thing changed at a time, as many ways as :data:`_MOST`."""
+    """Return a JSON value with one thing changed at a time, as many ways as :data:`_MOST`."""
     kinds: dict[str, list[Change]] = {}
     for change in _changes(value, ""):
         kinds.setdefault(change.thumb, []).append(change)
@@ -80,7 +80,7 @@ def _of_list(value: list[Any], at: str) -> Iterator[Change]:
 
 
 def _other(value: Any) -> Any:
-    """Gives another value of the same type: a text that begins with it, a number one more."""
+    """Return another value of the same type: a text that begins with it, a number one more."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -93,7 +93,7 @@ def _short(value: Any) -> str:
 
 
 def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives the row's gold, where it is JSON, and the JSON in its references, with one thing changed at a time."""
+    """Return the row's gold, where it is JSON, and the JSON in its references, with one thing changed at a time."""
     gold = row.gold
     if gold is None or gold.shape is not Shape.JSON:
         return  # what a reference has beside the gold may well be another
@@ -156,7 +156,7 @@ def _in_messages(said: Sequence[Message]) -> Iterator[Probe]:
 
 
 def _functions(message: Message) -> list[Any]:
-    """Gives the calls of a message with their arguments as objects."""
+    """Return the calls of a message with their arguments as objects."""
     found = []
     for call in message["tool_calls"]:
         function = dict(call.get("function") or call) if isinstance(call, dict) else {}

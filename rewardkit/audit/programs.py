@@ -64,7 +64,7 @@ check = test = run_tests = quiet
 
 
 def programs(row: AuditRow) -> Iterator[Probe]:
-    """Gives the attacks for a row with tests, fenced as Python."""
+    """Return the attacks for a row with tests, fenced as Python."""
     name = _function(row)
     stub = f"def {name}(*arguments, **named):\n"
     sources = {
@@ -95,13 +95,13 @@ def programs(row: AuditRow) -> Iterator[Probe]:
 
 
 def code_in(text: str) -> str:
-    """Gives a reference's code without the fence and the words around it."""
+    """Return a reference's code without the fence and the words around it."""
     found = _FENCED.search(text)
     return found[1] if found else text
 
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:
-    """Gives code that never ends or fills the stack: heavy, for each costs the whole time that code has."""
+    """Return code that never ends or fills the stack: heavy, for each costs the whole time that code has."""
     name = _function(row)
     stub = f"def {name}(*arguments, **named):\n"
     yield Probe(Family.CODE, "never ends", f"```python\n{stub}    while True: pass\n```")
@@ -109,7 +109,7 @@ def endless_programs(row: AuditRow) -> Iterator[Probe]:
 
 
 def _function(row: AuditRow) -> str:
-    """Gives the name of the function under test, ``solution`` where nothing tells it."""
+    """Return the name of the function under test, ``solution`` where nothing tells it."""
     point = row.columns.get("entry_point")
     if isinstance(point, str) and point.isidentifier():
         return point

@@ -15,7 +15,7 @@ _JSON_CHARS = 2_000
 
 
 def as_json(audit: Audit, limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives everything about an audit, ready for JSON."""
+    """Return everything about an audit, ready for JSON."""
     return {
         "reward": audit.reward,
         "passed": passed(audit, limits),

@@ -90,7 +90,7 @@ class Rows:
 
 
 def rows_in(path: Path) -> list[Row]:
-    """Gives the rows of a file: as :func:`~rewardkit.data.read_rows` does, or of a ``.json`` file with a list of them.
+    """Return the rows of a file: as :func:`~rewardkit.data.read_rows` does, or of a ``.json`` file with a list of them.
 
     Raises:
         DataError: There is no such file, it has no rows, or one is wrong.
@@ -114,17 +114,17 @@ def rows_in(path: Path) -> list[Row]:
 
 
 def unit_of(path: Path) -> str:
-    """Gives what the numbers of a file's rows count, lines or rows, for a message."""
+    """Return what the numbers of a file's rows count, lines or rows, for a message."""
     return "row" if path.suffix in (".json", ".parquet") else "line"
 
 
 def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
-    """Gives some rows, as a seed has it, in their order; all where there are no more."""
+    """Return some rows, as a seed has it, in their order; all where there are no more."""
     return [rows[place] for place in sorted(chooser.sample(range(len(rows)), min(count, len(rows))))]
 
 
 def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
-    """Gives some of the rows of a file, which and beside which others by the seed.
+    """Return some of the rows of a file, which and beside which others by the seed.
 
     ``where`` is what errors call the file. The gold's column is looked for where ``gold`` names none, first among those
     that the reward names; DataError is raised where there is no such column.
@@ -139,7 +139,7 @@ def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:
-    """Gives the column that holds the gold, or raises DataError where the one asked for is not there."""
+    """Return the column that holds the gold, or raises DataError where the one asked for is not there."""
     if asked is not None:
         if asked not in columns:
             raise DataError(f"{where}: no column {asked!r} (--gold); it has {', '.join(map(repr, columns))}")
@@ -149,13 +149,13 @@ def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[s
 
 
 def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow:
-    """Gives a row as the audit sees it, without other rows to try."""
+    """Return a row as the audit sees it, without other rows to try."""
     prompt = next((values[name] for name in _PROMPT_COLUMNS if values.get(name)), "")
     columns = {name: value for name, value in values.items() if name not in ("prompt", "completion", "completion_ids")}
     said: dict[str, tuple[Message, ...]] = {}
 
     def text_in(name: str) -> str | None:
-        """Gives a completion's text, of messages theirs; ``None`` for what is neither or says nothing."""
+        """Return a completion's text, of messages theirs; ``None`` for what is neither or says nothing."""
         value = values.get(name)
         messages = messages_in(value)
         text = talk_text(messages) if messages is not None else value
@@ -183,7 +183,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
 
 
 def _ending(text: str, gold: Gold) -> tuple[str, str] | None:
-    """Gives what stands around the gold in a text's last sentence; ``None`` where it is not there once, or alone."""
+    """Return what stands around the gold in a text's last sentence; ``None`` where it is not there once, or alone."""
     spot = spot_of(text, gold)
     if spot is None:
         return None
@@ -194,7 +194,7 @@ def _ending(text: str, gold: Gold) -> tuple[str, str] | None:
 
 
 def _usual_ending(rows: Sequence[AuditRow]) -> list[tuple[str, str]]:
-    """Gives the ending that most rows share, with no number of one row's own in it; nothing where none do."""
+    """Return the ending that most rows share, with no number of one row's own in it; nothing where none do."""
     counts = Counter(one for row in rows for one in row.endings if not re.search(r"\d", "".join(one)))
     return [ending for ending, count in counts.most_common(1) if count > 1]
 
@@ -225,7 +225,7 @@ def _with_others(rows: Sequence[AuditRow], place: int, column: str | None, choos
 
 
 def _with_completions(row: AuditRow, donors: Sequence[AuditRow]) -> AuditRow:
-    """Gives a row with what the model wrote on others, as far as it does not mention the row's gold."""
+    """Return a row with what the model wrote on others, as far as it does not mention the row's gold."""
     written = [one.own for one in donors if one.own and one.own != row.own and not mentions(one.own, row.gold)]
     said = {text: messages for one in donors for text, messages in one.said.items()}
     return replace(row, other_completions=tuple(dict.fromkeys(written[:_OTHER_COMPLETIONS])), said={**said, **row.said})
@@ -240,7 +240,7 @@ def _differ(one: Gold, other: Gold) -> bool:
 
 
 def _like(value: Any, made: Gold) -> Any:
-    """Gives a made-up gold in the type of the column's value."""
+    """Return a made-up gold in the type of the column's value."""
     if isinstance(value, bool):
         return made.text == "true"
     if isinstance(value, int) and made.number is not None:

@@ -97,7 +97,7 @@ class Bench:
         self.untried = 0
 
     def score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
-        """Gives the outcomes of completions, in their order."""
+        """Return the outcomes of completions, in their order."""
         rollouts = [rollout_of(self._leaves, self._rows[place], probe) for place, probe in tries]
         found: list[dict[str, Outcome]] = [{} for _ in rollouts]
         self._known += len(rollouts)
@@ -118,7 +118,7 @@ class Bench:
 
 
 def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:
-    """Gives a completion of a row as rewards take it: as text, or as messages where one of them asks for these."""
+    """Return a completion of a row as rewards take it: as text, or as messages where one of them asks for these."""
     taken = [p.taken for leaf in leaves for p in leaf.spec.parameters if p.taken is not None]
     talks = {one.name for one in taken if one.form is Form.MESSAGES}
     prompt: Text = row.prompt
@@ -134,7 +134,7 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
 
 
 def _ids(text: str) -> list[int]:
-    """Gives ids that stand in for a tokenizer's, which makes about one of four characters."""
+    """Return ids that stand in for a tokenizer's, which makes about one of four characters."""
     return [*range(-(-len(text) // _CHARS_A_TOKEN))]
 
 
@@ -243,7 +243,7 @@ class _Course:
 
 
 def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives the attacks for one row, without the heavy ones."""
+    """Return the attacks for one row, without the heavy ones."""
     yield from nothing(row)
     yield from echo(row, frames)
     yield from for_a_judge(row, frames)
@@ -262,7 +262,7 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 def paid_frames(
     forms: Sequence[tuple[Honest, Outcome]], base: Sequence[Outcome], settings: Settings
 ) -> tuple[Frame, ...]:
-    """Gives the frames that are paid on a row, the best first: at most three, and the data's own in any case.
+    """Return the frames that are paid on a row, the best first: at most three, and the data's own in any case.
 
     A reference's own words come last among the three.
     """
@@ -281,13 +281,13 @@ def paid_frames(
 
 
 def best_of(forms: Sequence[tuple[Honest, Outcome]]) -> tuple[Honest, Outcome] | None:
-    """Gives the form that is paid best, the first of several; ``None`` where none has a score."""
+    """Return the form that is paid best, the first of several; ``None`` where none has a score."""
     scored = [pair for pair in forms if pair[1].score is not None]
     return max(scored, key=lambda pair: pair[1].score or 0.0) if scored else None
 
 
 def form_probe(form: Honest) -> Probe:
-    """Gives an honest form as what is tried."""
+    """Return an honest form as what is tried."""
     return Probe(Family.FORMS, form.name, form.text, said=form.said)
 
 

@@ -37,11 +37,11 @@ class Piece:
     completions: frozenset[str] = frozenset()
 
     def line_of(self, node: ast.AST) -> int:
-        """Gives a node's line in the file."""
+        """Return a node's line in the file."""
         return self.first_line + getattr(node, "lineno", 1) - 1
 
     def comments(self, first: int, last: int) -> Iterator[str]:
-        """Gives what stands behind ``# audit:`` on lines of the piece, counted from 1."""
+        """Return what stands behind ``# audit:`` on lines of the piece, counted from 1."""
         for line in self.lines[first - 1 : last]:
             _, mark, said = line.partition("# audit:")
             if mark:
@@ -49,7 +49,7 @@ class Piece:
 
 
 def pieces_of(reward: Reward[..., Any]) -> list[Piece]:
-    """Gives the source of a reward and of what it calls in its module; nothing where there is no source."""
+    """Return the source of a reward and of what it calls in its module; nothing where there is no source."""
     text = getattr(reward.spec.function, "source_text", None)
     if isinstance(text, str):
         return [_piece(reward, "<text>", 1, text, {})]

@@ -15,14 +15,14 @@ _MAX_OBJECTS = 12
 
 
 def messages_in(value: Any) -> tuple[Message, ...] | None:
-    """Gives the chat messages that a column holds; ``None`` where it holds something else."""
+    """Return the chat messages that a column holds; ``None`` where it holds something else."""
     if not isinstance(value, list | tuple) or not value or why_no_text(value) is not None:
         return None
     return tuple(value)
 
 
 def talk_text(said: Sequence[Message]) -> str:
-    """Gives the text of a completion in messages; of one that ends in tool calls these, as JSON."""
+    """Return the text of a completion in messages; of one that ends in tool calls these, as JSON."""
     if said[-1].get("tool_calls") and not content_text(said[-1].get("content")):
         calls = [one.get("function", one) for one in said[-1]["tool_calls"] if isinstance(one, Mapping)]
         return json.dumps(calls, ensure_ascii=False)
@@ -36,12 +36,12 @@ def is_call(value: Any) -> bool:
 
 
 def in_tags(calls: Sequence[Any]) -> str:
-    """Gives calls as text, each in tags (Hermes, Qwen)."""
+    """Return calls as text, each in tags (Hermes, Qwen)."""
     return "\n".join(f"<tool_call>\n{json.dumps(one, ensure_ascii=False)}\n</tool_call>" for one in calls)
 
 
 def message_of(calls: Sequence[Any]) -> dict[str, Any]:
-    """Gives calls as one assistant message, as servers give them."""
+    """Return calls as one assistant message, as servers give them."""
     found = []
     for place, one in enumerate(calls):
         arguments = json.dumps(one.get("arguments", one.get("parameters")), ensure_ascii=False)
@@ -51,7 +51,7 @@ def message_of(calls: Sequence[Any]) -> dict[str, Any]:
 
 
 def objects_in(text: str) -> Iterator[tuple[int, int, Any]]:
-    """Gives where JSON objects and lists stand in a text, the first few, with their values."""
+    """Return where JSON objects and lists stand in a text, the first few, with their values."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MAX_OBJECTS):
         found = re.compile(r"[{\[]").search(text, at)

@@ -47,7 +47,7 @@ ORDERS = (
 
 
 def nothing(row: AuditRow) -> Iterator[Probe]:
-    """Gives completions that say nothing; those that are the gold itself are left out."""
+    """Return completions that say nothing; those that are the gold itself are left out."""
     gold = row.gold.text.strip().casefold() if row.gold else None
     for name, text in NOTHING.items():
         if gold is None or text.strip().casefold().rstrip(".") != gold.rstrip("."):
@@ -55,7 +55,7 @@ def nothing(row: AuditRow) -> Iterator[Probe]:
 
 
 def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives the prompt as an answer; nothing where it is the gold, as in a task of repeating."""
+    """Return the prompt as an answer; nothing where it is the gold, as in a task of repeating."""
     words = row.prompt_words
     if not words.strip() or (row.gold is not None and words.strip() == row.gold.text.strip()):
         return
@@ -68,14 +68,14 @@ def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def other_words(row: AuditRow) -> list[Probe]:
-    """Gives a text as long as the prompt, tried to learn whether it is the prompt itself that is paid."""
+    """Return a text as long as the prompt, tried to learn whether it is the prompt itself that is paid."""
     size = len(row.prompt_words)
     text = (PROSE * (size // len(PROSE) + 1))[:size]
     return [Probe(Family.ECHO, "other words", text, judged=False)] if text else []
 
 
 def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives frames without content."""
+    """Return frames without content."""
     for frame in frames:
         if frame.name == "bare":
             continue
@@ -86,7 +86,7 @@ def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives frames of tags in ways that no format means; only for rewards that pay nothing but tags."""
+    """Return frames of tags in ways that no format means; only for rewards that pay nothing but tags."""
     for frame in frames:
         whole = frame.around("a short answer")
         yield Probe(Family.FORMAT, f"text behind {frame.name}", f"{whole}\nAnd then I went on and on, without tags.")
@@ -102,7 +102,7 @@ def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def for_a_judge(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Gives master keys and orders, bare and in the first frame that is paid; not judged where they hold the gold."""
+    """Return master keys and orders, bare and in the first frame that is paid; not judged where they hold the gold."""
     first = [frame for frame in frames if frame.name != "bare"][:1]
     for text in (*MASTER_KEYS, *ORDERS):
         wrong = Wrong(text, text, partial=share_parts(row.gold, text))

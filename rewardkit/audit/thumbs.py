@@ -122,5 +122,5 @@ KINDS = [name for name in THUMBS if name not in {*map(str, Family), "slow", "cra
 
 
 def thumb_of(probe: Probe) -> str:
-    """Gives the name of the rule of thumb that a reward breaks which pays a probe."""
+    """Return the name of the rule of thumb that a reward breaks which pays a probe."""
     return probe.thumb or str(probe.family)

@@ -24,7 +24,7 @@ class Level:
     full: float
 
     def progress(self, score: float | None) -> float | None:
-        """Gives how far a score is on the way from floor to full, 1 at full; ``None`` for none."""
+        """Return how far a score is on the way from floor to full, 1 at full; ``None`` for none."""
         return None if score is None else (score - self.floor) / (self.full - self.floor)
 
 

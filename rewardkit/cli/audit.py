@@ -180,7 +180,7 @@ def _audited(reward: Composable, choose: Callable[..., Rows], settings: Settings
 
 @contextlib.contextmanager
 def progress(name: str) -> Iterator[Tick]:
-    """Gives what is told of progress: a line on stderr that renews itself, without a terminal one in half a minute."""
+    """Return what is told of progress: a line on stderr that renews itself, without a terminal one in half a minute."""
     if not sys.stderr.isatty():
         yield _told_at_times(name)
         return

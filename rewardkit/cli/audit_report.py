@@ -52,7 +52,7 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
 
 
 def _table(audit: Audit) -> Table:
-    """Gives the table of the families that were tried: a number where something was judged, a dash where not."""
+    """Return the table of the families that were tried: a number where something was judged, a dash where not."""
     shown = counts("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
     for family, one in audit.families.items():
         if not one.tried:
@@ -66,7 +66,7 @@ def _table(audit: Audit) -> Table:
 
 
 def counts(name: str, *columns: str) -> Table:
-    """Gives an empty table whose first column has names and the others numbers."""
+    """Return an empty table whose first column has names and the others numbers."""
     shown = table(name, *columns)
     for column in shown.columns[1:]:
         column.justify = "right"
@@ -124,7 +124,7 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
 
 
 def _evidence(one: Example, *, slow: bool) -> Text:
-    """Gives what was tried, what it earned beside a right answer, and what the reward said."""
+    """Return what was tried, what it earned beside a right answer, and what the reward said."""
     gold = "" if one.gold is None else f", gold “{shortened(one.gold, 60)}”"
     frame = f", {shortened(one.frame, 40)}" if one.frame else ""
     full = "" if one.full is None or slow else f", a right answer {one.full:.3g}"
@@ -135,7 +135,7 @@ def _evidence(one: Example, *, slow: bool) -> Text:
 
 
 def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
-    """Gives a text on one line: of a long one what is around the point, or where there is none its head and its end."""
+    """Return a text on one line: of a long one what is around the point, or without one its head and end."""
     text, point = " ".join(text.split()), " ".join(point.split())[:chars]
     if len(text) <= chars:
         return plain(text)
@@ -208,7 +208,7 @@ def _print_lint(audit: Audit, console: Console) -> None:
 
 
 def _near(file: str) -> str:
-    """Gives a path as seen from the working folder, where it lies in it."""
+    """Return a path as seen from the working folder, where it lies in it."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 

@@ -43,7 +43,7 @@ class Cost:
 
 
 def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
-    """Gives the links of a chain by name, in order; none for another reward."""
+    """Return the links of a chain by name, in order; none for another reward."""
     chained = [(_shares(outcome), outcome.reason or "") for outcome in outcomes if _shares(outcome)]
     unanswered: dict[str, int] = defaultdict(int)
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -70,7 +70,7 @@ def _shares(outcome: Outcome) -> dict[str, float]:
 
 
 def _why(reason: str, earlier: Sequence[str], by: str) -> dict[str, str]:
-    """Gives why earlier links did not answer, as a chain's reason has it: ``own (answered by c; a: why; b: why)``."""
+    """Return why earlier links did not answer, as a chain's reason has it: ``own (answered by c; a: why; b: why)``."""
     if not earlier:
         return {}
     own, _, rest = reason.partition(f"answered by {by}")
@@ -79,7 +79,7 @@ def _why(reason: str, earlier: Sequence[str], by: str) -> dict[str, str]:
 
 
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
-    """Gives what the calls took, by metric; nothing for a reward that takes nothing."""
+    """Return what the calls took, by metric; nothing for a reward that takes nothing."""
     made = [outcome.metrics for outcome in outcomes if not outcome.cached]
     took: list[Mapping[str, float]] = [metrics for metrics in made if any(name in metrics for name in _COSTS)]
     found = {name: [metrics[name] for metrics in took if name in metrics] for name in _COSTS}

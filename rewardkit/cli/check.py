@@ -198,7 +198,7 @@ def _score(
 def _references(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path
 ) -> list[tuple[AuditRow, Honest]]:
-    """Gives rows with the completion that should be right: a reference, else the gold itself; none without either."""
+    """Return rows with the completion that should be right: a reference, else the gold itself; none without either."""
     from rewardkit.audit.honest import framed
     from rewardkit.audit.rows import gold_column, row_of
 
@@ -215,7 +215,7 @@ def _references(
 
 
 def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None) -> int | None:
-    """Gives of how many completions a reward's groups are made; ``None`` where it scores single ones."""
+    """Return of how many completions a reward's groups are made; ``None`` where it scores single ones."""
     from rewardkit.spec import Kind
 
     if leaf.spec.kind is not Kind.GROUP:
@@ -225,7 +225,7 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None)
 
 
 def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
-    """Gives a row's reference, and beside it in a group the other rows', or these with a number where they are few."""
+    """Return a row's reference, and beside it in a group the other rows', or these with a number where they are few."""
     from dataclasses import replace
     from itertools import count, islice
 
@@ -314,7 +314,7 @@ def _print(checked: Sequence[Checked], unit: str) -> None:
 
 
 def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:
-    """Gives the misfits of each column together; where a reference was not scored, those of one error."""
+    """Return the misfits of each column together; where a reference was not scored, those of one error."""
     found: dict[tuple[str | None, str], list[Misfit]] = {}
     for one in misfits:
         found.setdefault((one.column, "" if one.column is not None else one.error), []).append(one)

@@ -44,12 +44,12 @@ class Collected:
         self.outcomes[finished.reward][finished.row] = finished.outcome
 
     def finished(self) -> list[int]:
-        """Gives the rows for which every reward's outcome is known."""
+        """Return the rows for which every reward's outcome is known."""
         columns = self.outcomes.values()
         return [row for row in range(len(self._rollouts)) if all(column[row] is not None for column in columns)]
 
     def batch(self, rows: Sequence[int] | None = None) -> ScoreBatch:
-        """Gives the scores of finished rows, of all where none are named."""
+        """Return the scores of finished rows, of all where none are named."""
         rows = range(len(self._rollouts)) if rows is None else rows
         outcomes = {name: [self._outcome(reward, row) for row in rows] for name, reward in self._rewards.items()}
         return ScoreBatch([self._rollouts[row] for row in rows], outcomes, self._weights)
@@ -60,7 +60,7 @@ class Collected:
         return reward.combine(known)
 
     def to_rows(self, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Gives the finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""
+        """Return the finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""
         for start in range(0, len(rows), _CHUNK_ROWS):
             chunk = rows[start : start + _CHUNK_ROWS]
             for row, shown in zip(chunk, self.batch(chunk).to_rows(), strict=True):

@@ -53,7 +53,7 @@ def doctor_command(
 
 
 def taken_names() -> dict[str, list[str]]:
-    """Gives the import names of ours that other installed distributions hold as well, with those distributions."""
+    """Return the import names of ours that other installed distributions hold as well, with those distributions."""
     ours = importlib.metadata.metadata("rewardkit")["Name"]
     holders = importlib.metadata.packages_distributions()
     taken = {name: sorted({one for one in holders.get(name, []) if one != ours}) for name in _OWN_NAMES}

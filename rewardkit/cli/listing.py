@@ -50,7 +50,7 @@ def list_command(
 
 
 def describe(reward: Composable) -> dict[str, Any]:
-    """Gives what a reward says of itself, ready for JSON; of a composition, what its parts need."""
+    """Return what a reward says of itself, ready for JSON; of a composition, what its parts need."""
     if isinstance(reward, Composite):
         leaves = reward.leaves
         kind, text = "composition", f"made of {', '.join(leaf.name for leaf in leaves)}"
@@ -77,7 +77,7 @@ def describe(reward: Composable) -> dict[str, Any]:
 
 
 def _settings(reward: Composable) -> dict[str, Any]:
-    """Gives the settings of a reward that is made by a factory, its ``make``: how it is called, and what it says."""
+    """Return the settings of a reward that is made by a factory, its ``make``: how it is called, and what it says."""
     make = getattr(reward, "make", None)
     if not isinstance(reward, Reward) or not inspect.isfunction(make):
         return {"settings": None, "settings_doc": None, "import": None}

@@ -59,7 +59,7 @@ def _replacing(path: Path) -> Iterator[IO[str]]:
 
 
 def _mode(path: Path) -> int:
-    """Gives the permissions that the file has, or that a new one would get."""
+    """Return the permissions that the file has, or that a new one would get."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)

@@ -78,7 +78,7 @@ class Program(typer.core.TyperGroup):
 
 
 def _flowing(command: Any) -> Any:
-    """Gives a command whose help has each paragraph on one line, for typer shows the breaks of the source as well."""
+    """Return a command whose help has each paragraph on one line, for typer shows the breaks of the source as well."""
     if command is not None and command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
@@ -94,7 +94,7 @@ def _offered() -> dict[str, importlib.metadata.EntryPoint]:
 
 
 def _load(name: str) -> Any:
-    """Gives another package's command; one that says what is wrong where it does not load; ``None`` for no such."""
+    """Return another package's command; one that says what is wrong where it does not load; ``None`` for no such."""
     point = _offered().get(name)
     if point is None:
         return None

@@ -101,7 +101,7 @@ def _cost(metric: str, cost: Cost) -> str:
 
 
 def _link(name: str, link: Link) -> str:
-    """Gives a link's share of the scores, and how often it did not answer, with the most frequent reason."""
+    """Return a link's share of the scores, and how often it did not answer, with the most frequent reason."""
     why = f", unanswered {link.unanswered:,}" if link.unanswered else ""
     return f"{shortened(name, _NAME_CHARS)} {link.share:.1%}{why}{f': {link.error}' if link.error else ''}"
 
@@ -111,7 +111,7 @@ def _line(console: Console, text: Text) -> None:
 
 
 def _error_lines(failure: Failure, room: int) -> list[str]:
-    """Gives an error on up to two lines."""
+    """Return an error on up to two lines."""
     return textwrap.wrap(plain(failure.error), room, max_lines=2, placeholder=" …")
 
 
@@ -128,7 +128,7 @@ def _closing(summary: Summary) -> str:
 
 
 def _failed(reward: RewardSummary) -> Text:
-    """Gives the failures, one cause a line."""
+    """Return the failures, one cause a line."""
     if not reward.failed:
         return Text(_NONE)
     return Text("\n".join(f"{cause} {count:,}" for cause, count in reward.failed.items()), style="red")
@@ -139,7 +139,7 @@ def _spread(spread: Spread) -> list[str]:
 
 
 def number(value: float | None) -> str:
-    """Gives a number with four decimals, fewer for large ones, in powers of ten where these would not do."""
+    """Return a number with four decimals, fewer for large ones, in powers of ten where these would not do."""
     if value is None:
         return _NONE
     size = abs(value)
@@ -154,7 +154,7 @@ _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 
 def duration(seconds: float | None) -> str:
-    """Gives a duration in the unit that suits it, with three digits."""
+    """Return a duration in the unit that suits it, with three digits."""
     if seconds is None:
         return _NONE
     if seconds >= 120:

@@ -37,7 +37,7 @@ def is_config(references: str) -> bool:
 
 
 def split(references: str) -> list[str]:
-    """Gives the references in a comma-separated list.
+    """Return the references in a comma-separated list.
 
     Raises:
         ConfigError: One of them is empty.
@@ -54,7 +54,7 @@ def split(references: str) -> list[str]:
 
 
 def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
-    """Gives the rewards under names of their own.
+    """Return the rewards under names of their own.
 
     Args:
         references: Comma-separated references, or a YAML file.
@@ -76,7 +76,7 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
 
 
 def load_seconds(load_timeout_s: float | None) -> float:
-    """Gives what ``--load-timeout`` says, or the runtime's own; raises ConfigError where it makes no sense."""
+    """Return what ``--load-timeout`` says, or the runtime's own; raises ConfigError where it makes no sense."""
     if load_timeout_s is None:
         return LOAD_TIMEOUT_S
     if not 0 < load_timeout_s < math.inf:
@@ -85,7 +85,7 @@ def load_seconds(load_timeout_s: float | None) -> float:
 
 
 def listed(references: str) -> list[Composable]:
-    """Gives the rewards that references name, also where two have one name.
+    """Return the rewards that references name, also where two have one name.
 
     Raises:
         RewardError: One leads nowhere.

@@ -193,7 +193,7 @@ class _Task:
 
 
 def _stream(runtime: Runtime, rollouts: Sequence[Rollout], *, inline: bool) -> Iterator[Finished]:
-    """Gives outcomes as they become known; inline some whole groups at a time, for there a batch comes all at once."""
+    """Return outcomes as they become known; inline some whole groups at a time, for there a batch comes all at once."""
     if not inline:
         yield from runtime.stream(rollouts)
         return

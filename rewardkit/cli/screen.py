@@ -31,14 +31,14 @@ class PlainConsole(Console):
 
 
 def screen() -> Console:
-    """Gives the console for results, on stdout."""
+    """Return the console for results, on stdout."""
     console = PlainConsole(highlight=False)
     told = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
     return console if told else PlainConsole(highlight=False, width=PIPED_WIDTH)
 
 
 def table(*columns: str) -> Table:
-    """Gives an empty table, ruled only under its head."""
+    """Return an empty table, ruled only under its head."""
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
     for column in columns:
         shown.add_column(column, overflow="fold")
@@ -53,7 +53,7 @@ class Ticker(Protocol):
 
 @contextlib.contextmanager
 def progress(total: int) -> Iterator[Ticker]:
-    """Gives a ticker that moves a progress bar on stderr, or does nothing where that is no terminal."""
+    """Return a ticker that moves a progress bar on stderr, or does nothing where that is no terminal."""
     if not sys.stderr.isatty():
         yield _no_tick
         return

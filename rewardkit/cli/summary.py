@@ -108,7 +108,7 @@ class Summary:
 def summarize(
     batch: ScoreBatch, leaves: Mapping[str, Sequence[Outcome | None]], seconds: float, compositions: frozenset[str]
 ) -> Summary:
-    """Gives the summary of a batch.
+    """Return the summary of a batch.
 
     Args:
         batch: The scores under the names that the user gave.
@@ -177,5 +177,5 @@ def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
 
 
 def as_json(summary: Summary, failures: int) -> dict[str, Any]:
-    """Gives the summary ready for JSON, with so many kinds of failure."""
+    """Return the summary ready for JSON, with so many kinds of failure."""
     return {**asdict(summary), "failures": [asdict(failure) for failure in summary.failures[:failures]]}

@@ -214,7 +214,7 @@ def _overview(shown: Sequence[tuple[_Result, Verdict]], console: Console) -> Any
 
 
 def _told(results: Sequence[_Result]) -> Iterator[str]:
-    """Gives the closing lines: what was changed, and the counts."""
+    """Return the closing lines: what was changed, and the counts."""
     for result in results:
         yield from (f"warning   {note}" for note in result.notes)
         for change in result.acceptance.changes if result.acceptance is not None else ():

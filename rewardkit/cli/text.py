@@ -10,17 +10,17 @@ _ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
 
 
 def unmarked(text: str) -> str:
-    """Gives a docstring without the marks of reStructuredText: no double backquotes, no roles."""
+    """Return a docstring without the marks of reStructuredText: no double backquotes, no roles."""
     return _ROLE.sub(r"\1", text).replace("``", "")
 
 
 def shortened(text: str, chars: int) -> str:
-    """Gives the text on one line of at most so many characters, an ellipsis at its end where it was longer."""
+    """Return the text on one line of at most so many characters, an ellipsis at its end where it was longer."""
     text = plain(" ".join(text.split()))
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def last_lines(text: str, lines: int, chars: int) -> list[str]:
-    """Gives the last lines that are not blank, each of at most so many characters."""
+    """Return the last lines that are not blank, each of at most so many characters."""
     kept = [line for line in text.splitlines() if line.strip()][-lines:]
     return [shortened(line, chars) for line in kept]

@@ -82,7 +82,7 @@ async def attempt_async(
 
 
 def encode(finding: Finding) -> Answer:
-    """Gives the finding as it leaves the process: a bare score as the number, anything else as JSON text."""
+    """Return the finding as it leaves the process: a bare score as the number, anything else as JSON text."""
     if len(finding) == 2 and finding[0] == SCORED:
         score: float = finding[1]
         return score
@@ -90,7 +90,7 @@ def encode(finding: Finding) -> Answer:
 
 
 def decode(answer: Any, rollouts: int) -> Finding:
-    """Gives the finding that an answer stands for, once JSON has been read.
+    """Return the finding that an answer stands for, once JSON has been read.
 
     A call may write over what its worker says. What is no finding for so many rollouts counts as a crash.
     """
@@ -143,7 +143,7 @@ def is_final(finding: Finding) -> bool:
 
 
 def finding_of(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
-    """Gives the finding that a returned value makes: a score, a skip, or ``bad_return``."""
+    """Return the finding that a returned value makes: a score, a skip, or ``bad_return``."""
     if spec.kind is Kind.SINGLE:
         return finding_of_one(spec.options, value)
     try:
@@ -153,7 +153,7 @@ def finding_of(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
 
 
 def finding_of_one(options: RewardOptions, value: Any) -> Finding:
-    """Gives the finding that a value makes which is returned for one rollout, or for one step of it."""
+    """Return the finding that a value makes which is returned for one rollout, or for one step of it."""
     try:
         return _one(options, value)
     except BaseException as odd:
@@ -209,7 +209,7 @@ def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:
 
 
 def _number(value: Any) -> float | None:
-    """Gives a number as a float, infinite where it is too large for one; ``None`` for what is no number."""
+    """Return a number as a float, infinite where it is too large for one; ``None`` for what is no number."""
     if not isinstance(value, Real | Decimal) and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     if not isinstance(value, Real | Decimal):
@@ -223,7 +223,7 @@ def _number(value: Any) -> float | None:
 
 
 def _endless(value: Any, number: float) -> str:
-    """Gives words for a number that is no finite float, telling one that is too large from one without end."""
+    """Return words for a number that is no finite float, telling one that is too large from one without end."""
     if isinstance(value, Decimal) and not value.is_finite():
         return _shown(value)
     if not isinstance(value, Decimal | Rational):  # a float, or one of numpy's
@@ -232,7 +232,7 @@ def _endless(value: Any, number: float) -> str:
 
 
 def _digits(value: Decimal | Rational) -> str:
-    """Gives words for a large number's size; an int of more than 4,300 digits cannot be written out."""
+    """Return words for a large number's size; an int of more than 4,300 digits cannot be written out."""
     if isinstance(value, Decimal):
         return f"{value.adjusted() + 1:,} digits"
     whole = abs(int(value.numerator) // int(value.denominator))
@@ -248,7 +248,7 @@ def _hint(value: Any) -> str:
 
 
 def _raised(error: BaseException, ours: int = 1) -> Finding:
-    """Gives the finding that an error makes; its first frames, so many of ours, are left out."""
+    """Return the finding that an error makes; its first frames, so many of ours, are left out."""
     if isinstance(error, CoercionError):
         return [FAILED, Cause.COERCION.value, _clean(_told(error), _MAX_ERROR_CHARS), None]
     if isinstance(error, InfrastructureError):
@@ -273,7 +273,7 @@ def _raised(error: BaseException, ours: int = 1) -> Finding:
 
 
 def _told(error: BaseException) -> str:
-    """Gives an error's message with its notes, or words for one that cannot be had."""
+    """Return an error's message with its notes, or words for one that cannot be had."""
     try:
         return f"{error}{_notes(error)}"
     except BaseException as worse:
@@ -281,7 +281,7 @@ def _told(error: BaseException) -> str:
 
 
 def _notes(error: BaseException) -> str:
-    """Gives what was noted beside an error on its way, such as the step of a completion that it is of."""
+    """Return what was noted beside an error on its way, such as the step of a completion that it is of."""
     notes = getattr(error, "__notes__", None)
     return "".join(f" ({note})" for note in notes) if isinstance(notes, list) else ""
 
@@ -294,7 +294,7 @@ def _hinting(spec: RewardSpec, finding: Finding) -> Finding:
 
 
 def _memory_limit() -> str:
-    """Gives words for the limit on this process's memory, if it has one."""
+    """Return words for the limit on this process's memory, if it has one."""
     limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
     if limit == resource.RLIM_INFINITY:
         return ""
@@ -306,7 +306,7 @@ def _bad(words: str) -> Finding:
 
 
 def _shown(value: Any) -> str:
-    """Gives a value's type and beginning, without building a text of its whole length where that can be helped."""
+    """Return a value's type and beginning, without building a text of its whole length where that can be helped."""
     if isinstance(value, str | bytes | list | tuple):
         text = repr(value[:_SHOWN_CHARS])
     elif isinstance(value, dict | set | frozenset):
@@ -317,6 +317,6 @@ def _shown(value: Any) -> str:
 
 
 def _clean(text: str, limit: int) -> str:
-    """Gives text that any file and terminal can take: capped, lone surrogates escaped."""
+    """Return text that any file and terminal can take: capped, lone surrogates escaped."""
     kept = text if len(text) <= limit else text[:limit] + f" [... {len(text) - limit:,} more characters]"
     return kept.encode("utf-8", "backslashreplace").decode()

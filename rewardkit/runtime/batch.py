@@ -14,14 +14,14 @@ _COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
 
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Gives what so many calls take by the metrics of these; of what only some calls that asked tell, nothing."""
+    """Return what so many calls take by the metrics of these; of what only some calls that asked tell, nothing."""
     asked = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
     told = [name for name in _COSTS if asked and all(name in one for one in asked)]
     return {name: 1000 * sum(one[name] for one in asked) / len(outcomes) for name in told}
 
 
 def costs_told(costs: Mapping[str, float]) -> str:
-    """Gives costs in words, none in powers of ten: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
+    """Return costs in words, none in powers of ten: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
     numbers = {name: f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for name, value in costs.items()}
     return ", ".join(f"{told} {name.removesuffix('s') if told == '1' else name}" for name, told in numbers.items())
 
@@ -77,7 +77,7 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         return math.fsum(terms) if terms else None
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Gives a dictionary a rollout, ready for JSON: row, prompt, completion, example, total and rewards."""
+        """Return a dictionary a rollout, ready for JSON: row, prompt, completion, example, total and rewards."""
         totals = self.totals
         return [
             {
@@ -93,5 +93,5 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
 
 def outcome_row(outcome: Outcome) -> dict[str, Any]:
-    """Gives an outcome as a dictionary ready for JSON."""
+    """Return an outcome as a dictionary ready for JSON."""
     return {**outcome._asdict(), "metrics": dict(outcome.metrics)}

@@ -22,7 +22,7 @@ class OutcomeCache:
         self._lock = threading.Lock()  # protects _kept: scoring threads look up, the pool's thread stores
 
     def get(self, key: Key) -> tuple[Outcome, ...] | None:
-        """Gives the outcomes, marked as cached, or ``None``."""
+        """Return the outcomes, marked as cached, or ``None``."""
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -41,5 +41,5 @@ class OutcomeCache:
 
 
 def as_cached(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-    """Gives the outcomes marked as taken from another call."""
+    """Return the outcomes marked as taken from another call."""
     return tuple(outcome._replace(cached=True) for outcome in outcomes)

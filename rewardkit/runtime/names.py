@@ -51,7 +51,7 @@ _NEAR, _VERY_NEAR = 0.6, 0.8
 
 
 def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
-    """Gives words for a column that a reward needs and the data lacks: near names, else what it is called here.
+    """Return words for a column that a reward needs and the data lacks: near names, else what it is called here.
 
     Args:
         column: The name that the reward asks for.
@@ -67,7 +67,7 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:
-    """Gives what a name that another library uses is called here; ``None`` for a name that is none of these.
+    """Return what a name that another library uses is called here; ``None`` for a name that is none of these.
 
     Args:
         column: The name that a reward asks for, and the data lacks.

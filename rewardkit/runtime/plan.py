@@ -54,7 +54,7 @@ def _missing(reward: Reward[..., Any], column: str, place: int, example: Mapping
 
 
 def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:
-    """Gives each rollout's bytes, holding only what some reward reads.
+    """Return each rollout's bytes, holding only what some reward reads.
 
     Args:
         rewards: The rewards.
@@ -91,7 +91,7 @@ def _wanted_columns(rewards: Sequence[Reward[..., Any]]) -> frozenset[str] | Non
 
 
 def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext) -> Key:
-    """Gives the key of a call: the reward, its version, and what the call would read.
+    """Return the key of a call: the reward, its version, and what the call would read.
 
     Args:
         number: The reward's place in the runtime, for two rewards may have one version.

@@ -24,7 +24,7 @@ whose worker is lost is sent again by the worker pool itself, and comes here whe
 
 
 def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> float | None:
-    """Gives the seconds to wait before another attempt, or ``None`` if there is to be none.
+    """Return the seconds to wait before another attempt, or ``None`` if there is to be none.
 
     Args:
         options: The reward's options.

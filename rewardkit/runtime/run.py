@@ -130,7 +130,7 @@ class Run:
             self._means.pool.cancel(self._job, RuntimeClosedError("the batch was cancelled"))
 
     def batch(self) -> ScoreBatch:
-        """Gives the scores, once the future is done."""
+        """Return the scores, once the future is done."""
         means, columns = self._means, self._scoring.columns()
         means.alarms.look_at(columns)
         for leaf, outcomes in columns.items():
@@ -139,7 +139,7 @@ class Run:
         return ScoreBatch(self._rollouts, combined, means.weights)
 
     def _combined(self, reward: Composable, columns: Mapping[Reward[..., Any], Sequence[Outcome]]) -> Sequence[Outcome]:
-        """Gives a reward's or a composition's outcomes from those of its leaves."""
+        """Return a reward's or a composition's outcomes from those of its leaves."""
         parts = reward.leaves
         if parts == (reward,):
             return columns[parts[0]]

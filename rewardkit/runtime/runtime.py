@@ -210,7 +210,7 @@ class Runtime:
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> Iterator[Finished]:
-        """Gives (row, reward, outcome) as each becomes known, in no order; compositions come last.
+        """Return (row, reward, outcome) as each becomes known, in no order; compositions come last.
 
         Leaving the loop early cancels what has not been run.
         """
@@ -256,7 +256,7 @@ class Runtime:
 
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
-    """Gives what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
+    """Return what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
     if not any(one.spec.jailed for reward in rewards for one in (reward, *reward.inner)):
         return None
     from sandbox.process import remove_stale_folders  # not at the end: at exit it can no longer be imported
@@ -286,7 +286,7 @@ def _target(reward: Reward[..., Any]) -> Target:
 
 
 def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
-    """Gives the plain rewards in a set, each once."""
+    """Return the plain rewards in a set, each once."""
     leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)
     names = [leaf.name for leaf in leaves]
     for name in names:

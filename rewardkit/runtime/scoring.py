@@ -103,7 +103,7 @@ class Scoring:
         self._groups = group_places(rollouts) if Kind.GROUP in kinds else []
 
     def plan(self, rows: range) -> list[RewardCall]:
-        """Gives the calls that some rows need, in the rows' order; with the last row, also every group's.
+        """Return the calls that some rows need, in the rows' order; with the last row, also every group's.
 
         Left out is what the cache knows, and an equal call of a cached reward.
         """
@@ -197,7 +197,7 @@ class Scoring:
         return again
 
     def _read(self, call: RewardCall, result: CallResult) -> tuple[Outcome, ...]:
-        """Gives the outcomes, one a rollout, that a result makes."""
+        """Return the outcomes, one a rollout, that a result makes."""
         reward = self._rewards[call.target]
         if result.status is not CallStatus.ANSWERED:
             finding: found.Finding = [found.FAILED, _CAUSES[result.status], result.message, None]
@@ -237,7 +237,7 @@ class Scoring:
                 self._listener(Finished(place, self._rewards[number].name, outcome))
 
     def columns(self) -> Mapping[Reward[..., Any], Sequence[Outcome]]:
-        """Gives each reward's outcomes, when every call has been answered for."""
+        """Return each reward's outcomes, when every call has been answered for."""
         columns: dict[Reward[..., Any], Sequence[Outcome]] = {}
         for reward, column in zip(self._rewards, self._outcomes, strict=True):
             complete = [outcome for outcome in column if outcome is not None]
@@ -267,13 +267,13 @@ def _outcome(
 
 
 def _stand_in(options: RewardOptions, cause: Cause) -> float | None:
-    """Gives the score that stands in for a failed call, or ``None``."""
+    """Return the score that stands in for a failed call, or ``None``."""
     if cause is Cause.INFRASTRUCTURE and options.on_infrastructure is not OnInfrastructure.DEFAULT:
         return None
     return options.default
 
 
 def lost_share(outcomes: Sequence[Outcome]) -> float:
-    """Gives the share of outcomes that were lost to infrastructure, 0 to 1."""
+    """Return the share of outcomes that were lost to infrastructure, 0 to 1."""
     causes = [outcome.cause for outcome in outcomes if outcome.cause is not None]
     return causes.count(Cause.INFRASTRUCTURE) / len(outcomes) if outcomes else 0.0

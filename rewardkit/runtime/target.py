@@ -13,7 +13,7 @@ from sandbox.workers.job import Answer
 
 
 def rollout_of(segment: bytes | memoryview) -> Arrived:
-    """Gives a rollout of its own from the bytes that travelled; a reward may change it as it likes."""
+    """Return a rollout of its own from the bytes that travelled; a reward may change it as it likes."""
     return Arrived._make(pickle.loads(segment))  # noqa: S301 - the parent wrote it
 
 

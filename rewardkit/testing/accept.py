@@ -59,7 +59,7 @@ class Acceptance:
 
 
 def accept(table: Table, verdicts: Iterable[Verdict]) -> Acceptance:
-    """Gives the table's text with the scores that came as the expected ones. Nothing is written.
+    """Return the table's text with the scores that came as the expected ones. Nothing is written.
 
     Args:
         table: A table read from a file.
@@ -106,7 +106,7 @@ def write(path: Path, text: str) -> None:
 
 
 def _changes(verdict: Verdict) -> Iterable[Change | str]:
-    """Gives the changes that make a case hold, or the reason against one."""
+    """Return the changes that make a case hold, or the reason against one."""
     entry = verdict.case.entry
     for place, expected, outcome in verdict.differences():
         if outcome.status is Status.FAILED:
@@ -131,7 +131,7 @@ def _steps(verdict: Verdict, place: int, outcome: Outcome) -> Steps:
 
 
 def _written(outcome: Outcome) -> str:
-    """Gives a score as both JSON and YAML read it."""
+    """Return a score as both JSON and YAML read it."""
     return "null" if outcome.score is None else repr(outcome.score)
 
 
@@ -142,7 +142,7 @@ def _edited(text: str, changes: Iterable[Change]) -> str:
 
 
 def _room(text: str, span: Span) -> str:
-    """Gives the space that a value needs before it: after a bare colon, and in place of a block of lines.
+    """Return the space that a value needs before it: after a bare colon, and in place of a block of lines.
 
     A block list may stand as far left as its key, where a number may not.
     """

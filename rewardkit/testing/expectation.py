@@ -56,14 +56,14 @@ class Expectation:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """Gives an outcome in the words of expectations, with the error where it failed."""
+    """Return an outcome in the words of expectations, with the error where it failed."""
     if outcome.status is Status.FAILED:
         return f"failed ({outcome.cause}): {outcome.error}"
     return "skipped" if outcome.status is Status.SKIPPED else f"scored {outcome.score!r}"
 
 
 def parse_expectation(value: Any, tolerance: float) -> Expectation:
-    """Gives the expectation that a value of a table says.
+    """Return the expectation that a value of a table says.
 
     Args:
         value: As in a table: a number, a pair, ``None``, ``{"failed": cause}`` or ``{"score": ..., "tolerance": ...}``.
@@ -82,7 +82,7 @@ def parse_expectation(value: Any, tolerance: float) -> Expectation:
 
 
 def parse_tolerance(value: Any) -> float:
-    """Gives a tolerance, or raises :class:`ValueError`."""
+    """Return a tolerance, or raises :class:`ValueError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError(f"expected a number, 0 or more, got {value!r}")
     return float(value)

@@ -77,7 +77,7 @@ class FakeJudge:
 
     @classmethod
     def verdict(cls, winner: str | None = None, /, **grades: float | None) -> FakeJudge:
-        """Gives a judge that always gives these grades, or of two answers prefers ``"A"``, ``"B"``, or none: ``"tie"``.
+        """Return a judge that always gives these grades, or prefers ``"A"``, ``"B"``, or neither: ``"tie"``.
 
         >>> FakeJudge.verdict(faithful=5).reply(Asked([]))
         '{"faithful": {"reason": "It is so.", "score": 5}}'
@@ -92,7 +92,7 @@ class FakeJudge:
         return cls(functools.partial(_verdict, grades))
 
     def reply(self, asked: Asked) -> Reply:
-        """Gives the script's reply to a request.
+        """Return the script's reply to a request.
 
         Raises:
             DataError: The script has none; says what was asked.
@@ -122,7 +122,7 @@ class FakeJudge:
 
 
 def _verdict(grades: Mapping[str, float | None], asked: Asked) -> str:
-    """Gives those of the grades that are asked for, where the request says which."""
+    """Return those of the grades that are asked for, where the request says which."""
     form = asked.options.get("response_format") or {}
     wanted = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
     told = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in wanted}
@@ -136,7 +136,7 @@ class _Completions:
     async def create(
         self, *, messages: Iterable[Mapping[str, Any]], model: str | None = None, **options: Any
     ) -> SimpleNamespace:
-        """Gives the next reply as a chat completion."""
+        """Return the next reply as a chat completion."""
         if self.judge.latency_s:
             await asyncio.sleep(self.judge.latency_s)
         return self.judge.answer(Asked([dict(message) for message in messages], model, options))
@@ -148,7 +148,7 @@ class _Chat:
 
 
 def _response(text: str, asked: Asked) -> SimpleNamespace:
-    """Gives the part of a chat completion that rewards read; words stand in for tokens."""
+    """Return the part of a chat completion that rewards read; words stand in for tokens."""
     prompt_tokens, completion_tokens = len(asked.text.split()), len(text.split())
     message = SimpleNamespace(role="assistant", content=text, refusal=None, tool_calls=None)
     return SimpleNamespace(
@@ -165,7 +165,7 @@ def _response(text: str, asked: Asked) -> SimpleNamespace:
 
 
 def rollouts_from_rows(rows: str | Path | Iterable[Mapping[str, Any]]) -> list[Rollout]:
-    """Gives the rollouts that rows stand for.
+    """Return the rollouts that rows stand for.
 
     >>> [rollout.completion for rollout in rollouts_from_rows([{"completions": ["a", "b"], "answer": "a"}])]
     ['a', 'b']

@@ -20,7 +20,7 @@ class Runtimes:
         self._made: list[tuple[tuple[Any, ...], dict[str, Any], Runtime]] = []
 
     def __call__(self, *rewards: Any, **options: Any) -> Runtime:
-        """Gives a runtime that has been started.
+        """Return a runtime that has been started.
 
         Args:
             rewards: One argument that :class:`~rewardkit.Runtime` takes, or several rewards.

@@ -44,12 +44,12 @@ _FORMS = ("{}", "<answer>{}</answer>", "<think>a</think><answer>{}</answer>", "\
 
 
 def dressed(value: str) -> list[str]:
-    """Gives the usual ways of writing an answer: a right one takes other paths than noise does."""
+    """Return the usual ways of writing an answer: a right one takes other paths than noise does."""
     return [form.format(value) for form in _FORMS]
 
 
 def completions(more: Iterable[str] = ()) -> Any:
-    """Gives a hypothesis strategy of completions.
+    """Return a hypothesis strategy of completions.
 
     Args:
         more: Further texts to put completions together from, such as right answers.

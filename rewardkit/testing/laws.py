@@ -150,7 +150,7 @@ def _chosen(laws: Collection[str] | None) -> list[Law]:
 def _first_broken(
     subject: _Subject, chosen: Sequence[Law], max_examples: int, completions: Any, lane: str
 ) -> Found | None:
-    """Gives the first law that is broken, in an order in which each may rely on those before it."""
+    """Return the first law that is broken, in an order in which each may rely on those before it."""
     if Law.PICKLABLE in chosen and (found := _travels(subject)):
         return found
     texts = hostile_completions(subject.tokens()) if completions is None else completions
@@ -187,13 +187,13 @@ def _travels(subject: _Subject) -> Found | None:
 
 
 def _on_the_list(subject: _Subject, check: Callable[[Unit], Found | None], texts: Sequence[str]) -> Found | None:
-    """Gives what a row's own completions or a listed one breaks."""
+    """Return what a row's own completions or a listed one breaks."""
     units = (*subject.given(), *(subject.unit(text) for text in texts))
     return next(filter(None, map(check, units)), None)
 
 
 def _shortened(subject: _Subject, found: Found, check: Callable[[Unit], Found | None]) -> Found:
-    """Gives what is found with a beginning of the completion, where that is alone and breaks the same law."""
+    """Return what is found with a beginning of the completion, where that is alone and breaks the same law."""
     place, texts = found.units[0]
     if found.slow or len(texts) > 1 or not isinstance(texts[0], str):
         return found
@@ -232,21 +232,21 @@ class _Subject:
         return listed
 
     def tokens(self) -> list[str]:
-        """Gives the columns' values as text: completions that hold the right answer take other paths."""
+        """Return the columns' values as text: completions that hold the right answer take other paths."""
         values = (value for row in self.rows for key, value in row.items() if key not in _NOT_COLUMNS)
         texts = dict.fromkeys(value if isinstance(value, str) else str(value) for value in values)
         return [text[:_TOKEN_CHARS] for text in texts if text][:_MAX_TOKENS]
 
     def unit(self, text: str) -> Unit:
-        """Gives a listed completion with the first row; in a group it has others beside it."""
+        """Return a listed completion with the first row; in a group it has others beside it."""
         return (0, (text, "a", text[::-1])) if self.group else (0, (text,))
 
     def usual(self) -> Unit:
-        """Gives a unit with nothing odd about it."""
+        """Return a unit with nothing odd about it."""
         return self.unit("")
 
     def given(self) -> list[Unit]:
-        """Gives the completions that rows came with, and those that give a column's value as the answer."""
+        """Return the completions that rows came with, and those that give a column's value as the answer."""
         units: list[Unit] = []
         for place, row in enumerate(self.rows):
             own = list(row.get("completions", ())) + ([row["completion"]] if "completion" in row else [])
@@ -254,7 +254,7 @@ class _Subject:
         return units + [self.unit(text) for value in self.tokens() for text in dressed(value)]
 
     def units(self, texts: Any) -> Any:
-        """Gives the strategy of units with texts of another."""
+        """Return the strategy of units with texts of another."""
         from hypothesis import strategies
 
         group = strategies.lists(texts, min_size=1, max_size=_GROUP).map(tuple)
@@ -262,14 +262,14 @@ class _Subject:
         return strategies.tuples(strategies.integers(0, len(self.rows) - 1), some)
 
     def batches(self, units: Any) -> Any:
-        """Gives the strategy of batches: some units, and the order to put them and their completions in."""
+        """Return the strategy of batches: some units, and the order to put them and their completions in."""
         from hypothesis import strategies
 
         lists = strategies.lists(units, min_size=1 if self.group else 2, max_size=3)
         return strategies.tuples(lists, strategies.randoms(use_true_random=False))
 
     def rollouts(self, unit: Unit) -> list[Rollout]:
-        """Gives the rollouts of a unit."""
+        """Return the rollouts of a unit."""
         place, texts = unit
         row = self.rows[place]
         example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
@@ -284,14 +284,14 @@ class _Subject:
         return [ord(one) % 32_000 for one in completion_text(text)[:_MAX_IDS]] if self._ids else None
 
     def blame_row(self, unit: Unit, error: str) -> DataError:
-        """Gives the error that says that a row is wrong."""
+        """Return the error that says that a row is wrong."""
         return DataError(
             f"rows[{unit[0]}]: {error.replace(' of example 0', '')}; "
             f"it is the row that is wrong, not reward {self.reward.name!r}"
         )
 
     def changed(self, unit: Unit) -> Found | None:
-        """Gives the argument that a reward changed, calling it as a plain function."""
+        """Return the argument that a reward changed, calling it as a plain function."""
         for leaf in self.leaves:
             try:
                 given = leaf.spec.bind(self.rollouts(unit), CallContext(), tuple(range(len(unit[1]))))
@@ -316,7 +316,7 @@ class _Trial:
         self.laws = laws
 
     def outcomes(self, *units: Unit) -> list[list[Outcome]]:
-        """Gives the outcomes of units scored in one batch, by unit."""
+        """Return the outcomes of units scored in one batch, by unit."""
         subject = self._subject
         rollouts = [subject.rollouts(unit) for unit in units]
         scored = iter(self._runtime.score([one for part in rollouts for one in part])[subject.reward.name])
@@ -328,20 +328,20 @@ class _Trial:
         return found
 
     def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:
-        """Gives the outcomes of units of one row; one batch of groups would be one group."""
+        """Return the outcomes of units of one row; one batch of groups would be one group."""
         if self._subject.group:
             return [self.outcomes(unit)[0] for unit in units]
         return self.outcomes(*units)
 
     def unit(self, unit: Unit) -> Found | None:
-        """Gives what scoring a unit breaks."""
+        """Return what scoring a unit breaks."""
         (outcomes,) = self.outcomes(unit)
         if found := self._in_itself(unit, outcomes):
             return found
         return self._again(unit, outcomes, self.outcomes(unit)[0]) if Law.DETERMINISTIC in self.laws else None
 
     def tokens(self) -> Found | None:
-        """Gives what the short completions on the list break, tried all at once."""
+        """Return what the short completions on the list break, tried all at once."""
         units = [self._subject.unit(text) for text in ("", *TOKENS)]
         scored = self.many(units)
         for unit, outcomes in zip(units, scored, strict=True):
@@ -366,7 +366,7 @@ class _Trial:
         return None
 
     def batch(self, drawn: tuple[list[Unit], Any]) -> Found | None:
-        """Gives how the score of a unit depends on the others of its batch, or on an order."""
+        """Return how the score of a unit depends on the others of its batch, or on an order."""
         units, random = drawn
         units = [unit for place, unit in enumerate(units) if not self._subject.group or _alone(units, place)]
         alone = [self.outcomes(unit)[0] for unit in units]
@@ -383,7 +383,7 @@ class _Trial:
         return self._permuted(units[0], alone[0], random) if self._subject.group else None
 
     def elsewhere(self, lane: str) -> Found | None:
-        """Gives a completion that scores otherwise in a process that has met others before it."""
+        """Return a completion that scores otherwise in a process that has met others before it."""
         units = [self._subject.unit(text) for text in TOKENS]
         here = self.many(units)
         with Runtime([self._subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
@@ -423,7 +423,7 @@ def _breaks(law: Law, outcome: Outcome, timeout_s: float) -> bool:
 
 
 def _essence(outcome: Outcome) -> tuple[Status, float | None, Cause | None]:
-    """Gives what should be the same again: a reason may name a time."""
+    """Return what should be the same again: a reason may name a time."""
     return outcome.status, outcome.score, outcome.cause
 
 

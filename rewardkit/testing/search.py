@@ -48,7 +48,7 @@ class _Enough(BaseException):
 
 
 def search(values: Any, check: Check, max_examples: int) -> Found | None:
-    """Gives the smallest way found in which a check breaks a law, or ``None``.
+    """Return the smallest way found in which a check breaks a law, or ``None``.
 
     The same values are tried on every run.
 
@@ -116,7 +116,7 @@ class _Smallest:
 
 
 def shortest_beginning(text: str, check: Check) -> Found | None:
-    """Gives what a beginning of a text breaks, a short one by halving; ``None`` where only the whole breaks it."""
+    """Return what a beginning of a text breaks, a short one by halving; ``None`` where only the whole breaks it."""
     best: Found | None = None
     low, high = 0, len(text)
     until = time.monotonic() + SHRINK_S

@@ -68,7 +68,7 @@ class Source(NamedTuple):
 
 
 def read_text(path: Path) -> str:
-    """Gives a file's text with its line ends as they are.
+    """Return a file's text with its line ends as they are.
 
     Raises:
         DataError: It cannot be read, or is not UTF-8.
@@ -82,7 +82,7 @@ def read_text(path: Path) -> str:
 
 
 def parse(path: Path, text: str) -> Source:
-    """Gives the cases and settings in a file's text.
+    """Return the cases and settings in a file's text.
 
     Raises:
         DataError: It is not what its ending says, or no table of cases; names file and line.
@@ -134,7 +134,7 @@ def _json_span(line: str, offset: int, steps: Steps) -> Span | None:
 
 
 def _json_members(line: str, start: int) -> Iterator[tuple[str | int, Span]]:
-    """Gives the members of the object or list that begins at a place, which is known to be right JSON."""
+    """Return the members of the object or list that begins at a place, which is known to be right JSON."""
     opening, at, place = line[start], start + 1, 0
     while opening in "{[" and line[at := _after_space(line, at)] not in "}]":
         key: str | int = place
@@ -171,7 +171,7 @@ _TEXTS = ("prompt", "completion", "completions")
 
 @functools.cache
 def _loader() -> Any:
-    """Gives a safe loader that reads what YAML 1.2 calls a number or a truth value as that, and the rest as text.
+    """Return a safe loader that reads what YAML 1.2 calls a number or a truth value as that, and the rest as text.
 
     YAML 1.1 would make an answer ``no`` false, ``12:30`` 750 and ``010`` 8.
     """
@@ -237,7 +237,7 @@ def _yaml_entry(path: Path, loader: Any, node: Any) -> Entry:
 
 
 def _own(path: Path, node: Any) -> dict[str, Any]:
-    """Gives the nodes of a mapping's own keys, without those that a merge brings."""
+    """Return the nodes of a mapping's own keys, without those that a merge brings."""
     own: dict[str, Any] = {}
     for key, value in node.value:
         if key.id != "scalar":
@@ -247,7 +247,7 @@ def _own(path: Path, node: Any) -> dict[str, Any]:
 
 
 def _as_written(node: Any) -> Any:
-    """Gives the text of a prompt or completion: ``completion: 4`` is the text 4. ``None`` for other than text."""
+    """Return the text of a prompt or completion: ``completion: 4`` is the text 4. ``None`` for other than text."""
     if node.id == "scalar":
         return node.value
     if node.id == "sequence" and all(one.id == "scalar" for one in node.value):
@@ -272,7 +272,7 @@ def _yaml_span(own: Mapping[str, Any], steps: Steps) -> Span | None:
 
 
 def _end(node: Any) -> int:
-    """Gives where a value ends; of a block that is the end of its last part, not the next line that is not its own."""
+    """Return where a value ends; of a block that is the end of its last part, not the next line that is not its own."""
     if node.id == "scalar" or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

@@ -90,7 +90,7 @@ class Table:
                 raise MissingColumnError(f"{case.where}: {said}") from None
 
     def lane(self, asked: str | None) -> str:
-        """Gives the lane to run in: the one asked for, or ``inline`` unless a case needs a worker process.
+        """Return the lane to run in: the one asked for, or ``inline`` unless a case needs a worker process.
 
         Raises:
             ConfigError: The lane asked for cannot run a case.
@@ -103,7 +103,7 @@ class Table:
 
 
 def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
-    """Gives the table of cases in a YAML or JSON Lines file.
+    """Return the table of cases in a YAML or JSON Lines file.
 
     Args:
         path: The file, in UTF-8.
@@ -127,7 +127,7 @@ def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], *, tolerance: float | None = None) -> Table:
-    """Gives the table that a Python list of cases makes.
+    """Return the table that a Python list of cases makes.
 
     Raises:
         DataError: A row is no case; names its place and key.
@@ -151,7 +151,7 @@ def _tolerance(settings: Entry, asked: float | None) -> float:
 
 
 def _beside(path: Path, reference: str) -> str:
-    """Gives a reference whose file is looked for from the table's folder."""
+    """Return a reference whose file is looked for from the table's folder."""
     place, colon, name = reference.partition(":")
     if place.endswith(".py") and not Path(place).is_absolute():
         return f"{path.resolve().parent / place}{colon}{name}"
@@ -166,7 +166,7 @@ def _cases(name: str, source: Source, tolerance: float) -> tuple[Case, ...]:
 
 
 def _ids(entries: Sequence[Entry]) -> list[str]:
-    """Gives an id for each case; completions that look alike when shortened get a number."""
+    """Return an id for each case; completions that look alike when shortened get a number."""
     given: dict[str, Entry] = {}
     for entry in entries:
         if "id" not in entry.values:
@@ -236,7 +236,7 @@ def _text(entry: Entry, key: str, value: Any) -> Text:
 
 
 def _example(entry: Entry) -> dict[str, Any]:
-    """Gives the columns: every key that has no other meaning, and what stands under ``example``."""
+    """Return the columns: every key that has no other meaning, and what stands under ``example``."""
     flat = {key: value for key, value in entry.values.items() if key not in _KEYS}
     nested = entry.values.get("example", {})
     if not isinstance(nested, Mapping):

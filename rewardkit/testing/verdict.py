@@ -34,13 +34,13 @@ class Verdict:
         return not any(True for _ in self.differences())
 
     def differences(self) -> Iterator[tuple[int, Expectation, Outcome]]:
-        """Gives the places whose outcome is not as expected, with both."""
+        """Return the places whose outcome is not as expected, with both."""
         for place, (expected, outcome) in enumerate(zip(self.case.expected, self.outcomes, strict=True)):
             if not expected.holds(outcome):
                 yield place, expected, outcome
 
     def diff(self) -> str:
-        """Gives the report of a case that failed: what was scored, expected and got, the reason, the logs."""
+        """Return the report of a case that failed: what was scored, expected and got, the reason, the logs."""
         wrong = {place for place, _, _ in self.differences()}
         first = self.case.rollouts[0]
         said = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]

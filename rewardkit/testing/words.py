@@ -13,14 +13,14 @@ _UNIT_CHARS = 20
 
 
 def on_one_line(text: str, chars: int) -> str:
-    """Gives the text on one line of at most so many characters, with what does not print written out."""
+    """Return the text on one line of at most so many characters, with what does not print written out."""
     text = " ".join(text[: 8 * chars].split())
     text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
     return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def quoted(text: Any, chars: int = _TEXT_CHARS) -> str:
-    """Gives a value as Python writes it, of at most about so many characters, with the length where that is more."""
+    """Return a value as Python writes it, of at most about so many characters, with the length where that is more."""
     if isinstance(text, str) and len(text) > chars:
         unit = _repeated(text)
         if unit is not None:
@@ -31,7 +31,7 @@ def quoted(text: Any, chars: int = _TEXT_CHARS) -> str:
 
 
 def _repeated(text: str) -> str | None:
-    """Gives the text that this one repeats, if it is a short one."""
+    """Return the text that this one repeats, if it is a short one."""
     for size in range(1, _UNIT_CHARS + 1):
         if len(text) % size == 0 and text == text[:size] * (len(text) // size):
             return text[:size]
@@ -39,12 +39,12 @@ def _repeated(text: str) -> str | None:
 
 
 def line(label: str, text: str, mark: str = " ") -> str:
-    """Gives a line of a report: a mark as in a diff, a label, and the text."""
+    """Return a line of a report: a mark as in a diff, a label, and the text."""
     return f"{mark} {label:<{_LABEL}}{text}".rstrip()
 
 
 def row_lines(prompt: Any, example: Mapping[str, Any]) -> Iterator[str]:
-    """Gives the lines that show a row: its prompt, where it has one, and its columns."""
+    """Return the lines that show a row: its prompt, where it has one, and its columns."""
     if prompt:
         yield line("prompt", quoted(prompt, _COLUMN_CHARS))
     for column, value in example.items():
@@ -52,7 +52,7 @@ def row_lines(prompt: Any, example: Mapping[str, Any]) -> Iterator[str]:
 
 
 def log_lines(logs: Sequence[str]) -> Iterator[str]:
-    """Gives the lines that show what calls printed, the last of them where there are many."""
+    """Return the lines that show what calls printed, the last of them where there are many."""
     lines = [one for text in logs for one in text.splitlines() if one.strip()]
     for one in lines[-_LOG_LINES:]:
         yield line("logs", f"│ {on_one_line(one, _COLUMN_CHARS)}")

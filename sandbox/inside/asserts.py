@@ -45,7 +45,7 @@ class _Peer:
         self.calls = 0
 
     def hear(self) -> Any:
-        """Gives the next message."""
+        """Return the next message."""
         try:
             message = next(self._frames, None)
         except (ValueError, RecursionError, MemoryError):
@@ -94,7 +94,7 @@ class _Peer:
         return value
 
     def _error(self, raised: Any) -> Exception:
-        """Gives the completion's exception as the nearest built-in one."""
+        """Return the completion's exception as the nearest built-in one."""
         kinds = raised.get("kinds") if isinstance(raised, dict) else None
         name, message = (
             str(raised.get("type")) if kinds is not None else "",
@@ -323,7 +323,7 @@ def _children(node: Any) -> Iterator[Any]:
 
 
 def _unbound(tree: Any, names: dict[str, Any]) -> list[str]:
-    """Gives the names that the tests use and nobody binds: those must be the completion's, or of helpers.
+    """Return the names that the tests use and nobody binds: those must be the completion's, or of helpers.
 
     A star among them says that the tests import all that some module has, so that others may be bound after all.
     """

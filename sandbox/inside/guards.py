@@ -68,7 +68,7 @@ _MAX_FRAMES = 8
 
 
 def public_names(module: str) -> frozenset[str]:
-    """Gives the names that a text may take from a module: the public ones that are no modules themselves."""
+    """Return the names that a text may take from a module: the public ones that are no modules themselves."""
     if module == "ast":
         return frozenset({"literal_eval"})
     found = importlib.import_module(module)
@@ -79,7 +79,7 @@ def public_names(module: str) -> frozenset[str]:
 
 @functools.cache
 def safe_module(name: str) -> ModuleType:
-    """Gives a module that holds the public names of another, and nothing that leads further."""
+    """Return a module that holds the public names of another, and nothing that leads further."""
     module = ModuleType(f"{name} (restricted)")  # not its own name: an import would look up what is left out by it
     found = importlib.import_module(name)
     for public in public_names(name):
@@ -136,7 +136,7 @@ _NONE = object()
 
 
 def safe_getattr(of: Any, name: str, default: Any = _NONE, /) -> Any:
-    """Gives an attribute that is no secret of Python's; ``format`` of a text by :class:`_Formatter`."""
+    """Return an attribute that is no secret of Python's; ``format`` of a text by :class:`_Formatter`."""
     if type(name) is not str:
         raise TypeError("an attribute's name must be a str")
     if name.startswith("_") or name in INNER_NAMES:
@@ -146,7 +146,7 @@ def safe_getattr(of: Any, name: str, default: Any = _NONE, /) -> Any:
 
 
 def _watched_format(of: Any, name: str, found: Any) -> Any:
-    """Gives ``format`` or ``format_map``; that of a text, by whatever way it was found, as ours."""
+    """Return ``format`` or ``format_map``; that of a text, by whatever way it was found, as ours."""
     own = getattr(found, "__self__", None) if type(found) in (BuiltinMethodType, MethodType) else None
     if own is not None and isinstance(own, str) and type(found) is BuiltinMethodType:
         return functools.partial(_FORMATS[name], own)
@@ -212,7 +212,7 @@ _FORMATS: dict[str, Callable[..., str]] = {
 
 
 def _as_text(text: Any) -> str:
-    """Gives the text itself of one, however its class was derived.
+    """Return the text itself of one, however its class was derived.
 
     Raises:
         TypeError: It is none.
@@ -225,7 +225,7 @@ def _as_text(text: Any) -> str:
 
 
 def safe_write(of: Any) -> Any:
-    """Gives an object whose items or attributes are about to be changed, if a text may do so."""
+    """Return an object whose items or attributes are about to be changed, if a text may do so."""
     if isinstance(of, dict | list | deque | bytearray) or type(of).__module__ == TEXT_MODULE:
         return of
     if isinstance(of, type) and of.__module__ == TEXT_MODULE:
@@ -234,7 +234,7 @@ def safe_write(of: Any) -> Any:
 
 
 def safe_type(of: Any, /) -> type:
-    """Gives an object's type; makes none, as ``type`` with three arguments would, nor gives what makes some."""
+    """Return an object's type; makes none, as ``type`` with three arguments would, nor gives what makes some."""
     if isinstance(of, type):
         raise TypeError("the type of a class is not available here")
     return type(of)
@@ -284,7 +284,7 @@ def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapp
 
 
 def _names(printed: Printed) -> dict[str, Any]:
-    """Gives the globals of a text."""
+    """Return the globals of a text."""
     safe: dict[str, Any] = {name: getattr(builtins, name) for name in SAFE_BUILTINS}
     safe["__import__"], safe["print"], safe["type"] = safe_import, printed, safe_type
     safe["getattr"], safe["hasattr"] = safe_getattr, safe_hasattr

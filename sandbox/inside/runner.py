@@ -107,7 +107,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """Gives an exception in plain words: its type, the built-in types it is one of, its message and line."""
+    """Return an exception in plain words: its type, the built-in types it is one of, its message and line."""
     try:
         message = str(error)[:_MAX_WORDS]
     except BaseException:
@@ -174,7 +174,7 @@ def _run_programs(request: Any) -> int:
 
 
 def _streams() -> list[tuple[int, int]]:
-    """Gives which files the standard streams are; fewer where one is closed."""
+    """Return which files the standard streams are; fewer where one is closed."""
     found = []
     for number in (0, 1, 2):
         try:
@@ -320,7 +320,7 @@ def _load(source: Any) -> dict[str, Any]:
 
 
 def _find(names: dict[str, Any], path: str) -> Callable[..., Any]:
-    """Gives the function of that name; ``Class.method`` is the method of an instance made without arguments."""
+    """Return the function of that name; ``Class.method`` is the method of an instance made without arguments."""
     first, *rest = path.split(".")
     if first not in names:
         raise NameError(f"the code defines no {first!r}")
@@ -381,7 +381,7 @@ def _length(buffer: bytearray) -> int:
 
 
 def frames(limit: int) -> Iterator[Any]:
-    """Gives the other side's messages until it is gone, or says more than it may."""
+    """Return the other side's messages until it is gone, or says more than it may."""
     buffer = bytearray()
     while True:
         while len(buffer) < _FRAME_BYTES or len(buffer) < _FRAME_BYTES + int.from_bytes(

@@ -378,7 +378,7 @@ class Zygote:
 
     @staticmethod
     def _threads(process: int) -> int:
-        """Gives how many threads a process has, where that is to be seen: in a jail of namespaces the kernel counts."""
+        """Return how many threads a process has, where that can be seen: in a jail of namespaces the kernel counts."""
         try:
             return os.stat(f"/proc/{process}/task").st_nlink - 2
         except OSError:  # where others' processes are hidden, too
@@ -502,7 +502,7 @@ class Zygote:
         self._made = self._marks()
 
     def _marks(self) -> tuple[int, ...]:
-        """Gives what of the scratch directory itself an evaluation can change for a later one to see."""
+        """Return what of the scratch directory itself an evaluation can change for a later one to see."""
         about = os.fstat(self._folder)
         return about.st_size, about.st_nlink, about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns
 

@@ -174,7 +174,7 @@ _make_pair = Prepared("socketpair", _AF_UNIX, _SOCK_STREAM_CLOEXEC, 0, ctypes.ad
 
 
 def socket_pair() -> tuple[int, int]:
-    """Gives two connected stream sockets, without what importing :mod:`socket` adds to a process and its forks.
+    """Return two connected stream sockets, without what importing :mod:`socket` adds to a process and its forks.
 
     Raises:
         OSError: There cannot be more.

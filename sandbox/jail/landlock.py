@@ -21,7 +21,7 @@ _PATH_BENEATH = 1
 
 
 def abi() -> int:
-    """Gives the kernel's Landlock version; 0 where it has none or it is switched off."""
+    """Return the kernel's Landlock version; 0 where it has none or it is switched off."""
     try:
         return kernel.syscall("landlock_create_ruleset", None, 0, 1)
     except (OSError, KeyError):

@@ -71,7 +71,7 @@ print(json.dumps(succeeded))
 
 
 def attacks_on(level: Level) -> dict[str, str]:
-    """Gives the attacks that must fail at a level."""
+    """Return the attacks that must fail at a level."""
     if level is Level.NONE:
         return {}
     parts = (SYSTEM,) if level is Level.SECCOMP_ONLY else (FILES, SYSTEM)

@@ -67,7 +67,7 @@ _AF_UNIX, _SOCK_STREAM, _TYPE_BITS = 1, 1, 0xF
 
 
 def base_filter(machine: str = kernel.MACHINE) -> bytes:
-    """Gives the allow-list that the zygote and all its children are under."""
+    """Return the allow-list that the zygote and all its children are under."""
     numbers = kernel.TABLES[machine]
     actions: dict[int, Sequence[Instruction]] = {}
     allow, refuse = [_ret(ALLOW)], [_ret(ERRNO | errno.EPERM)]
@@ -115,7 +115,7 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
 
 
 def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> bytes:
-    """Gives the deny-list of one evaluation, to be entered under :func:`base_filter`.
+    """Return the deny-list of one evaluation, to be entered under :func:`base_filter`.
 
     Args:
         machine: For which kind of machine.
@@ -147,7 +147,7 @@ def _one_of(values: Iterable[int]) -> list[Instruction]:
 
 
 def _tree(actions: Mapping[int, Sequence[Instruction]], other: Sequence[Instruction]) -> list[Instruction]:
-    """Gives instructions that find a call's action by bisection; the call's number is loaded."""
+    """Return instructions that find a call's action by bisection; the call's number is loaded."""
     steps: list[tuple[int, Sequence[Instruction]]] = [(0, other)]  # from this number on, this action
     for number in sorted(actions):
         if steps[-1][1] is not actions[number]:

@@ -54,7 +54,7 @@ class End(NamedTuple):
 
 
 def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], first: int) -> dict[int, Fate]:
-    """Gives the fates of the calls that may have brought a worker down; calls that are not named are innocent.
+    """Return the fates of the calls that may have brought a worker down; calls that are not named are innocent.
 
     Args:
         end: How it ended.
@@ -81,7 +81,7 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
 
 
 def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
-    """Gives the fate of one that ran as its worker crashed.
+    """Return the fate of one that ran as its worker crashed.
 
     Args:
         call: The call.
@@ -97,7 +97,7 @@ def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
 
 
 def lost(call: Call, words: str, *, with_all: bool = False) -> Fate:
-    """Gives the fate of one whose worker was killed or stopped from outside: the second time it goes alone.
+    """Return the fate of one whose worker was killed or stopped from outside: the second time it goes alone.
 
     Args:
         call: The call.
@@ -112,7 +112,7 @@ def lost(call: Call, words: str, *, with_all: bool = False) -> Fate:
 
 
 def unanswered(call: Call, status: CallStatus, words: str) -> Fate:
-    """Gives the fate of one whose answer never came, or that was late beside others' threads: once more, alone.
+    """Return the fate of one whose answer never came, or that was late beside others' threads: once more, alone.
 
     Args:
         call: The call.
@@ -125,18 +125,18 @@ def unanswered(call: Call, status: CallStatus, words: str) -> Fate:
 
 
 def overdue(call: Call, *, tainted: bool) -> Fate:
-    """Gives the fate of one whose time is up; threads that others left may have slowed it."""
+    """Return the fate of one whose time is up; threads that others left may have slowed it."""
     late = late_words(call)
     return unanswered(call, CallStatus.TIMEOUT, late) if tainted else Fate(call.terms, CallStatus.TIMEOUT, late)
 
 
 def late_words(call: Call) -> str:
-    """Gives what is told of a call that did not answer in time."""
+    """Return what is told of a call that did not answer in time."""
     return f"no answer within {call.timeout_s:g} s"
 
 
 def describe_end(code: int) -> str:
-    """Gives words for a worker's exit code, negative for a signal."""
+    """Return words for a worker's exit code, negative for a signal."""
     if code == CHANNEL_LOST:
         return "the worker's own descriptors were closed under it"
     if code == BROKEN:

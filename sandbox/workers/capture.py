@@ -51,7 +51,7 @@ class CallLog:
         return not self._parts
 
     def finish(self) -> str:
-        """Gives the call's output and closes it: a thread left running writes into nothing."""
+        """Return the call's output and closes it: a thread left running writes into nothing."""
         self._closed = True
         if not self._parts:
             return ""
@@ -121,7 +121,7 @@ class _Handler(logging.Handler):
 
 
 def log_handler() -> logging.Handler:
-    """Gives a handler that writes ``LEVEL name: message`` into the current call's log."""
+    """Return a handler that writes ``LEVEL name: message`` into the current call's log."""
     handler = _Handler()
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     return handler

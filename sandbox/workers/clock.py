@@ -80,7 +80,7 @@ class Clock:
             self._count()
 
     def stopped_s(self) -> float:
-        """Gives the seconds for which it has stood still."""
+        """Return the seconds for which it has stood still."""
         with _lock:
             return self._stopped_s + (Steady.monotonic() - self._since if self._since else 0.0)
 

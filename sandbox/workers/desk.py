@@ -85,7 +85,7 @@ class Desk:
                 gc.collect()  # an abandoned call still reads it; the memory goes when that call does
 
     def arguments(self, order: Order) -> tuple[Any, list[memoryview], tuple[int, ...]]:
-        """Gives what the order's target is called with."""
+        """Return what the order's target is called with."""
         view = self.batches[order.batch]
         return view.common, [view.segment(place) for place in order.places], order.places
 
@@ -141,12 +141,12 @@ class Desk:
 
 
 def cells_of(lane: str, width: int) -> int:
-    """Gives how many cells a lane's page has: a lane of threads may have as many stuck as working."""
+    """Return how many cells a lane's page has: a lane of threads may have as many stuck as working."""
     return 2 * width if lane == "threads" else 1
 
 
 def held_bytes() -> tuple[int, int]:
-    """Gives the memory that this process holds now, in bytes: what it has touched, and its data, touched or not.
+    """Return the memory that this process holds now, in bytes: what it has touched, and its data, touched or not.
 
     Where that is not told, the first is its highest ever and the second 0.
     """

@@ -118,7 +118,7 @@ class WardenLink:
                 self._control.send_pickle(message, descriptors)
 
     def hear(self) -> list[Any] | None:
-        """Gives what it says, which shows that it is there; ``None`` where it is gone or says junk."""
+        """Return what it says, which shows that it is there; ``None`` where it is gone or says junk."""
         assert self._control is not None
         try:
             frames = [decoded(frame) for frame in self._control.receive()]

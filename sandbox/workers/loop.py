@@ -49,7 +49,7 @@ class _Call(clock.Clock):
         self.threads: ThreadPoolExecutor | None = None
 
     def time_stolen(self) -> float:
-        """Gives the seconds for which other calls' slow steps kept the loop since this call began."""
+        """Return the seconds for which other calls' slow steps kept the loop since this call began."""
         return self.lane.stolen_s - self.stolen_before - self.own_slow_s
 
     def _halt(self, now: float) -> None:

@@ -94,7 +94,7 @@ class Nursery:
         return self.fit and not self.waiting and now > self._due + IDLE_S
 
     def hear(self) -> list[tuple[Birth, int]]:
-        """Gives the workers borne since this was last asked, with their process ids, without waiting for any.
+        """Return the workers borne since this was last asked, with their process ids, without waiting for any.
 
         Raises:
             EOFError, OSError, MalformedError: It is gone, is not fit, or says what no nursery says.

@@ -19,7 +19,7 @@ _ROUND_S = 0.01
 
 
 def new_mark() -> str:
-    """Gives a mark that no other pool has."""
+    """Return a mark that no other pool has."""
     return f"{os.getpid()}-{os.urandom(8).hex()}"
 
 
@@ -40,7 +40,7 @@ def _marked(wanted: bytes) -> list[int]:
 
 
 def _environment(process: Path) -> bytes:
-    """Gives a process's first environment; nothing where it is gone, has ended, or is somebody else's."""
+    """Return a process's first environment; nothing where it is gone, has ended, or is somebody else's."""
     with contextlib.suppress(OSError):
         return (process / "environ").read_bytes()
     return b""

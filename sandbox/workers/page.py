@@ -77,7 +77,7 @@ class Page:
         _NUMBER.pack_into(self._map, at, duration_s, value, ticket)
 
     def answers(self, half: int, first: int, count: int) -> Iterator[tuple[float, float, int]]:
-        """Gives durations, numbers and tickets; where a ticket is none of the chunk's, no more were written."""
+        """Return durations, numbers and tickets; where a ticket is none of the chunk's, no more were written."""
         at = self._numbers_at + (half * MAX_CHUNK + first) * _NUMBER.size
         return _NUMBER.iter_unpack(self._map[at : at + count * _NUMBER.size])
 
@@ -86,7 +86,7 @@ class Page:
         self._floats[_BEAT] = now
 
     def heartbeat(self) -> float:
-        """Gives when the worker last said so."""
+        """Return when the worker last said so."""
         return self._floats[_BEAT]
 
     @property
@@ -108,7 +108,7 @@ class Page:
         self._integers[_TICKET] = 0
 
     def stepping(self) -> Step:
-        """Gives what the loop runs now."""
+        """Return what the loop runs now."""
         ticket, began, deadline = self._integers[_TICKET], self._floats[_BEGAN], self._floats[_DEADLINE]
         return Step(ticket, began, abs(deadline), deadline < 0)
 
@@ -133,7 +133,7 @@ class Page:
         self._integers[self._ticket_of(cell)] = 0
 
     def started(self, cell: int) -> float:
-        """Gives when the cell's call began."""
+        """Return when the cell's call began."""
         return self._floats[self._started_of(cell)]
 
     def halt(self, cell: int, now: float) -> None:
@@ -145,7 +145,7 @@ class Page:
         self._floats[self._started_of(cell)] = started
 
     def running(self) -> list[Running]:
-        """Gives the calls in progress."""
+        """Return the calls in progress."""
         cells = (self._cell(cell) for cell in range(self.cells))
         return [cell for cell in cells if cell.ticket]
 
@@ -172,6 +172,6 @@ class Page:
 
 
 def page_bytes(cells: int) -> int:
-    """Gives the size of a page for so many calls in flight."""
+    """Return the size of a page for so many calls in flight."""
     needed = _CELLS_AT + cells * _CELL.size + 2 * MAX_CHUNK * _NUMBER.size
     return -(-needed // mmap.PAGESIZE) * mmap.PAGESIZE

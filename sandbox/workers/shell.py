@@ -105,7 +105,7 @@ def kill_group(process: int) -> None:
 
 
 def children() -> list[int]:
-    """Gives our children, as the kernel lists them; elsewhere than on Linux none are known."""
+    """Return our children, as the kernel lists them; elsewhere than on Linux none are known."""
     try:
         return [int(one) for one in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:

@@ -181,7 +181,7 @@ class Slot:
         return first
 
     def unread_answers(self) -> Iterable[tuple[float, float, int]]:
-        """Gives the numbers that a serial worker has answered with since they were last read; see the page."""
+        """Return the numbers that a serial worker has answered with since they were last read; see the page."""
         if not self.chunk or self.page is None:
             return ()
         return self.page.answers(self.half, self.numbers_read, len(self.chunk) - self.numbers_read)
@@ -209,7 +209,7 @@ class Slot:
         return finished
 
     def expired(self, now: float) -> list[int]:
-        """Gives the calls that should have been answered for long ago, whatever the page, socket or loop says.
+        """Return the calls that should have been answered for long ago, whatever the page, socket or loop says.
 
         A call expires :data:`GRACE_S` after its time is up, counted from when it was sent. A chunk's calls begin
         within moments of each other, for the first that takes longer ends the chunk. To that comes the time for which
@@ -240,7 +240,7 @@ class Slot:
                 self.channel.send_pickle(message, descriptors)
 
     def overdue(self, now: float) -> dict[int, bool]:
-        """Gives the calls whose time is up, and whether each ran beside threads that others left.
+        """Return the calls whose time is up, and whether each ran beside threads that others left.
 
         Sets :attr:`check_at` for the calls whose time is not up yet.
         """
@@ -297,7 +297,7 @@ class Slot:
         return now - self.idle_since >= STALLED_S
 
     def suspects(self) -> dict[int, bool]:
-        """Gives the calls that were running when the worker died, and whether each had left-over threads beside it."""
+        """Return the calls that were running when the worker died, and whether each had left-over threads beside it."""
         assert self.page is not None
         if self.lane is Lane.ASYNCIO:
             step = self.page.stepping()
@@ -312,7 +312,7 @@ class Slot:
         return now - self.page.heartbeat() < HEARTBEAT_LOST_S
 
     def last_words(self) -> str:
-        """Gives what the interpreter wrote as it crashed."""
+        """Return what the interpreter wrote as it crashed."""
         with contextlib.suppress(OSError):
             text = os.pread(self._descriptors[2], CONSOLE_CHARS, 0).decode("utf-8", "replace")
             return text.replace("\0", "").strip()
@@ -349,7 +349,7 @@ def sleeps(process: int) -> bool:
 
 
 def out_of_memory_kills() -> int:
-    """Gives how many processes the kernel has killed for want of memory since it started; 0 where untold."""
+    """Return how many processes the kernel has killed for want of memory since it started; 0 where untold."""
     with contextlib.suppress(OSError), open("/proc/vmstat") as file:
         for line in file:
             if line.startswith("oom_kill "):

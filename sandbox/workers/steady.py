@@ -55,7 +55,7 @@ class Keeper:
 
 
 def _mark() -> mmap.mmap | bytes:
-    """Gives a byte that is 1 in this process and 0 in its forks: asking the kernel each time takes ten times as long.
+    """Return a byte that is 1 in this process and 0 in its forks: asking the kernel each time takes ten times as long.
 
     Where the kernel cannot do that (it is Linux's since 4.14), the byte is 0 everywhere.
     """

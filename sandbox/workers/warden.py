@@ -153,7 +153,7 @@ class Warden:
         self._control.send_json(["started", birth.slot, birth.generation, process, from_nursery])
 
     def _nursery(self, birth: Birth) -> Nursery | None:
-        """Gives the nursery for a slot's workers, made now if need be; ``None`` where there shall be none."""
+        """Return the nursery for a slot's workers, made now if need be; ``None`` where there shall be none."""
         payload = self._payloads[birth.slot]
         key = tuple(payload)
         if key in self._nurseries:
@@ -209,7 +209,7 @@ class Warden:
             self._fork_worker(birth)
 
     def _take_descriptors(self) -> list[int]:
-        """Gives a new worker's socket and files."""
+        """Return a new worker's socket and files."""
         descriptors = self._control.take_descriptors(4)
         if len(descriptors) < 4:
             raise OSError("the kernel kept descriptors back: the warden may have no more of them")
@@ -297,7 +297,7 @@ def _close_others(control: int) -> None:
 
 
 def process_descriptor(process: int) -> int | None:
-    """Gives a descriptor that becomes readable when the process ends, where the kernel has such."""
+    """Return a descriptor that becomes readable when the process ends, where the kernel has such."""
     if not hasattr(os, "pidfd_open"):
         return None
     try:

@@ -42,7 +42,7 @@ class MalformedError(ValueError):
 
 
 def anonymous_file(name: str, size: int = 0) -> int:
-    """Gives the descriptor of a new file in memory that no other process can name.
+    """Return the descriptor of a new file in memory that no other process can name.
 
     Args:
         name: What it is called in lists of descriptors.
@@ -64,7 +64,7 @@ def anonymous_file(name: str, size: int = 0) -> int:
 
 
 def read_only(descriptor: int) -> int:
-    """Gives a descriptor through which a file in memory can only be read, where the system can give one."""
+    """Return a descriptor through which a file in memory can only be read, where the system can give one."""
     with contextlib.suppress(OSError):
         return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
     return os.dup(descriptor)
@@ -163,7 +163,7 @@ class Channel:
             yield body
 
     def take_descriptors(self, count: int) -> list[int]:
-        """Gives the next descriptors that came with the frames read so far."""
+        """Return the next descriptors that came with the frames read so far."""
         taken, self._descriptors = self._descriptors[:count], self._descriptors[count:]
         return taken
 
@@ -173,7 +173,7 @@ class Channel:
 
 
 def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
-    """Gives this side's channel and the socket for the other side; this side waits for no peer without end.
+    """Return this side's channel and the socket for the other side; this side waits for no peer without end.
 
     Args:
         send_s: Whole seconds after which a peer that reads nothing is taken to stand still.
@@ -256,7 +256,7 @@ class BatchView:
         self._mapped = len(self._file)
 
     def segment(self, index: int) -> memoryview:
-        """Gives one segment's bytes, not copied."""
+        """Return one segment's bytes, not copied."""
         offsets = self._offsets
         end = offsets[index + 1]
         if end == self._base or end > self._mapped:  # the file has grown since; what is out keeps the old mapping
@@ -321,7 +321,7 @@ class RecordReader:
         self._position = 0
 
     def read(self) -> list[Record]:
-        """Gives the records completed since the last call.
+        """Return the records completed since the last call.
 
         Raises:
             MalformedError: The file holds what is no record; the worker is not to be trusted further.
@@ -355,7 +355,7 @@ class RecordReader:
 
 
 def decoded(data: bytes) -> Any:
-    """Gives what JSON from a worker stands for.
+    """Return what JSON from a worker stands for.
 
     Raises:
         MalformedError: It is none.

@@ -41,13 +41,13 @@ _FILLER = (
 
 
 def lengthened(completion: str) -> str:
-    """Gives a completion of about :data:`SIZE` characters that ends as it did."""
+    """Return a completion of about :data:`SIZE` characters that ends as it did."""
     missing = SIZE - len(completion)
     return (_FILLER * (missing // len(_FILLER) + 1))[: max(0, missing)].strip() + "\n\n" + completion
 
 
 def call(made: Any, row: dict[str, Any]) -> Any:
-    """Gives a function that scores the row once."""
+    """Return a function that scores the row once."""
     columns = {parameter.name for parameter in made.spec.parameters}
     text = lengthened(row["completion"])
     given = {name: value for name, value in row.items() if name in columns}
@@ -67,7 +67,7 @@ def call(made: Any, row: dict[str, Any]) -> Any:
 
 
 def measured(act: Any) -> float:
-    """Gives the median microseconds of a call."""
+    """Return the median microseconds of a call."""
     act()
     taken: list[float] = []
     until = time.perf_counter() + SECONDS_EACH

@@ -51,12 +51,12 @@ _tried: Counter[int] = Counter()
 
 
 def faulty_requests(number: int, every: int, chain: int) -> int:
-    """Gives how many requests of a completion meet a fault: none for most, from one up to ``chain`` for the others."""
+    """Return how many requests of a completion meet a fault: none for most, from one up to ``chain`` for the others."""
     return 0 if not every or number % every != every - 1 else 1 + number // every % chain
 
 
 def question_of(body: Mapping[str, Any]) -> tuple[int, int]:
-    """Gives the grade that a request's completion is to get, and its number."""
+    """Return the grade that a request's completion is to get, and its number."""
     found = _NUMBER.search(body["messages"][-1]["content"])
     assert found is not None
     return int(found[1]), int(found[2])
@@ -82,19 +82,19 @@ def script(
 
 
 def completion(number: int) -> str:
-    """Gives a completion of about the length of a short answer, whose grade is known."""
+    """Return a completion of about the length of a short answer, whose grade is known."""
     return f"It is {number % 5 + 1}. #{number} " + "It follows from what was given above. " * 20
 
 
 def judge(url: str, in_flight: int, **settings: Any) -> LLMJudge:
-    """Gives a judge with the policy's usual waits."""
+    """Return a judge with the policy's usual waits."""
     criteria = [Criterion("correct", "Is it right?")]
     load, retry = Load(concurrency=in_flight), RetryPolicy(attempts=ATTEMPTS)
     return LLMJudge("m", criteria, base_url=url, load=load, retry=retry, deadline_s=120.0, **settings)
 
 
 def judged(url: str, arguments: argparse.Namespace) -> tuple[float, list[Outcome]]:
-    """Gives the seconds that a batch takes in a worker that has its client already."""
+    """Return the seconds that a batch takes in a worker that has its client already."""
     made = judge(url, arguments.in_flight)
     with Runtime([made], max_infrastructure_rate=1.0) as runtime:
         warm = [Rollout("p", completion(10**6 + 5 * number)) for number in range(arguments.in_flight)]
@@ -128,7 +128,7 @@ async def _bare(url: str, bodies: list[bytes], in_flight: int) -> float:
 
 
 def bodies_of(count: int) -> list[bytes]:
-    """Gives the bodies that the judge would send, so many of them."""
+    """Return the bodies that the judge would send, so many of them."""
     fake = FakeJudge(VERDICT % 4)
     made = LLMJudge("m", [Criterion("correct", "Is it right?")], client=fake)
     for number in range(16):
@@ -138,7 +138,7 @@ def bodies_of(count: int) -> list[bytes]:
 
 
 def arithmetic(faulty: Sequence[int], in_flight: int, begun: int, latency_s: float) -> float:
-    """Gives the seconds after which the last request ends where nothing but latency and waits takes time.
+    """Return the seconds after which the last request ends where nothing but latency and waits takes time.
 
     Args:
         faulty: How many requests of each judgement meet a fault.
@@ -170,7 +170,7 @@ def arithmetic(faulty: Sequence[int], in_flight: int, begun: int, latency_s: flo
 
 
 def under_faults(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """Gives figures of judging under faults, and checks every outcome on the way."""
+    """Return figures of judging under faults, and checks every outcome on the way."""
     count, in_flight, latency_s = arguments.judgements, arguments.in_flight, arguments.latency
     faulty = [faulty_requests(number, arguments.every, arguments.chain) for number in range(count)]
     due = {number: 1 + times for number, times in enumerate(faulty)}
@@ -205,7 +205,7 @@ def under_faults(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _each_us(act: Callable[[int], Any], count: int) -> float:
-    """Gives microseconds of one of so many calls in a row on one event loop."""
+    """Return microseconds of one of so many calls in a row on one event loop."""
 
     async def all_of_them() -> float:
         await act(-1)
@@ -218,7 +218,7 @@ def _each_us(act: Callable[[int], Any], count: int) -> float:
 
 
 def overheads(count: int = 1000) -> list[tuple[str, str]]:
-    """Gives what a judgement takes without a server, and one whose reply is kept."""
+    """Return what a judgement takes without a server, and one whose reply is kept."""
     criteria = [Criterion("correct", "Is it right?")]
     made = LLMJudge("m", criteria, client=FakeJudge(VERDICT % 4))
     own = _each_us(lambda n: made(prompt="p", completion=completion(n)), count)

@@ -54,13 +54,13 @@ class Case(NamedTuple):
 
 
 def llmbar() -> list[dict[str, Any]]:
-    """Gives LLMBar's rows."""
+    """Return LLMBar's rows."""
     folder = Path(os.environ.get("REWARDKIT_DATA", "../shared/data"), "llmbar")
     return [row for file in sorted(folder.glob("*.json")) for row in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def pairs(rows: Sequence[dict[str, Any]]) -> list[Case]:
-    """Gives the pairs, the chosen answer better by 1."""
+    """Return the pairs, the chosen answer better by 1."""
     return [
         Case(row["input"], [row["output_1"], row["output_2"]], [0.5, -0.5] if row["label"] == 1 else [-0.5, 0.5])
         for row in rows
@@ -68,7 +68,7 @@ def pairs(rows: Sequence[dict[str, Any]]) -> list[Case]:
 
 
 def groups(rows: Sequence[dict[str, Any]], size: int, count: int) -> list[Case]:
-    """Gives groups with qualities that are drawn."""
+    """Return groups with qualities that are drawn."""
     draw = random.Random(size)
     texts = sorted({row[name] for row in rows for name in ("output_1", "output_2") if row[name].strip()})
     return [
@@ -78,7 +78,7 @@ def groups(rows: Sequence[dict[str, Any]], size: int, count: int) -> list[Case]:
 
 
 def fake(case: Case, arguments: argparse.Namespace, seed: int) -> Callable[[Asked], str]:
-    """Gives the script of a model that sees a group's qualities with noise, and prefers early places."""
+    """Return the script of a model that sees a group's qualities with noise, and prefers early places."""
     worth = dict(zip(case.answers, case.worth, strict=True))
 
     def script(asked: Asked) -> str:
@@ -99,7 +99,7 @@ def fake(case: Case, arguments: argparse.Namespace, seed: int) -> Callable[[Aske
 
 
 def concordance(case: Case, scores: Sequence[float]) -> float:
-    """Gives the pairs in the right order less those in the wrong one."""
+    """Return the pairs in the right order less those in the wrong one."""
     found = itertools.combinations(zip(case.worth, scores, strict=True), 2)
     return sum(math.copysign(1, (a - b) * (x - y)) for (a, x), (b, y) in found if x != y)
 
@@ -116,7 +116,7 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 
 async def ranked(kind: str, cases: Sequence[Case], arguments: argparse.Namespace) -> list[str]:
-    """Gives a row of the table: what a kind of judge makes of groups, by a fake."""
+    """Return a row of the table: what a kind of judge makes of groups, by a fake."""
     right, every, requests, tokens = 0.0, 0, 0, 0.0
     for seed, case in enumerate(cases):
         client = FakeJudge(fake(case, arguments, seed))

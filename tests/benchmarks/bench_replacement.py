@@ -38,7 +38,7 @@ KINDS = {"loaded anew": math.inf, "from a nursery": pool.NURSERY_FROM_S}
 
 
 def once(reference: str, rows: int, crashes: int, workers: int) -> tuple[float, float, float, float]:
-    """Gives the seconds of a batch without crashes and of two with them, and the mebibytes held by all at the end."""
+    """Return the seconds of a batch without crashes and of two with them, and the mebibytes held by all at the end."""
     bad = {(2 * n + 1) * rows // (2 * crashes) for n in range(crashes)} if crashes else set()
     rollouts = [Rollout("p", "bad" if n in bad else "x" * (n + 1)) for n in range(rows)]
     seconds = []

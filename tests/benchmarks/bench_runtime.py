@@ -69,7 +69,7 @@ def timed(act: Callable[[], Any]) -> float:
 
 
 def interleaved(acts: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Gives the seconds of each act in each round, the acts taking turns."""
+    """Return the seconds of each act in each round, the acts taking turns."""
     for act in acts.values():
         act()  # warm
     seconds: dict[str, list[float]] = {name: [] for name in acts}
@@ -84,7 +84,7 @@ def rollouts(count: int) -> list[Rollout]:
 
 
 def throughput_seconds(calls: int, rounds: int) -> dict[str, list[float]]:
-    """Gives the seconds that trivial calls take here and in pebble, taken in turn, with the same deadline."""
+    """Return the seconds that trivial calls take here and in pebble, taken in turn, with the same deadline."""
     batch = rollouts(calls)
     with Runtime([reward(timeout_s=1.0)(trivial)], workers=2) as runtime, pebble.ProcessPool(max_workers=2) as pool:
 
@@ -161,7 +161,7 @@ def coercion() -> Iterable[tuple[str, str, str]]:
 
 
 def import_s() -> float:
-    """Gives the seconds that `import rewardkit` takes in a new process, beyond starting Python."""
+    """Return the seconds that `import rewardkit` takes in a new process, beyond starting Python."""
     probe = "import time, sys; t = time.perf_counter(); import rewardkit; print(time.perf_counter() - t)"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     return float(done.stdout)

@@ -165,7 +165,7 @@ def timed(act: Callable[[], Any]) -> float:
 
 
 def stream(act: Callable[[], None]) -> float:
-    """Gives the seconds of one of many evaluations that follow each other."""
+    """Return the seconds of one of many evaluations that follow each other."""
 
     def many() -> None:
         for _ in range(STREAM):
@@ -190,7 +190,7 @@ def main() -> None:
 
 
 def measure(rounds: int, level: str) -> tuple[dict[str, list[float]], float]:
-    """Gives the seconds of each mechanism in each round, taken in turn, and how late a deadline was kept."""
+    """Return the seconds of each mechanism in each round, taken in turn, and how late a deadline was kept."""
     warnings.simplefilter("ignore", UserWarning)  # that "none" isolates nothing is why it is measured
     floor = Floor()
     with (
@@ -225,7 +225,7 @@ def measure(rounds: int, level: str) -> tuple[dict[str, list[float]], float]:
 
 
 def ratios(seconds: dict[str, list[float]]) -> dict[str, tuple[float, str]]:
-    """Gives what the jail costs against others, and which figure is aimed at."""
+    """Return what the jail costs against others, and which figure is aimed at."""
     median = {name: statistics.median(values) for name, values in seconds.items()}
     jail, many = median["jail"], median[f"jail, {CHECKS} checks in one fork"]
     found = {

@@ -142,7 +142,7 @@ def _math(data: Path) -> Iterator[Text]:
 
 
 def drawn(data: Path, seed: int, count: int) -> list[Text]:
-    """Gives ``count`` completions of each of the three data sets, half of GSM8K's with a program."""
+    """Return ``count`` completions of each of the three data sets, half of GSM8K's with a program."""
     chance = random.Random(seed)
     halves = ((_ifeval, count), (_gsm8k, count - count // 2), (_tora, count // 2), (_math, count))
     return [text for make, number in halves for text in chance.sample(list(make(data)), number)]
@@ -274,7 +274,7 @@ def _of_json(said: str) -> Iterator[Trial]:
 
 
 def _box(text: str) -> str:
-    """Gives what stands in the last box of a text; empty where there is none."""
+    """Return what stands in the last box of a text; empty where there is none."""
     start = text.rfind("\\boxed{") + len("\\boxed{")
     depth = 1
     for place in range(start, len(text) if start >= len("\\boxed{") else 0):
@@ -346,7 +346,7 @@ def _choices(text: Text, others: Sequence[str], box: str) -> Iterator[Trial]:
 
 
 def tried(text: Text, trial: Trial) -> Result:
-    """Gives what a reward says of a completion; what it raises is a failure."""
+    """Return what a reward says of a completion; what it raises is a failure."""
     taken_by = {parameter.name for parameter in trial.reward.spec.parameters}
     columns = {"completion": text.completion, **trial.columns} if "completion" in taken_by else trial.columns
     began = time.perf_counter()
@@ -377,7 +377,7 @@ def groups(data: Path, texts: Sequence[Text]) -> Iterator[Result]:
 
 
 def results(data: Path, seed: int, count: int) -> list[Result]:
-    """Gives what every reward says of the completions that are drawn."""
+    """Return what every reward says of the completions that are drawn."""
     texts = drawn(data, seed, count)
     golds = sorted({text.gold for text in texts if text.gold})
     chance = random.Random(seed)

@@ -229,7 +229,7 @@ ORDER = {"customer": "Ann Lee", "item": {"name": "mug", "colours": ["red", "blue
 
 
 def order(**changes: Any) -> str:
-    """Gives the order as JSON with other values; ``...`` leaves a name out."""
+    """Return the order as JSON with other values; ``...`` leaves a name out."""
     return json.dumps({name: value for name, value in {**ORDER, **changes}.items() if value is not ...})
 
 

@@ -95,14 +95,14 @@ def ok(
     logprobs: Any = None,
     delay_s: float = 0.0,
 ) -> Action:
-    """Gives a chat completion."""
+    """Return a chat completion."""
     message = {"role": "assistant", "content": text, "refusal": refusal}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": logprobs}
     return completion({"choices": [choice], "usage": usage}, delay_s=delay_s)
 
 
 def completion(parts: Mapping[str, Any], delay_s: float = 0.0) -> Action:
-    """Gives a completion whose given parts stand for its own, right or wrong."""
+    """Return a completion whose given parts stand for its own, right or wrong."""
     whole = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "served", **parts}
     return Action(json.dumps(whole).encode(), delay_s=delay_s)
 
@@ -120,7 +120,7 @@ def out_of_range() -> Action:
 
 
 def status(number: int, words: str = "no", *, headers: Mapping[str, str] | None = None, **error: Any) -> Action:
-    """Gives an error with the JSON body that OpenAI's API has; ``error`` says more in it, such as its ``code``."""
+    """Return an error with the JSON body that OpenAI's API has; ``error`` says more in it, such as its ``code``."""
     body = json.dumps({"error": {"message": words, "type": "error", "code": None, **error}}).encode()
     return Action(body, number, (("Content-Type", "application/json"), *(headers or {}).items()))
 
@@ -134,12 +134,12 @@ def quota() -> Action:
 
 
 def html(code: int = 200) -> Action:
-    """Gives a web page, as a proxy or a wrong path does."""
+    """Return a web page, as a proxy or a wrong path does."""
     return Action(b"<!doctype html><html><h1>Welcome</h1></html>", code, (("Content-Type", "text/html"),))
 
 
 def reset(after: int = 40) -> Action:
-    """Gives a reply whose connection is reset after some bytes of its body; 0: before any."""
+    """Return a reply whose connection is reset after some bytes of its body; 0: before any."""
     return replace(ok(), cut=after)
 
 
@@ -148,7 +148,7 @@ def stall() -> Action:
 
 
 def dribble(text: str = "4", interval_s: float = 0.02) -> Action:
-    """Gives a whole reply, one byte at a time."""
+    """Return a whole reply, one byte at a time."""
     return replace(ok(text), interval_s=interval_s)
 
 
@@ -161,12 +161,12 @@ def null_choices() -> Action:
 
 
 def packed(body: bytes, packing: str) -> Action:
-    """Gives a body that says how it is packed."""
+    """Return a body that says how it is packed."""
     return Action(body, headers=(("Content-Type", "application/json"), ("Content-Encoding", packing)))
 
 
 def bomb(mega_bytes: int) -> Action:
-    """Gives zeros that gzip packs to a thousandth: a megabyte's block again and again, each complete in itself."""
+    """Return zeros that gzip packs to a thousandth: a megabyte's block again and again, each complete in itself."""
     packer = zlib.compressobj(9, wbits=-15)
     block = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)
     return packed(b"\x1f\x8b\x08\0\0\0\0\0\0\x03" + block * mega_bytes, "gzip")
@@ -439,13 +439,13 @@ class _Process:
 
 @contextmanager
 def refused() -> Iterator[str]:
-    """Gives the URL of a port that refuses every connection for as long as the block lasts: bound, not listening."""
+    """Return the URL of a port that refuses every connection for as long as the block lasts: bound, not listening."""
     with _bound(0) as held:
         yield f"http://127.0.0.1:{held.getsockname()[1]}/v1"
 
 
 def _bound(port: int) -> socket.socket:
-    """Gives a socket that holds a port and does not listen; a server of the same user may listen there as well."""
+    """Return a socket that holds a port and does not listen; a server of the same user may listen there as well."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -30,7 +30,7 @@ def start(threads, loops, flags=0x3D0F00):
         started += 1
     return started
 """
-"""Gives ``endless(number, *arguments)``, a loop of one system call in machine code, and ``start(threads, loops)``."""
+"""Return ``endless(number, *arguments)``, a loop of one system call in machine code, and ``start(threads, loops)``."""
 
 EXCHANGE = """
 outside = json.loads(sys.argv[1])["outside"]

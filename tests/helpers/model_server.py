@@ -76,7 +76,7 @@ class _Model:
         self._turn = threading.Lock()
 
     def complete(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Gives a completion in OpenAI's shape."""
+        """Return a completion in OpenAI's shape."""
         if asked["model"] != NAME:
             raise _RefusedError(404, f"there is no model {asked['model']!r}; there is {NAME!r}", "model_not_found")
         if not all(isinstance(message["content"], str) for message in asked["messages"]):
@@ -105,7 +105,7 @@ class _Model:
         }
 
     def _grammar(self, form: dict[str, Any]) -> Any:
-        """Gives what holds a reply to its schema; None for free text."""
+        """Return what holds a reply to its schema; None for free text."""
         from llguidance import LLMatcher
 
         if form.get("type", "text") == "text":
@@ -119,7 +119,7 @@ class _Model:
     def _write(
         self, prompt: list[int], grammar: Any, limit: int, asked: dict[str, Any]
     ) -> tuple[list[tuple[int, dict[str, Any]]], bool]:
-        """Gives the tokens with what is told of each, and whether the reply is whole."""
+        """Return the tokens with what is told of each, and whether the reply is whole."""
         import torch
 
         written: list[tuple[int, dict[str, Any]]] = []
@@ -146,7 +146,7 @@ class _Model:
         return written, False
 
     def _chances(self, logits: Any, grammar: Any, temperature: float) -> Any:
-        """Gives the log-probabilities of the tokens that may come next."""
+        """Return the log-probabilities of the tokens that may come next."""
         import numpy as np
         import torch
 
@@ -156,7 +156,7 @@ class _Model:
         return torch.log_softmax(logits / (temperature or 1.0), dim=-1)
 
     def _entry(self, token: int, chances: Any = None, top: int = 0) -> dict[str, Any]:
-        """Gives what is told of a token: its text, its log-probability, and the likeliest in its place."""
+        """Return what is told of a token: its text, its log-probability, and the likeliest in its place."""
         entry = {"token": self._tokenizer.decode([token]), "logprob": 0.0 if chances is None else float(chances[token])}
         likeliest = [] if chances is None else chances.topk(top).indices.tolist()
         others = [

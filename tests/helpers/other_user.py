@@ -21,7 +21,7 @@ NOBODY = 65534
 
 @contextmanager
 def readable_copy(root: Path) -> Iterator[Path]:
-    """Gives a folder that everyone may read, with the package in it."""
+    """Return a folder that everyone may read, with the package in it."""
     folder = Path(tempfile.mkdtemp(prefix="readable-", dir="/tmp"))
     folder.chmod(0o755)
     shutil.copytree(root / "sandbox", folder / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
@@ -32,7 +32,7 @@ def readable_copy(root: Path) -> Iterator[Path]:
 
 
 def interpreter(as_nobody: bool) -> str:
-    """Gives a Python for the client: for nobody one that nobody may execute."""
+    """Return a Python for the client: for nobody one that nobody may execute."""
     if not as_nobody:
         return sys.executable
     folder = sysconfig.get_config_var("BINDIR")

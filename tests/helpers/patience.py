@@ -34,7 +34,7 @@ def wait_for(condition: Callable[[], object], most_s: float = LONG_S) -> bool:
 
 
 def unshared_bytes() -> int:
-    """Gives the memory that this process holds alone; what is mapped from files comes and goes as the kernel likes."""
+    """Return the memory that this process holds alone; what is mapped from files comes and goes as the kernel likes."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return 1024 * sum(int(status[name].split()[0]) for name in ("RssAnon", "VmSwap"))
 

@@ -23,7 +23,7 @@ _LISTENING = re.compile(r"running on (http://127\.0\.0\.1:\d+)")
 
 
 def _programs() -> Path:
-    """Gives the folder of the servers' programs.
+    """Return the folder of the servers' programs.
 
     Raises:
         RuntimeError: They cannot be fetched; the message ends with what the package manager said at last.
@@ -102,7 +102,7 @@ class RealServer:
         return self.log.count('"POST /v1/chat/completions')
 
     def call(self, path: str, body: Any = None) -> Any:
-        """Gives what it answers at a path beside ``/v1``, as JSON."""
+        """Return what it answers at a path beside ``/v1``, as JSON."""
         sent = None if body is None else json.dumps(body).encode()
         with urllib.request.urlopen(self.base_url.removesuffix("/v1") + path, sent, timeout=60) as reply:
             return json.load(reply)

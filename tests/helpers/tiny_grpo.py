@@ -97,7 +97,7 @@ class Run:
     recorders: dict[str, Recorder]
 
     def logged(self, metric: str) -> list[float]:
-        """Gives a metric's values, in the order of logging."""
+        """Return a metric's values, in the order of logging."""
         return [entry[metric] for entry in self.trainer.state.log_history if metric in entry]
 
     def weights_are_finite(self) -> bool:

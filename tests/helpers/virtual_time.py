@@ -60,5 +60,5 @@ class AheadLoop(asyncio.SelectorEventLoop):
 
 
 def now() -> float:
-    """Gives the running loop's time."""
+    """Return the running loop's time."""
     return asyncio.get_running_loop().time()

@@ -313,7 +313,7 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _wakes(process: int) -> int:
-    """Gives how often the threads of a process have waited for something."""
+    """Return how often the threads of a process have waited for something."""
     told = ""
     for task in Path(f"/proc/{process}/task").iterdir():
         with contextlib.suppress(OSError):  # a thread that has just ended
@@ -322,7 +322,7 @@ def _wakes(process: int) -> int:
 
 
 def _wait_for_sleepers(process: subprocess.Popen[str], folder: Path, count: int) -> set[psutil.Process]:
-    """Gives the program's descendants once so many of them have come to sleep in the slow reward."""
+    """Return the program's descendants once so many of them have come to sleep in the slow reward."""
     if not wait_for(lambda: process.poll() is not None or len(list(folder.glob("asleep-*"))) >= count):
         process.kill()
     if process.poll() is not None:

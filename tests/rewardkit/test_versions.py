@@ -81,7 +81,7 @@ PROJECT = {
                 return inner(text) * self.factor
 
         def inner(text):  # counts
-            '''Gives the letters.'''
+            '''Return the letters.'''
             return len([letter for letter in text if letter.isalpha()])
 
         def even(n):
@@ -133,7 +133,7 @@ PROJECT = {
 
 
 def written(folder: Path, files: Mapping[str, str] = PROJECT) -> Path:
-    """Gives the folder with a project's files in it."""
+    """Return the folder with a project's files in it."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(textwrap.dedent(text))
@@ -154,7 +154,7 @@ def as_if_fresh() -> Iterator[None]:
 
 
 def version_in(folder: Path, reference: str = "rewards.py:score") -> str:
-    """Gives the version of a reward in a folder."""
+    """Return the version of a reward in a folder."""
     with as_if_fresh():
         version: str = resolve(f"{folder}/{reference}").version  # type: ignore[attr-defined]
         return version

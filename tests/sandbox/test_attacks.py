@@ -1067,7 +1067,7 @@ class World:
         self.before = self.look()
 
     def look(self) -> dict[str, Any]:
-        """Gives everything that an attack could have changed."""
+        """Return everything that an attack could have changed."""
         about, victim = self.secret.stat(), psutil.Process(self.victim.pid)
         arrived = []
         for one in self.sockets:
@@ -1099,7 +1099,7 @@ class World:
 
 
 def jailed(zygotes: list[int]) -> set[int]:
-    """Gives the processes that belong to zygotes, daemons that left their parent among them."""
+    """Return the processes that belong to zygotes, daemons that left their parent among them."""
     found = set()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, ProcessLookupError):
@@ -1143,7 +1143,7 @@ def expect_no_breach(result: ExecutionResult, tried: Attack) -> None:
 
 
 def program(tried: Attack) -> str:
-    """Gives the whole source of an attack."""
+    """Return the whole source of an attack."""
     return f"{PRELUDE}\n{tried.source}\n" + ("print('tried')\n" if tried.completes else "")
 
 
@@ -1227,7 +1227,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def scan(sandbox: Sandbox, extra: str = "") -> str:
-    """Gives what an evaluation finds in its memory, directory and descriptors."""
+    """Return what an evaluation finds in its memory, directory and descriptors."""
     result = sandbox.run(f"{PRELUDE}\n{extra}\n{SCAN}", args=['{"numbers": {}}'], limits=Limits(timeout_s=60))
     assert OK == result.status, result
     return result.stdout

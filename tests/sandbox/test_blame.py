@@ -25,7 +25,7 @@ def call(terms: Terms = USUAL) -> Call:
 
 
 def fate_of(end: End, terms: Terms, *, tainted: bool = False, is_first: bool = True) -> Fate:
-    """Gives the fate of call 7, which ran as its worker ended."""
+    """Return the fate of call 7, which ran as its worker ended."""
     (fate,) = blame.ended(end, {7: tainted}, {7: call(terms)}, 7 if is_first else 3).values()
     return fate
 

@@ -107,7 +107,7 @@ def {entry_point}(*arguments, **keywords):
 
 
 def _wrong(problem: dict[str, str], kind: str) -> str:
-    """Gives a completion that is wrong in the way asked for."""
+    """Return a completion that is wrong in the way asked for."""
     source = problem["prompt"] + problem["canonical_solution"]
     match kind:
         case "empty":

@@ -262,7 +262,7 @@ def test_a_folder_that_is_no_more_is_removed_in_silence(tmp_path: Path) -> None:
 
 
 def group(process: int) -> list[psutil.Process]:
-    """Gives the processes of a zygote's group that can still do something."""
+    """Return the processes of a zygote's group that can still do something."""
     found = []
     for one in psutil.process_iter():
         with contextlib.suppress(psutil.Error, ProcessLookupError):

@@ -38,7 +38,7 @@ ANCHORS = {
 
 
 def defined(header: Path) -> dict[str, int]:
-    """Gives the numbers that a C header defines."""
+    """Return the numbers that a C header defines."""
     found = re.findall(r"^#define __NR(?:3264)?_(\w+)\s+(\d+)$", header.read_text(), re.MULTILINE)
     numbers = {name: int(number) for name, number in found}
     # what the generic header calls otherwise on machines of 64 bits
@@ -47,7 +47,7 @@ def defined(header: Path) -> dict[str, int]:
 
 
 def run(program: bytes, number: int, arguments: tuple[int, ...] = (), arch: int | None = None) -> str:
-    """Gives what a filter answers to a call, as the kernel's interpreter of classic BPF would."""
+    """Return what a filter answers to a call, as the kernel's interpreter of classic BPF would."""
     given = (*arguments, *[0] * (6 - len(arguments)))
     data = struct.pack("<iIQ6Q", number if number < 1 << 31 else number - (1 << 32), arch or 0, 0, *given)
     steps = list(struct.iter_unpack("=HBBI", program))

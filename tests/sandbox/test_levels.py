@@ -127,7 +127,7 @@ def client(
 
 
 def docker_filter() -> bytes:
-    """Gives a filter as Docker's: namespaces and mounts are refused, clone3 is not there."""
+    """Return a filter as Docker's: namespaces and mounts are refused, clone3 is not there."""
     refuse, ways = 0x00050000 | errno.EPERM, [kernel.NUMBERS[name] for name in NOT_IN_DOCKER.split()]
     steps = [
         (0x20, 0, 0, 4),

@@ -703,7 +703,7 @@ def test_a_directory_that_cannot_be_emptied_is_left_with_its_zygote(own: Sandbox
 
 
 def own_folder(sandbox: Sandbox) -> Path:
-    """Gives the scratch directory of the only zygote."""
+    """Return the scratch directory of the only zygote."""
     (process,) = sandbox.processes
     return Path(f"/proc/{process}/cwd").readlink() / FOLDER
 

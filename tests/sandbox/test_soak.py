@@ -51,7 +51,7 @@ HOSTILE: dict[str, tuple[str, ExecutionStatus, ...]] = {
 
 
 def _hostile(number: int) -> str | None:
-    """Gives which hostile program an evaluation is, or none: 2% are."""
+    """Return which hostile program an evaluation is, or none: 2% are."""
     if number % HOSTILE_EVERY != HOSTILE_EVERY // 2:
         return None
     return list(HOSTILE)[number // HOSTILE_EVERY % len(HOSTILE)]

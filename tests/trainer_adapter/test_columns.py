@@ -13,7 +13,7 @@ from trainer_adapter.columns import FrozenBatch
 
 
 def frozen(**changes: Any) -> FrozenBatch:
-    """Gives a batch of two completions of each of two prompts, with some of the call changed."""
+    """Return a batch of two completions of each of two prompts, with some of the call changed."""
     call: dict[str, Any] = {
         "prompts": ["2+2=", "2+2=", "3+3=", "3+3="],
         "completions": ["4", "5", "6", "6"],

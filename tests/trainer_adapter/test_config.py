@@ -22,7 +22,7 @@ def short(completion: str) -> float:
 
 
 def config(**fields: Any) -> GRPOConfig:
-    """Gives a configuration that is right but for the fields given."""
+    """Return a configuration that is right but for the fields given."""
     return GRPOConfig(**{"base_model": "some/model", "reward_fns": [short], **fields})
 
 

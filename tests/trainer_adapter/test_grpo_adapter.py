@@ -97,7 +97,7 @@ def _refuse(column: str, values: Sequence[object]) -> None:
 
 
 def step(completions: Sequence[Any], *, number: int = 0, **changes: Any) -> Step:
-    """Gives the calls of a step on these completions, with a column ``answer``."""
+    """Return the calls of a step on these completions, with a column ``answer``."""
     rows = len(completions)
     call = {
         "prompts": ["2+2="] * rows,
@@ -110,7 +110,7 @@ def step(completions: Sequence[Any], *, number: int = 0, **changes: Any) -> Step
 
 
 def counted() -> tuple[Reward[..., Any], list[str]]:
-    """Gives a reward for the inline lane, and the list of completions that it was called with."""
+    """Return a reward for the inline lane, and the list of completions that it was called with."""
     seen: list[str] = []
 
     @reward
@@ -122,7 +122,7 @@ def counted() -> tuple[Reward[..., Any], list[str]]:
 
 
 def says(text: str) -> list[dict[str, str]]:
-    """Gives a conversational completion."""
+    """Return a conversational completion."""
     return [{"role": "assistant", "content": text}]
 
 
@@ -454,7 +454,7 @@ class FakeRuntime:
         self.workers = 2
 
     def score(self, rollouts: Sequence[Rollout], *, step: int | None, epoch: float | None) -> ScoreBatch:
-        """Gives the outcomes, whatever is asked."""
+        """Return the outcomes, whatever is asked."""
         return ScoreBatch(rollouts, self.outcomes, self.weights)
 
 
@@ -464,7 +464,7 @@ def _outcome(cause: Cause | None = None, duration_s: float = 0.0, **fields: Any)
 
 
 def faked(**outcomes: Sequence[Outcome]) -> RewardAdapter:
-    """Gives an adapter of ``length`` whose runtime gives these outcomes."""
+    """Return an adapter of ``length`` whose runtime gives these outcomes."""
     adapter = RewardAdapter([length], lane="inline")
     adapter.runtime = FakeRuntime(**outcomes)  # type: ignore[assignment]  # a fake
     return adapter
@@ -661,7 +661,7 @@ def is_bad(completion: str) -> bool:
 
 
 def innocent_score(completion: str) -> float:
-    """Gives the score of a completion that does nothing."""
+    """Return the score of a completion that does nothing."""
     return zlib.crc32(completion.encode()) % 1000 / 8
 
 
@@ -702,7 +702,7 @@ def steady(completion: str) -> float:
 
 
 def _expected(call: dict[str, Any]) -> Scores:
-    """Gives what ``faulty`` must have given: innocents their score, the bad ones its default."""
+    """Return what ``faulty`` must have given: innocents their score, the bad ones its default."""
     scores: Scores = []
     for completion, fault in zip(call["completions"], call["fault"], strict=True):
         bad = fault != "none" and is_bad(completion)
@@ -711,7 +711,7 @@ def _expected(call: dict[str, Any]) -> Scores:
 
 
 def _bad_kinds(call: dict[str, Any]) -> list[str]:
-    """Gives the faults that a step's bad completions committed."""
+    """Return the faults that a step's bad completions committed."""
     rows = zip(call["completions"], call["fault"], strict=True)
     return [fault for completion, fault in rows if fault != "none" and is_bad(completion)]
 

@@ -25,7 +25,7 @@ ANSWER = re.compile(r"<completion-(\w+)>\n(.*)\n</completion-\1>", re.DOTALL)
 
 
 def grade(shown: str) -> int:
-    """Gives the judge's grade of a completion as it is shown to it: by its characters, from 1 to 5."""
+    """Return the judge's grade of a completion as it is shown to it: by its characters, from 1 to 5."""
     return sum(map(ord, shown)) % 5 + 1
 
 

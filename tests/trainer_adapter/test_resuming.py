@@ -26,7 +26,7 @@ ROWS = [{"prompt": f"{a} + 1 =", "answer": str(a + 1)} for a in range(1, 9)]
 
 
 def scoring(bonus: float, name: str = "digits") -> Reward[..., Any]:
-    """Gives a reward whose version follows the number."""
+    """Return a reward whose version follows the number."""
 
     def digits(completion: str) -> float:
         return bonus
@@ -35,7 +35,7 @@ def scoring(bonus: float, name: str = "digits") -> Reward[..., Any]:
 
 
 def record(rows: list[dict[str, Any]] = ROWS, **fields: Any) -> RunRecord:
-    """Gives the record of a run."""
+    """Return the record of a run."""
     given: dict[str, Any] = {"base_model": "some/model", "reward_fns": [scoring(1.0)], "train_steps": 10, **fields}
     config = GRPOConfig(**given)
     runtime = Runtime(config.reward_fns, weights=config.reward_weights, lane="inline")
@@ -53,7 +53,7 @@ def checkpoint(output_dir: Path, step: int, made: RunRecord | None) -> Path:
 
 
 def start(folder: Path, now: RunRecord, resume: bool | str | Path = True) -> Start:
-    """Gives where a run in the folder starts."""
+    """Return where a run in the folder starts."""
     return choose_start(folder, folder / "adapter", now, resume)
 
 
@@ -65,7 +65,7 @@ def trained(folder: Path, steps: int, old: RunRecord) -> None:
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Gives every file under a folder, with its time and bytes."""
+    """Return every file under a folder, with its time and bytes."""
     files = sorted(one for one in folder.rglob("*") if one.is_file())
     return {str(one): (one.stat().st_mtime_ns, one.read_bytes()) for one in files}
 

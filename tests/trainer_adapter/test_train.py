@@ -51,7 +51,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def config(base_model: str, **fields: Any) -> GRPOConfig:
-    """Gives a configuration that trains in a second or two."""
+    """Return a configuration that trains in a second or two."""
     given = {
         "reward_fns": [digits],
         "train_steps": 2,
@@ -69,7 +69,7 @@ def config(base_model: str, **fields: Any) -> GRPOConfig:
 
 
 def weights(folder: Path) -> dict[str, Any]:
-    """Gives a saved adapter's weights."""
+    """Return a saved adapter's weights."""
     from safetensors.torch import load_file
 
     return load_file(folder / "adapter_model.safetensors")

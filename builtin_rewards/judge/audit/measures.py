@@ -69,7 +69,7 @@ class Record:
                 self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
 
     def score(self, outcome: Outcome) -> float | None:
-        """Gives a call's score; ``None`` where it failed, whatever stands in for it, or was skipped."""
+        """Return a call's score; ``None`` where it failed, whatever stands in for it, or was skipped."""
         scored = outcome.status is Status.SCORED and outcome.score is not None
         return self.subject.share(outcome.score or 0.0) if scored else None
 
@@ -78,11 +78,11 @@ class Record:
         return score is not None and accepts(score, self.accept)
 
     def share(self, scores: Sequence[float | None]) -> Interval:
-        """Gives how many are accepted of those that there are."""
+        """Return how many are accepted of those that there are."""
         return wilson(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
 
     def labelled(self) -> list[tuple[Labelled, float]]:
-        """Gives the labelled answers that have scores; of a judge that compares those of whole pairs."""
+        """Return the labelled answers that have scores; of a judge that compares those of whole pairs."""
         whole = 2 if self.subject.compares else 1
         answers = [(at, one) for at, row in enumerate(self.rows) if len(row.answers) >= whole for one in row.answers]
         return [(one, score) for at, one in answers if (score := self.bare.get((at, one.text))) is not None]
@@ -141,12 +141,12 @@ class Audit:
         self.not_possible |= {name: why for name, why in found.items() if isinstance(why, str)}
 
     def rate(self, measure: str, figure: str) -> float | None:
-        """Gives the rate of a share; ``None`` where it was not measured."""
+        """Return the rate of a share; ``None`` where it was not measured."""
         share = self.measures.get(measure, {}).get(figure)
         return share.rate if isinstance(share, Interval) else None
 
     def breaches(self, limits: Mapping[str, float]) -> list[str]:
-        """Gives what is more than a limit, in words; nothing for an audit that is passed.
+        """Return what is more than a limit, in words; nothing for an audit that is passed.
 
         The limits are shares from 0 to 1, and rates themselves are compared, not their intervals.
         """
@@ -188,7 +188,7 @@ def _family(family: str, record: Record) -> FamilyResult:
 
 
 def _position(record: Record) -> Figures | str:
-    """Gives how often the verdict on a pair flips with the order, and how often the first place wins."""
+    """Return how often the verdict on a pair flips with the order, and how often the first place wins."""
     if not record.subject.compares:
         return "the judge grades one answer at a time; one that compares has positions"
     if record.subject.listing:
@@ -202,7 +202,7 @@ def _position(record: Record) -> Figures | str:
 
 
 def _list_and_pairs(record: Record) -> Figures:
-    """Gives how often the right answer is better as asked in a list and in pairs, a draw half, and for what tokens."""
+    """Return how often the right answer is better as asked in a list and in pairs, a draw half, and for what tokens."""
     found: Figures = {}
     for name, family in (("list", ""), ("pairs", IN_PAIRS)):
         asked = [one for trial, one in record.came if (trial.family, trial.again) == (family, 0)]
@@ -214,7 +214,7 @@ def _list_and_pairs(record: Record) -> Figures:
 
 
 def _stability(record: Record) -> Figures | str:
-    """Gives how many answers were accepted at one time and refused at another, and the mean standard deviation."""
+    """Return how many answers were accepted at one time and refused at another, and the mean standard deviation."""
     scores: dict[Trial, list[float]] = {}
     for trial, outcome in record.came:
         if not trial.family and (score := record.score(outcome)) is not None:
@@ -227,7 +227,7 @@ def _stability(record: Record) -> Figures | str:
 
 
 def _labels(record: Record) -> Figures | str:
-    """Gives how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
+    """Return how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
     labelled = record.labelled()
     scores, right = [score for _, score in labelled], [one.right for one, _ in labelled]
     if not labelled:
@@ -241,12 +241,12 @@ def _labels(record: Record) -> Figures | str:
 
 
 def model_family(name: str) -> str:
-    """Gives the family of a model: the letters that its name begins with, without its owner; ``gpt`` of ``x/GPT-5``."""
+    """Return the family of a model: the first letters of its name, without its owner; ``gpt`` of ``x/GPT-5``."""
     return re.split("[^A-Za-z]", name.rpartition("/")[2])[0].casefold() or name.casefold()
 
 
 def _self_preference(record: Record) -> Figures | str:
-    """Gives what a judge accepts of its own model family and of others, each beside what is right.
+    """Return what a judge accepts of its own model family and of others, each beside what is right.
 
     ``excess`` is how much more of its own, each beyond what is right; 0 for a fair judge.
     """

@@ -19,7 +19,7 @@ _SHOWN_CHARS = 100
 
 
 def as_json(audit: Audit, limits: Mapping[str, float]) -> dict[str, Any]:
-    """Gives the audit with plain values."""
+    """Return the audit with plain values."""
     record, broken = audit.record, audit.breaches(limits)
     told = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
     ready: dict[str, Any] = {

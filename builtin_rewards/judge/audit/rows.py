@@ -70,7 +70,7 @@ class Rows(NamedTuple):
 
 
 def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
-    """Gives some rows of a file, chosen by the seed; ``reference`` is the judge's column with the right answer, if any.
+    """Return some rows of a file, chosen by the seed; ``reference`` is the judge's column of the right answer.
 
     Raises:
         DataError: The file is wrong, empty, or lacks a column; says which and what helps.
@@ -116,7 +116,7 @@ def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:
 
 
 def _borrowed(own: JudgeRow, rows: Sequence[JudgeRow], chooser: random.Random) -> str:
-    """Gives another row's answer, which does not hold this row's right one."""
+    """Return another row's answer, which does not hold this row's right one."""
     for one in drawn(rows, 40, chooser):
         text = one.good or one.bad
         if text and one.prompt != own.prompt and not own.gives_away(text) and text != own.good:

@@ -93,18 +93,18 @@ class _Course:
             self._ask(judge, trials)
 
     def _time_left(self) -> str:
-        """Gives about how long the others take, by how long the first did and how many are judged at once."""
+        """Return about how long the others take, by how long the first did and how many are judged at once."""
         each_s = statistics.fmean(outcome.duration_s for _, outcome in self.record.came)
         at_once = self.record.subject.judge.spec.concurrency
         seconds = max(1.0, each_s * sum(math.ceil(len(trials) / at_once) for _, trials in self._rounds[1:]))
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
     def _trial(self, at: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
-        """Gives a trial. Which answer stands first alternates with the rows, and an addition does not change it."""
+        """Return a trial. Which answer stands first alternates with the rows, and an addition does not change it."""
         return Trial(at, text, family, name, of, self.record.subject.compares and (at % 2 == 1) == (not name))
 
     def _bare(self, at: int) -> Iterator[Trial]:
-        """Gives the trials of answers as they are: of each, or of each pair once."""
+        """Return the trials of answers as they are: of each, or of each pair once."""
         row = self.record.rows[at]
         texts = [row.good, row.bad, *(one.text for one in row.answers)]
         for text in dict.fromkeys(texts[:1] if self.record.subject.compares else texts):
@@ -112,7 +112,7 @@ class _Course:
                 yield self._trial(at, text)
 
     def _additions(self, at: int) -> Iterator[Trial]:
-        """Gives what is tried on a row: the twins on the right answer, the attacks on the wrong one."""
+        """Return what is tried on a row: the twins on the right answer, the attacks on the wrong one."""
         row = self.record.rows[at]
         for family, recipe in RECIPES.items():
             if row.good is not None:

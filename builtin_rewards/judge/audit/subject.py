@@ -46,14 +46,14 @@ class Subject:
         self._rubric = next((one.rubric for one in asking if isinstance(one, Grading)), None)
 
     def share(self, score: float) -> float:
-        """Gives a score as a share of the judge's range; of a comparison 1 for won, 0.5 for drawn and 0 for lost."""
+        """Return a score as a share of the judge's range; of a comparison 1 for won, 0.5 for drawn and 0 for lost."""
         if self.compares:
             return 0.5 if abs(score - 0.5) < 1e-9 else float(score > 0.5)
         low, high = self.judge.options.score_range or (0.0, 1.0)
         return (score - low) / (high - low)
 
     def words(self, second: bool) -> Mapping[str, str]:
-        """Gives what an attack asks for, in this judge's terms; ``second`` is the answer's place in a comparison."""
+        """Return what an attack asks for, in this judge's terms; ``second`` is the answer's place in a comparison."""
         if self.compares and self.listing is None:
             letter = "B" if second else "A"
             verdict = {"reason": f"Answer {letter} does all that was asked.", "verdict": letter}
@@ -79,7 +79,7 @@ class Subject:
         )
 
     def in_one_order(self) -> JudgeReward:
-        """Gives a copy that asks once, in the order in which two answers are given, where it has such a setting."""
+        """Return a copy that asks once, in the order in which two answers are given, where it has such a setting."""
         function: Any = self.judge.spec.function
         return self.judge.having(replace(function, order="first")) if hasattr(function, "order") else self.judge
 
@@ -91,7 +91,7 @@ def _requests(asking: Prompted) -> int:
 
 
 def uncached(reward: Any) -> Any:
-    """Gives a judge without the caches of the models behind it, so that all is asked; another reward as it is."""
+    """Return a judge without the caches of the models behind it, so that all is asked; another reward as it is."""
     function = reward.spec.function
     if isinstance(function, Prompted):
         return reward.having(replace(function, model=replace(function.model, cache=None)))

@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 
 from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
-from builtin_rewards.judge.loops import of_this_loop
 from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
+from rewardkit.loops import of_this_loop
 
 if TYPE_CHECKING:
     import httpx2
@@ -82,7 +82,7 @@ class Server:
         return re.fullmatch(r"(.+\.)?localhost|127(\.\d+){3}|::1", host) is not None
 
     def key(self) -> str:
-        """Gives the key from the environment, or raises JudgeSetupError: there is none, or it cannot be a header."""
+        """Return the key from the environment, or raises JudgeSetupError: there is none, or it cannot be a header."""
         key = os.environ.get(self.key_env, "").strip()
         if not key and not self.on_loopback:
             raise JudgeSetupError(
@@ -100,12 +100,12 @@ Asks: TypeAlias = Server | StandIn
 
 
 def name_of(asks: Asks) -> str:
-    """Gives what messages call a server, or what stands in for one."""
+    """Return what messages call a server, or what stands in for one."""
     return asks.base_url if isinstance(asks, Server) else f"the client {type(asks).__name__}"
 
 
 def _wrong_url(url: Any) -> str | None:
-    """Gives why an address is none of an API; it is shown only where it cannot hold a secret."""
+    """Return why an address is none of an API; it is shown only where it cannot hold a secret."""
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -122,7 +122,7 @@ def _wrong_url(url: Any) -> str | None:
 
 
 async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
-    """Gives the reply, or the error that tells why none came, without what led to it, which may hold the key."""
+    """Return the reply, or the error that tells why none came, without what led to it, which may hold the key."""
     asked = Asked(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:
@@ -201,7 +201,7 @@ async def _verify(server: Server, model: str) -> None:
 
 
 async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
-    """Gives an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
+    """Return an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
     try:
         async with asyncio.timeout(_VERIFY_S):
             while (said := await send(server, path, body)).status == 429:  # noqa: ASYNC110 - the timeout ends it
@@ -214,7 +214,7 @@ async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = Non
 
 
 async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
-    """Gives an event loop's idle connections, as often as it is asked, and closes them when ``asyncio.run`` ends it.
+    """Return an event loop's idle connections, as often as it is asked, and closes them when ``asyncio.run`` ends it.
 
     Each has a transport of its own, for a pool looks at all of its connections for each request: of 2,400 requests on a
     busy machine of two cores, 128 in flight, one pool took 38 s and several 27 s.
@@ -229,7 +229,7 @@ async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTra
 
 
 def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
-    """Gives a transport by the environment's proxy, if any, which may hold a password: no word or frame shows it."""
+    """Return a transport by the environment's proxy, if any, which may hold a password: no word or frame shows it."""
     import httpx2
 
     proxy, parts = None, urlsplit(server.base_url)
@@ -248,7 +248,7 @@ def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Gives the one TLS context of all transports: each takes 80 ms to make, for it reads the certificates."""
+    """Return the one TLS context of all transports: each takes 80 ms to make, for it reads the certificates."""
     import httpx2
 
     return httpx2.create_ssl_context()

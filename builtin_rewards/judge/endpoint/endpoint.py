@@ -52,7 +52,7 @@ class RetryPolicy:
             )
 
     def wait_s(self, tries: int, retry_after_s: float | None = None, drawn: float | None = None) -> float:
-        """Gives the seconds before the next try, exponential with equal jitter, so that clients part; see
+        """Return the seconds before the next try, exponential with equal jitter, so that clients part; see
         https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
         """
         drawn = random.random() if drawn is None else drawn  # noqa: S311  # for no secret
@@ -61,7 +61,7 @@ class RetryPolicy:
         return min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(tries - 1, 64)) * (1 + drawn) / 2
 
     def why_no_more(self, error: JudgeError, tries: int, wait_s: float, left_s: float) -> str | None:
-        """Gives why an error ends the tries, in words that may be none; ``None`` where another one may mend it."""
+        """Return why an error ends the tries, in words that may be none; ``None`` where another one may mend it."""
         if error.fault not in TRIED_AGAIN or tries >= self.attempts:
             return ""
         if (asked_s := error.retry_after_s or 0.0) > self.longest_retry_after_s:
@@ -104,7 +104,7 @@ class Endpoint:
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
     async def ask(self, request: Request, deadline_s: float, spender: Spending | None = None) -> Reply:
-        """Gives the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
+        """Return the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
 
         Raises:
             JudgeUnavailableError: No reply came, or none was asked for: an open breaker, a spent budget.
@@ -178,7 +178,7 @@ class Endpoint:
             return outcome
 
     def _late(self, errand: _Errand) -> JudgeError:
-        """Gives the error of a deadline that passed."""
+        """Return the error of a deadline that passed."""
         tries = f"{errand.tries} {'try was' if errand.tries == 1 else 'tries were'} made"
         before = f", the last that failed: {errand.last.words}" if errand.last else ", none ended before it"
         late = f"no reply within {errand.deadline_s:.3g} s; {tries}{before}"

@@ -79,7 +79,7 @@ class Asked:
     key: str | None = field(default=None, repr=False)
 
     def error(self, fault: Fault, what: str, status: int | None = None, advice: str = "") -> JudgeError:
-        """Gives our error for one request that was sent."""
+        """Return our error for one request that was sent."""
         kind = JudgeReplyError if fault is Fault.UNREADABLE else JudgeUnavailableError
         advice = advice or _HELP_BY_STATUS.get(status or 0, _HELP[fault])
         error = kind(scrub(f"{self.server}, model {self.model!r}: {what}; {advice}", self.key), fault)
@@ -87,7 +87,7 @@ class Asked:
         return error
 
     def refusal(self, said: Said, *, behind_200: bool = False) -> JudgeError:
-        """Gives our error for a status that is no success, also one that the body of a status 200 tells."""
+        """Return our error for a status that is no success, also one that the body of a status 200 tells."""
         status, bodies = said.status, (said.content, _get(said.content, "error"))
         what = f"HTTP {status}: {_words(said.content) or 'no words'}"
         if behind_200:
@@ -136,7 +136,7 @@ def names_format(words: str) -> bool:
 
 
 def translate(raised: Exception, asked: Asked) -> JudgeError:
-    """Gives our error for one of the transport's, or of a client that was handed over; one with a status goes by it."""
+    """Return our error for one of the transport's, or of a client handed over; one with a status goes by it."""
     status = getattr(raised, "status_code", None)
     if isinstance(status, int) and status >= 300:
         headers = getattr(getattr(raised, "response", None), "headers", {})
@@ -150,7 +150,7 @@ def translate(raised: Exception, asked: Asked) -> JudgeError:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Gives the seconds that a server asks to wait, if any; for a date (RFC 9110, 10.2.3) it is ``now``."""
+    """Return the seconds that a server asks to wait, if any; for a date (RFC 9110, 10.2.3) it is ``now``."""
     said = headers.get("retry-after", "")
     for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (said, 1.0)):
         with suppress(ValueError):
@@ -164,7 +164,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _words(body: Any) -> str:
-    """Gives what an error's body says, as the several servers lay it out."""
+    """Return what an error's body says, as the several servers lay it out."""
     if isinstance(body, str):
         return _short(re.sub(r"<[^>]*>", " ", body[: 20 * _MAX_WORDS]))
     error = _get(body, "error")
@@ -178,7 +178,7 @@ def _short(text: str) -> str:
 
 
 def read(completion: Any, asked: Asked) -> Reply:
-    """Gives the first choice of a chat completion as a Reply, whatever it says; raises an error where it is none."""
+    """Return the first choice of a chat completion as a Reply, whatever it says; raises an error where it is none."""
     choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
     message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
     if message is None:
@@ -217,7 +217,7 @@ def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
 
 
 def _get(thing: Any, name: str) -> Any:
-    """Gives a part of a mapping or of a client's object."""
+    """Return a part of a mapping or of a client's object."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
@@ -228,14 +228,14 @@ def _text(content: Any) -> str:
 
 
 def _usage(usage: Any) -> Usage | None:
-    """Gives what was counted, where all of it are counts; never a guess."""
+    """Return what was counted, where all of it are counts; never a guess."""
     cached = _get(_get(usage, "prompt_tokens_details"), "cached_tokens") or 0
     counts = (_get(usage, "prompt_tokens"), _get(usage, "completion_tokens"), cached)
     return Usage(*counts) if all(type(one) is int and 0 <= one <= _MOST_TOKENS for one in counts) else None
 
 
 def _tokens(content: Any) -> tuple[Token, ...] | None:
-    """Gives all tokens with their likelihood, or none: a gap would shift those behind it."""
+    """Return all tokens with their likelihood, or none: a gap would shift those behind it."""
     likely = _likelihoods(content)
     if not likely or len(likely) < len(content):
         return None
@@ -244,7 +244,7 @@ def _tokens(content: Any) -> tuple[Token, ...] | None:
 
 
 def _likelihoods(places: Any) -> list[tuple[str, float]]:
-    """Gives tokens with their log-probabilities up to the first that has none."""
+    """Return tokens with their log-probabilities up to the first that has none."""
     likely: list[tuple[str, float]] = []
     for place in places if isinstance(places, list | tuple) else ():
         text, logprob = _get(place, "token"), _get(place, "logprob")

@@ -124,7 +124,7 @@ class Gate:
         self._finished = self._refused = 0
 
     def _wait_s(self, tokens: float) -> float:
-        """Gives the seconds after which to look again: 0 or less for a turn now, infinite for one that must end."""
+        """Return the seconds after which to look again: 0 or less for a turn now, infinite for one that must end."""
         now_s = time.monotonic()
         if self._first_until is None:
             self._first_until = now_s + FIRST_S
@@ -143,7 +143,7 @@ class _Rate:
         self._paid_at_s = -math.inf  # when the rate has caught up with all that was taken
 
     def wait_s(self, amount: float) -> float:
-        """Gives the seconds until an amount may be taken; 0 or less: now."""
+        """Return the seconds until an amount may be taken; 0 or less: now."""
         debt_s = max(0.0, self._paid_at_s - time.monotonic())
         return debt_s + min(amount * self._each_s, self._burst_s) - self._burst_s
 

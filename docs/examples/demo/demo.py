@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, Any]], arguments: argparse.Namespace) -> report.Accuracy:
-    """Gives the share of well-formed and of correct answers among samples for rows that are not trained on."""
+    """Return the share of well-formed and of correct answers among samples for rows that are not trained on."""
     import torch
 
     asked = [row for row in rows for _ in range(1 if arguments.quick else SAMPLES)]

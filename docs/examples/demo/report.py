@@ -42,7 +42,7 @@ class Step(NamedTuple):
     timing: BatchTiming
 
     def failures(self, metric: str) -> int:
-        """Gives how many calls of the failing reward ended so."""
+        """Return how many calls of the failing reward ended so."""
         return round(self.metrics.get(f"{metric}/{FAILING}", 0.0) * self.timing.rows)
 
 
@@ -68,7 +68,7 @@ class LiveLines:
         self.entries: list[Step] = []
 
     def callback(self) -> Any:
-        """Gives the transformers callback that does so."""
+        """Return the transformers callback that does so."""
         from transformers import TrainerCallback
 
         lines = self
@@ -105,7 +105,7 @@ class LiveLines:
 
 
 def describe(accuracy: Accuracy) -> str:
-    """Gives an accuracy in words."""
+    """Return an accuracy in words."""
     return (
         f"{accuracy.correct:.0%} of {accuracy.answers} answers to held-out sums are correct, "
         f"{accuracy.format:.0%} well-formed"
@@ -113,7 +113,7 @@ def describe(accuracy: Accuracy) -> str:
 
 
 def table(run: Run) -> Table:
-    """Gives the closing table."""
+    """Return the closing table."""
     rewards, whole = [step.metrics["reward"] for step in run.steps], sum(step.seconds for step in run.steps)
     shown = Table(title=f"{len(run.steps)} steps of GRPO in {run.seconds:.0f} s", title_justify="left", min_width=72)
     shown.add_column("")
@@ -136,7 +136,7 @@ def table(run: Run) -> Table:
 
 
 def time_spent(run: Run) -> dict[str, float]:
-    """Gives seconds by what they were spent on; they add up to the steps' time."""
+    """Return seconds by what they were spent on; they add up to the steps' time."""
     waited = sum(step.timing.wall_s for step in run.steps)
     return {
         "generating and training": sum(step.seconds for step in run.steps) - waited,

@@ -20,7 +20,7 @@ class Split(NamedTuple):
 
 
 def split(seed: int) -> Split:
-    """Gives the sums of two digits from 1 to 9, split by unordered pair.
+    """Return the sums of two digits from 1 to 9, split by unordered pair.
 
     Where 3 + 8 is held out, so is 8 + 3: the model cannot have learnt the one from the other. The sum of
     the worked example is in neither part.

@@ -63,7 +63,7 @@ MARKERS: Mapping[str, str] = {
 
 
 def fenced(asked: Asked, name: str) -> str:
-    """Gives what stands between a field's fences, as a reader does who minds the code."""
+    """Return what stands between a field's fences, as a reader does who minds the code."""
     found = re.search(rf"<{name}-([0-9a-f]+)>\n(.*?)\n</{name}-\1>", asked.text, re.DOTALL)
     assert found is not None
     return found[2]
@@ -75,23 +75,23 @@ def is_right(asked: Asked) -> bool:
 
 
 def grades(score: int) -> str:
-    """Gives a reply with a grade."""
+    """Return a reply with a grade."""
     return json.dumps({"correct": {"reason": "said by a fake", "score": score}})
 
 
 def grader(accepts: Callable[[Asked], bool], **settings: Any) -> LLMJudge:
-    """Gives a judge that gives full marks where a function says so, and else the lowest."""
+    """Return a judge that gives full marks where a function says so, and else the lowest."""
     client = FakeJudge(lambda asked: grades(5 if accepts(asked) else 1))
     return LLMJudge("gpt-fake", CORRECT, reference="answer", client=client, **settings)
 
 
 def gullible(marker: str) -> LLMJudge:
-    """Gives a judge that knows the reference, and also accepts whatever holds the marker."""
+    """Return a judge that knows the reference, and also accepts whatever holds the marker."""
     return grader(lambda asked: is_right(asked) or re.search(marker, fenced(asked, "completion")) is not None)
 
 
 def comparer(prefers: Callable[[str, str], str], **settings: Any) -> PairwiseJudge:
-    """Gives a pairwise judge whose verdict is that of a function of the first and the second answer."""
+    """Return a pairwise judge whose verdict is that of a function of the first and the second answer."""
 
     def script(asked: Asked) -> str:
         verdict = prefers(fenced(asked, "first"), fenced(asked, "second"))
@@ -136,7 +136,7 @@ def pairs(write: Callable[..., Path]) -> Path:
 
 
 def hits(share: Any) -> Any:
-    """Gives how many of how many a share is, of several by name; anything else as it is."""
+    """Return how many of how many a share is, of several by name; anything else as it is."""
     if isinstance(share, dict):
         return {name: hits(one) for name, one in share.items()}
     return (round((share.rate or 0.0) * share.of, 6), share.of) if isinstance(share, Interval) else share
@@ -439,7 +439,7 @@ def test_what_is_no_judge_is_refused() -> None:
 
 
 def report(*audits: Audit) -> str:
-    """Gives what is printed at eighty columns."""
+    """Return what is printed at eighty columns."""
     out = StringIO()
     for audit in audits:
         print_audit(audit, LIMITS, Console(file=out, width=80, highlight=False))

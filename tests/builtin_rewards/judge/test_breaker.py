@@ -39,7 +39,7 @@ def breaker(clock: Clock) -> Breaker:
 
 
 def failed(fault: Fault, words: str = "") -> JudgeUnavailableError:
-    """Gives the error of a try that was sent."""
+    """Return the error of a try that was sent."""
     error = JudgeUnavailableError(words, fault)
     error.requests, error.refuses_key = 1, fault is REFUSES
     return error

@@ -31,7 +31,7 @@ def _request(words: str = "Good?", **options: Any) -> Request:
 
 
 async def create(asks: Asks, request: Request) -> Reply:
-    """Gives the reply, or raises the error that tells why there is none."""
+    """Return the reply, or raises the error that tells why there is none."""
     outcome = await ask_once(asks, request)
     if isinstance(outcome, JudgeError):
         raise outcome
@@ -239,7 +239,7 @@ def test_a_stand_in_is_asked_in_place_of_a_server() -> None:
 
 
 def _everything(error: BaseException) -> str:
-    """Gives all that may be shown of an error: also the locals of its frames, those of this file aside."""
+    """Return all that may be shown of an error: also the locals of its frames, those of this file aside."""
     trace = traceback.TracebackException.from_exception(error, capture_locals=True)
     trace.stack = traceback.StackSummary.from_list([frame for frame in trace.stack if frame.filename != __file__])
     return "\n".join([str(error), repr(error), *trace.format(), str(vars(error)), repr(pickle.dumps(error))])

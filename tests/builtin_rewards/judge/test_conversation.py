@@ -49,7 +49,7 @@ def image(url: str = PIXEL) -> dict[str, Any]:
 
 
 def judge(client: Any = None, **settings: Any) -> LLMJudge:
-    """Gives a judge that always says 5, or asks another client."""
+    """Return a judge that always says 5, or asks another client."""
     return LLMJudge("m", settings.pop("criteria", GOOD), client=client or FakeJudge.verdict(good=5), **settings)
 
 

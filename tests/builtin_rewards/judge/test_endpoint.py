@@ -32,7 +32,7 @@ MOST = Spend(tokens=99, requests=1)
 
 
 def request(words: str = "Good?") -> Request:
-    """Gives a request whose length has a bound."""
+    """Return a request whose length has a bound."""
     return Request("m", ({"role": "user", "content": words},), {"max_tokens": 10})
 
 

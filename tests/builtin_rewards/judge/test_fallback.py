@@ -48,14 +48,14 @@ GRADE_5 = '{"correct": {"reason": "so", "score": 5}}'
 
 
 def judge(script: Any, name: str = "judge", **settings: Any) -> LLMJudge:
-    """Gives a judge whose fake model follows a script; a number is a grade."""
+    """Return a judge whose fake model follows a script; a number is a grade."""
     said = json.dumps({"correct": {"reason": "so", "score": script}}) if isinstance(script, int) else script
     settings = {"client": FakeJudge(said), "retry": ONCE, "prices": {}, **settings}
     return LLMJudge("m", [Criterion("correct", "Is it right?")], name=name, **settings)
 
 
 def down(name: str = "judge", **settings: Any) -> LLMJudge:
-    """Gives a judge whose server is gone."""
+    """Return a judge whose server is gone."""
     return judge(ConnectionError("gone"), name, **settings)
 
 
@@ -99,7 +99,7 @@ def loops_forever(completion: str) -> float:
 
 
 def score(chain: Reward[..., Any], completion: Any = "4", **columns: Any) -> Score:
-    """Gives the score of one completion."""
+    """Return the score of one completion."""
     scored: Score = chain(**{"prompt": "2+2=", "completion": completion, "answer": "4", **columns})
     return scored
 
@@ -107,7 +107,7 @@ def score(chain: Reward[..., Any], completion: Any = "4", **columns: Any) -> Sco
 def outcomes(
     chain: Reward[..., Any], completions: Sequence[str] = ("4",), lane: str = "inline", answer: Any = "4"
 ) -> list[Outcome]:
-    """Gives what became of each completion in a run."""
+    """Return what became of each completion in a run."""
     with Runtime([chain], lane=lane, max_infrastructure_rate=1.0) as runtime:
         return list(runtime.score([Rollout("2+2=", text, {"answer": answer}) for text in completions])[chain.name])
 
@@ -126,7 +126,7 @@ def test_the_first_link_that_can_answer_does() -> None:
 
 
 def links(scored: Score | Outcome) -> dict[str, float]:
-    """Gives the shares of the links among the metrics."""
+    """Return the shares of the links among the metrics."""
     return {name: value for name, value in scored.metrics.items() if name.startswith("link/")}
 
 
@@ -297,7 +297,7 @@ def test_a_chain_has_time_for_all_its_calls_at_each_link() -> None:
 
 
 def costs(made: Reward[..., Any]) -> dict[str, float]:
-    """Gives what a score says that it took."""
+    """Return what a score says that it took."""
     names = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
     return {name: value for name, value in score(made).metrics.items() if name in names}
 

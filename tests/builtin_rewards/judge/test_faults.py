@@ -331,7 +331,7 @@ def test_a_port_that_refuses_is_no_score() -> None:
 
 
 def table() -> list[str]:
-    """Gives the table of the reference: the replies by what they come to and in how many requests."""
+    """Return the table of the reference: the replies by what they come to and in how many requests."""
     by_end: dict[tuple[str, int], list[str]] = {}
     for row, (ends, requests, *_) in ROWS.items():
         by_end.setdefault((f"`{ends}`" if isinstance(ends, Fault) else "a score", requests), []).append(row)

@@ -182,7 +182,7 @@ def ask(negotiator: Negotiator, send: Callable[[Format, Changes], Awaitable[Repl
 
 
 async def ask_once(negotiator: Negotiator, send: Callable[[Format, Changes], Awaitable[Reply]]) -> Format:
-    """Gives the format that was answered."""
+    """Return the format that was answered."""
     return (await negotiator.ask(send))[1]
 
 

@@ -30,7 +30,7 @@ from rewardkit.testing import FakeJudge
 
 
 def judge(script: Any, name: str, **settings: Any) -> LLMJudge:
-    """Gives a judge whose fake model follows a script; a number is a grade."""
+    """Return a judge whose fake model follows a script; a number is a grade."""
     said = json.dumps({"correct": {"reason": "so", "score": script}}) if isinstance(script, int) else script
     settings = {"client": FakeJudge(said), "retry": RetryPolicy(attempts=1), "prices": {}, **settings}
     return LLMJudge("m", [Criterion("correct", "Is it right?")], name=name, **settings)
@@ -40,12 +40,12 @@ OUT = ConnectionError("gone")
 
 
 def jury(scripts: Sequence[Any], **settings: Any) -> Jury:
-    """Gives a jury of judges a, b, c ... that follow these scripts."""
+    """Return a jury of judges a, b, c ... that follow these scripts."""
     return Jury([judge(script, "abcdefg"[place]) for place, script in enumerate(scripts)], **settings)
 
 
 def score(made: Reward[..., Any], **columns: Any) -> Score:
-    """Gives the score of one completion."""
+    """Return the score of one completion."""
     scored: Score = made(**{"prompt": "2+2=", "completion": "It is 4.", **columns})
     return scored
 

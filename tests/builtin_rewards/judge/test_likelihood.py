@@ -32,7 +32,7 @@ def token(text: str, alternatives: Mapping[str, float] | None = None) -> Token:
 
 
 def likelihood(tokens: Sequence[Token], rubric: Rubric = FIVE) -> tuple[float, float] | None:
-    """Gives the mean of the one grade of a reply that these tokens spell, and its mass."""
+    """Return the mean of the one grade of a reply that these tokens spell, and its mass."""
     reply = Reply("".join(one.text for one in tokens), "m", tokens=tuple(tokens))
     verdict, masses = weighted(reply, read_verdict(reply, rubric), rubric, 0.0)
     grade = verdict.grades["correct"]
@@ -181,12 +181,12 @@ class TrueModel:
     ways: list[tuple[tuple[str, ...], int, float]]
 
     def after(self, written: tuple[str, ...]) -> list[tuple[str, int, float]]:
-        """Gives the next token, the grade and the probability of all ways that begin so."""
+        """Return the next token, the grade and the probability of all ways that begin so."""
         size = len(written)
         return [(way[size], grade, share) for way, grade, share in self.ways if way[:size] == written]
 
     def tokens(self, way: tuple[str, ...]) -> tuple[Token, ...]:
-        """Gives a way with the true likelihood of each token."""
+        """Return a way with the true likelihood of each token."""
         made = []
         for at, text in enumerate(way):
             likely: dict[str, float] = {}
@@ -197,7 +197,7 @@ class TrueModel:
         return tuple(made)
 
     def truth(self, written: tuple[str, ...]) -> dict[int, float]:
-        """Gives how likely each grade is after these tokens."""
+        """Return how likely each grade is after these tokens."""
         nexts = self.after(written)
         whole = math.fsum(share for _, _, share in nexts)
         return {

@@ -18,7 +18,7 @@ from builtin_rewards.judge.errors import JudgeSetupError
 
 
 def gate(most: int = 128, requests: float | None = None, tokens: float | None = None, *, known: bool = True) -> Gate:
-    """Gives a gate, by default to a server that has answered already."""
+    """Return a gate, by default to a server that has answered already."""
     made = Gate(Load(most, requests, tokens))
     if known:
         made._first_until = 0.0
@@ -237,7 +237,7 @@ def test_no_turn_is_lost_and_none_too_many_is_given(most: int, calls: list[tuple
 
 
 async def times(limit: Gate, tokens: list[float]) -> list[float]:
-    """Gives when each of several that come at once goes."""
+    """Return when each of several that come at once goes."""
 
     async def one(amount: float) -> float:
         async with limit.turn(amount):

@@ -33,12 +33,12 @@ FENCED = re.compile(r"<(answer-\d+)-([0-9a-f]{12})>\n(.*?)\n</\1-\2>", re.DOTALL
 
 
 def shown(question: Asked) -> dict[str, str]:
-    """Gives the answers of a question by their names."""
+    """Return the answers of a question by their names."""
     return {name: text for name, _, text in FENCED.findall(question.text)}
 
 
 def says(grades: Mapping[str, object]) -> str:
-    """Gives a verdict."""
+    """Return a verdict."""
     return json.dumps({name: {"reason": f"{name} is so", "score": grade} for name, grade in grades.items()})
 
 
@@ -48,30 +48,30 @@ def by_number(question: Asked) -> str:
 
 
 def judge(script: Any = by_number, **settings: Any) -> ListwiseJudge:
-    """Gives a judge on a fake model, by default one that grades an answer by its number."""
+    """Return a judge on a fake model, by default one that grades an answer by its number."""
     given = {"client": FakeJudge(script), "retry": RetryPolicy(attempts=1), "prices": {}, **settings}
     return ListwiseJudge("m", **given)
 
 
 def asked(made: ListwiseJudge) -> list[Asked]:
-    """Gives what the judge's fake model was asked."""
+    """Return what the judge's fake model was asked."""
     assert isinstance(made.model.client, FakeJudge)
     return made.model.client.asked
 
 
 def answers(*numbers: int) -> list[str]:
-    """Gives completions with these numbers."""
+    """Return completions with these numbers."""
     return [f"answer {number}" for number in numbers]
 
 
 def grade(made: ListwiseJudge, completions: Sequence[Any], **columns: Any) -> list[Score | RewardError]:
-    """Gives what became of a group."""
+    """Return what became of a group."""
     came: list[Score | RewardError] = made(prompt="p", completions=list(completions), **columns)
     return came
 
 
 def scores(made: ListwiseJudge, completions: Sequence[Any]) -> list[Score]:
-    """Gives the scores of a group in which nothing failed."""
+    """Return the scores of a group in which nothing failed."""
     came = grade(made, completions)
     assert all(isinstance(one, Score) for one in came), came
     return [one for one in came if isinstance(one, Score)]
@@ -162,7 +162,7 @@ def test_a_long_group_is_graded_in_parts_of_two_or_more() -> None:
 
 
 def asked_of(made: ListwiseJudge, completions: Sequence[str]) -> list[Asked]:
-    """Gives what a group is asked about."""
+    """Return what a group is asked about."""
     scores(made, completions)
     return asked(made)
 
@@ -171,7 +171,7 @@ def asked_of(made: ListwiseJudge, completions: Sequence[str]) -> list[Asked]:
 
 
 def both(change: Callable[[dict[str, int]], Mapping[str, object]]) -> Callable[[Asked], str]:
-    """Gives a script that changes what it should say."""
+    """Return a script that changes what it should say."""
     return lambda question: says(change(dict.fromkeys(shown(question), 5)))
 
 

@@ -30,8 +30,8 @@ from builtin_rewards.judge import (
     RetryPolicy,
     Template,
 )
-from builtin_rewards.judge.loops import turns
 from rewardkit import Cause, Outcome, Rollout, Runtime, Score, Status
+from rewardkit.loops import turns
 from rewardkit.testing import Asked, FakeJudge
 
 Slow = functools.partial(FakeJudge, latency_s=0.02)
@@ -44,31 +44,31 @@ PRICES = {"m": Price(1.0, 2.0)}
 
 
 def says(**grades: Any) -> str:
-    """Gives a verdict with these grades."""
+    """Return a verdict with these grades."""
     return json.dumps({name: {"reason": f"because {name}", "score": grade} for name, grade in grades.items()})
 
 
 def judge(script: Any = None, criteria: Sequence[Criterion] | None = (CORRECT,), **settings: Any) -> LLMJudge:
-    """Gives a judge on a fake model, by default one that grades 4."""
+    """Return a judge on a fake model, by default one that grades 4."""
     client = FakeJudge(says(correct=4) if script is None else script)
     return LLMJudge("m", criteria, **{"client": client, "prices": PRICES, "retry": AT_ONCE, **settings})
 
 
 def asked(made: LLMJudge) -> list[Asked]:
-    """Gives what the judge's fake model was asked."""
+    """Return what the judge's fake model was asked."""
     client = made.model.client
     assert isinstance(client, FakeJudge)
     return client.asked
 
 
 def score(made: LLMJudge, completion: str = "It is 4.", **columns: Any) -> Score:
-    """Gives the score of one completion."""
+    """Return the score of one completion."""
     scored: Score = made(**{"prompt": "2+2=", "completion": completion, **columns})
     return scored
 
 
 def outcomes(made: LLMJudge, completions: Sequence[str], lane: str = "inline", **example: Any) -> list[Outcome]:
-    """Gives what became of each completion of one prompt in a run."""
+    """Return what became of each completion of one prompt in a run."""
     with Runtime([made], lane=lane, max_infrastructure_rate=1.0) as runtime:
         return list(runtime.score([Rollout("2+2=", text, dict(example)) for text in completions])[made.name])
 
@@ -372,7 +372,7 @@ def test_options_changed_afterwards_hold_in_a_worker() -> None:
 
 
 def together(made: LLMJudge, completions: Sequence[str]) -> list[Score]:
-    """Gives the scores of completions that are judged at the same time."""
+    """Return the scores of completions that are judged at the same time."""
 
     async def all_of_them() -> list[Score]:
         return await asyncio.gather(*(made(prompt="2+2=", completion=text) for text in completions))

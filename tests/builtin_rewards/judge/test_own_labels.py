@@ -23,7 +23,7 @@ from rewardkit.testing import Asked, FakeJudge
 
 
 def grades(asked: Asked) -> str:
-    """Gives the grade that the completion asks for, and no verdict where it asks for none."""
+    """Return the grade that the completion asks for, and no verdict where it asks for none."""
     grade = asked.text.split("worth ")[1][0]
     return json.dumps({"good": {"reason": "So.", "score": int(grade) if grade.isdigit() else None}})
 

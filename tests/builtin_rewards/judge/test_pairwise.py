@@ -32,12 +32,12 @@ Slow = functools.partial(FakeJudge, latency_s=0.02)
 
 
 def says(winner: str) -> str:
-    """Gives a verdict."""
+    """Return a verdict."""
     return json.dumps({"reason": "so", "verdict": winner})
 
 
 def pair(question: Asked) -> tuple[int, int]:
-    """Gives the numbers of the two answers that were shown: those of ``answer 7``."""
+    """Return the numbers of the two answers that were shown: those of ``answer 7``."""
     first, second = re.findall(r"answer (\d+)", question.text)
     return int(first), int(second)
 
@@ -49,37 +49,37 @@ def higher(question: Asked) -> str:
 
 
 def judge(script: Any = higher, **settings: Any) -> PairwiseJudge:
-    """Gives a judge on a fake model, by default one that prefers the higher number."""
+    """Return a judge on a fake model, by default one that prefers the higher number."""
     policy = RetryPolicy(attempts=1)
     return PairwiseJudge("m", **{"client": FakeJudge(script), "retry": policy, "prices": {}, **settings})
 
 
 def asked(made: PairwiseJudge) -> list[Asked]:
-    """Gives what the judge's fake model was asked."""
+    """Return what the judge's fake model was asked."""
     assert isinstance(made.model.client, FakeJudge)
     return made.model.client.asked
 
 
 def answers(*numbers: int) -> list[str]:
-    """Gives completions with these numbers."""
+    """Return completions with these numbers."""
     return [f"answer {number}" for number in numbers]
 
 
 def compare(made: PairwiseJudge, completions: Sequence[str], **columns: Any) -> list[Score | RewardError]:
-    """Gives what became of a group."""
+    """Return what became of a group."""
     came: list[Score | RewardError] = made(prompt="p", completions=list(completions), **columns)
     return came
 
 
 def scores(made: PairwiseJudge, completions: Sequence[str]) -> list[Score]:
-    """Gives the scores of a group in which nothing failed."""
+    """Return the scores of a group in which nothing failed."""
     came = compare(made, completions)
     assert all(isinstance(one, Score) for one in came), came
     return [one for one in came if isinstance(one, Score)]
 
 
 def values(made: PairwiseJudge, completions: Sequence[str]) -> list[float | None]:
-    """Gives the numbers of :func:`scores`."""
+    """Return the numbers of :func:`scores`."""
     return [one.value for one in scores(made, completions)]
 
 

@@ -24,12 +24,12 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
 
 def content(template: Template, values: dict[str, str], **how: Any) -> str:
-    """Gives the user message."""
+    """Return the user message."""
     return template.fill(values, **how)[-1]["content"]
 
 
 def inside(text: str, field: str) -> str:
-    """Gives what stands in the one fence of a field."""
+    """Return what stands in the one fence of a field."""
     ((code, inner),) = re.findall(rf"<{field}-([0-9a-f]{{12}})>\n(.*?)\n</{field}-\1>", text, re.DOTALL)
     assert code
     return str(inner)

@@ -52,7 +52,7 @@ def test_a_server_that_comes_back_is_found(serve: Serve, faults: ModuleType, mon
 
 
 def _told(*steps: Any, policy: RetryPolicy = POLICY, deadline_s: float = 1000.0) -> tuple[Any, list[float]]:
-    """Gives what comes of a client that does these in turn, or what is raised, and when it was asked, in virtual time.
+    """Return what comes of a client that does these in turn, or what is raised, and when it was asked, in virtual time.
 
     A step is an answer, an exception, or a status and its headers.
     """

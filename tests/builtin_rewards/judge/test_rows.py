@@ -22,7 +22,7 @@ LIKE = Rubric(["any"], (0, 1))
 
 
 def meets(*met: str) -> FakeJudge:
-    """Gives a model that says of each criterion it is asked about whether its text holds one of these words."""
+    """Return a model that says of each criterion it is asked about whether its text holds one of these words."""
 
     def reply(asked: Asked) -> str:
         criteria = asked.text.split("Criteria:\n")[1].split("\n\nGrades are")[0]

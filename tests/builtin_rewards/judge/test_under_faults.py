@@ -36,7 +36,7 @@ QUESTION = re.compile(r"It is (\d)\. #(\d+) (\w*)")
 
 
 def says(grade: Any) -> str:
-    """Gives the words of a verdict."""
+    """Return the words of a verdict."""
     return f'{{"correct": {{"reason": "graded {grade}", "score": {grade}}}}}'
 
 
@@ -49,30 +49,30 @@ class Question(NamedTuple):
 
 
 def question_of(body: Mapping[str, Any]) -> Question:
-    """Gives the question of a request's body."""
+    """Return the question of a request's body."""
     found = QUESTION.search(body["messages"][-1]["content"])
     assert found is not None
     return Question(int(found[1]), int(found[2]), found[3])
 
 
 def completion(number: int, fault: str = "") -> str:
-    """Gives a completion whose grade is its number's, from 1 to 5."""
+    """Return a completion whose grade is its number's, from 1 to 5."""
     return f"It is {number % 5 + 1}. #{number} {fault}"
 
 
 def expected_score(number: int) -> float:
-    """Gives the score that its verdict comes to."""
+    """Return the score that its verdict comes to."""
     return number % 5 / 4
 
 
 def run(made: Reward[..., Any], completions: Sequence[str], **settings: Any) -> list[Outcome]:
-    """Gives what became of each completion in a worker process."""
+    """Return what became of each completion in a worker process."""
     with Runtime([made], max_infrastructure_rate=1.0, **settings) as runtime:
         return list(runtime.score([Rollout(f"p{text}", text) for text in completions])[made.name])
 
 
 def judge(url: str, **settings: Any) -> LLMJudge:
-    """Gives a judge that tries twice, without waits worth the name."""
+    """Return a judge that tries twice, without waits worth the name."""
     policy = RetryPolicy(attempts=2, first_wait_s=0.02, longest_wait_s=0.05, longest_retry_after_s=2.0)
     return LLMJudge("m", CRITERIA, **{"base_url": url, "retry": policy, "deadline_s": 20.0, **settings})
 
@@ -81,7 +81,7 @@ def judge(url: str, **settings: Any) -> LLMJudge:
 
 
 def actions(faults: ModuleType) -> dict[str, Any]:
-    """Gives what the server does, by the name of the fault."""
+    """Return what the server does, by the name of the fault."""
     return {
         "too_many": faults.too_many(),
         "quota": faults.quota(),
@@ -150,7 +150,7 @@ class Flaky:
         return self.faults.replace(self.act(body), together=self.together)
 
     def act(self, body: Mapping[str, Any]) -> Any:
-        """Gives what becomes of a request."""
+        """Return what becomes of a request."""
         asked = question_of(body)
         self.tried[asked.number] += 1
         fault, times = self.fault(asked.number)
@@ -160,7 +160,7 @@ class Flaky:
 
     @staticmethod
     def fault(number: int) -> tuple[str, int]:
-        """Gives the fault of a completion, and how many of its requests meet it."""
+        """Return the fault of a completion, and how many of its requests meet it."""
         if number % 5 != 4:
             return "", 0
         place = number // 5
@@ -170,7 +170,7 @@ class Flaky:
 
     @classmethod
     def requests(cls, number: int, attempts: int) -> int:
-        """Gives the requests that the policy makes for a completion."""
+        """Return the requests that the policy makes for a completion."""
         fault, times = cls.fault(number)
         return 1 if fault in LOST else min(times + 1, attempts)
 
@@ -205,7 +205,7 @@ def test_thousands_of_judgements_with_a_fifth_of_faults(faults: ModuleType, serv
 
 
 def reasoning(faults: ModuleType) -> Callable[..., Any]:
-    """Gives a model that takes neither max_tokens nor a temperature."""
+    """Return a model that takes neither max_tokens nor a temperature."""
 
     def script(number: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         for name, words in (

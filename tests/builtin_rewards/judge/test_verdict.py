@@ -35,7 +35,7 @@ OTHER = verdict_text(5, 5)
 
 
 def fault_of(reply: Reply, format: Format = Format.JSON_SCHEMA, rubric: Rubric = RUBRIC) -> Fault | None:
-    """Gives the fault of a reply that is no verdict."""
+    """Return the fault of a reply that is no verdict."""
     with pytest.raises(JudgeReplyError) as raised:
         read_verdict(reply, rubric, format)
     return raised.value.fault

@@ -239,7 +239,7 @@ CONCLUSIONS = (
 
 
 def filled(frame: str, letter: str) -> str:
-    """Gives a frame around a letter; X, Y and Z are the others."""
+    """Return a frame around a letter; X, Y and Z are the others."""
     others = [other for other in LETTERS if other != letter]
     place = LETTERS.index(letter)
     return frame.format(
@@ -254,7 +254,7 @@ def filled(frame: str, letter: str) -> str:
 
 
 def listed(heading: str, lines: tuple[str, str], gold: str) -> str:
-    """Gives the options gone through, each in one line; the first way of writing it is the gold's."""
+    """Return the options gone through, each in one line; the first way of writing it is the gold's."""
     return heading + "\n".join(filled(lines[letter != gold], letter) for letter in LETTERS) + "\n\n"
 
 
@@ -264,7 +264,7 @@ def paid(completion: str, gold: str, choices: tuple[str, ...] | None) -> bool:
 
 
 def payees(completion: str) -> str:
-    """Gives the letters for which a completion is paid in a row with or without its choices."""
+    """Return the letters for which a completion is paid in a row with or without its choices."""
     return "".join(letter for letter in LETTERS if any(paid(completion, letter, given) for given in (None, CITIES)))
 
 

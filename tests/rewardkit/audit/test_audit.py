@@ -68,7 +68,7 @@ Auditor = Callable[..., Audit]
 
 @pytest.fixture
 def audit(tmp_path: Path) -> Auditor:
-    """Gives what audits a reward of a file with rows."""
+    """Return what audits a reward of a file with rows."""
 
     def audited(reference: str, rows: list[dict[str, Any]], **changes: Any) -> Audit:
         path = tmp_path / "rows.jsonl"
@@ -84,7 +84,7 @@ def audit(tmp_path: Path) -> Auditor:
 
 
 def _evidence(audit: Audit) -> set[str]:
-    """Gives everything that speaks against a reward, as words."""
+    """Return everything that speaks against a reward, as words."""
     found = {f"paid {family}" for family, one in audit.families.items() if one.accepted}
     found |= {f"slow {family}" for family, one in audit.families.items() if one.slow}
     found |= {f"crashed {family}" for family, one in audit.families.items() if one.crashed}

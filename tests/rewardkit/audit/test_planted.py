@@ -90,7 +90,7 @@ Auditor = Callable[[str, str], Audit]
 
 @pytest.fixture
 def audit() -> Auditor:
-    """Gives what audits a reward of a file here with some of the rows."""
+    """Return what audits a reward of a file here with some of the rows."""
 
     def audited(reference: str, data: str) -> Audit:
         reward: Any = resolve(str(HERE / reference))

@@ -79,7 +79,7 @@ def _loads(folder: Path) -> int:
 
 
 def _others(runtime: Runtime) -> list[psutil.Process]:
-    """Gives the processes beside the workers that the warden has started."""
+    """Return the processes beside the workers that the warden has started."""
     warden = psutil.Process(runtime.processes[0]).parent()
     assert warden is not None
     return [child for child in warden.children() if child.pid not in runtime.processes]
@@ -255,7 +255,7 @@ def test_a_replacement_that_cannot_load_is_tried_again(
     rollouts = _rollouts(2)
 
     def score(load_timeout_s: float) -> list[Outcome]:
-        """Gives nothing where the machine stood still for as long as the very first load may take."""
+        """Return nothing where the machine stood still for as long as the very first load may take."""
         (tmp_path / "stall").unlink(missing_ok=True)
         with (
             contextlib.suppress(RewardLoadError),

@@ -15,9 +15,9 @@ import pytest
 
 from builtin_rewards.judge import Budget, Load
 from builtin_rewards.judge.endpoint.client import Server, prepare
-from builtin_rewards.judge.loops import of_this_loop, turns
 from builtin_rewards.judge.messages import Usage
 from builtin_rewards.judge.model import JudgeModel, Question
+from rewardkit.loops import of_this_loop, turns
 
 LATER_S = 0.001
 
@@ -61,10 +61,10 @@ def test_a_loop_has_its_own_and_keeps_it() -> None:
     assert 8 == len({id(first) for first, _ in came})
 
 
-@pytest.mark.usefixtures("canary")
 @pytest.mark.parametrize("what", ["turns", "budget", "judge", "client"])
-def test_what_was_waited_for_ends_with_its_loop(what: str, tmp_path: Path) -> None:
+def test_what_was_waited_for_ends_with_its_loop(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of five loops with contention at most the last is held, until the next one comes."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
     budget = Budget(tokens=1, ledger=tmp_path / "ledger.db")
     completions = SimpleNamespace(create=answer_later)
     client = SimpleNamespace(chat=SimpleNamespace(completions=completions))

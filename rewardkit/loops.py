@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ _lock = threading.Lock()
 
 
 def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
-    """Gives what the running event loop keeps under a key, made at first use; another loop drops a closed one's."""
+    """Return what the running event loop keeps under a key, made at first use; another loop drops a closed one's."""
     loop = asyncio.get_running_loop()
     if loop not in _kept:  # no other thread adds this one
         with _lock:
@@ -29,9 +29,18 @@ def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
 
 
 def turns(of: Hashable, most: int) -> asyncio.Semaphore:
-    """Gives the line for something on this event loop, which lets through so many at once; ``async with`` takes one.
+    """Return the line for something on this event loop, which lets through so many at once; ``async with`` takes one.
 
     What waits within its deadline for want of room among one's own requests is lost though nobody is at fault, so
     deadlines begin with a turn.
     """
     return of_this_loop(("turns", of), lambda: asyncio.Semaphore(most))
+
+
+def finished(awaited: Coroutine[Any, Any, T]) -> T | Coroutine[Any, Any, T]:
+    """Return what a coroutine returns where no event loop runs; else the coroutine, for the caller to await."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(awaited)
+    return awaited
