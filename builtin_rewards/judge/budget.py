@@ -113,7 +113,7 @@ class Budget:
             words = f'no price is known for model "{model}"; set prices={{"{model}": Price(prompt, completion)}}'
             raise JudgeSetupError(f"Budget(usd={self.usd!r}): {words}, or cap tokens or requests instead")
 
-    def reserve(self, judge: str, most: Usage, price: Price | None = None) -> Ticket:
+    def reserve(self, judge: str, most: Usage, price: Price | None = None) -> Reservation:
         """Let a judge's request through that takes ``most`` tokens at most. What this gives is settled when it ends.
 
         Raises:
@@ -125,14 +125,14 @@ class Budget:
             total = Spend(*connection.execute(_TOTAL).fetchone())
             if not (cap := self._reached(total)):
                 number = connection.execute(_BEGIN, (judge, time.time(), *bound)).lastrowid
-                return Ticket(self._ledger, number, judge, bound, price)
+                return Reservation(self._ledger, number, judge, bound, price)
         raise BudgetSpentError(
             f'judge "{judge}" was not asked: the cap {cap} of the budget is reached; spent {self.spent()}, with all in '
             f"flight at most {total}; raise Budget({cap}) or give the judge a fallback",
             Fault.BUDGET,
         )
 
-    async def reserve_within(self, judge: str, most: Usage, price: Price | None, timeout_s: float) -> Ticket:
+    async def reserve_within(self, judge: str, most: Usage, price: Price | None, timeout_s: float) -> Reservation:
         """As :meth:`reserve`; where only the requests in flight stand in the way, wait for some of them to end.
 
         Those that wait on one event loop are let through in the order they came, after ``timeout_s`` at most.
@@ -180,7 +180,7 @@ class Budget:
 
 
 @dataclass
-class Ticket(AbstractContextManager["Ticket"]):
+class Reservation(AbstractContextManager["Reservation"]):
     """What one request over HTTP needs to be sent under a budget.
 
     It ends once, by the first of :meth:`settle` and :meth:`release`; left as a context manager, at its most.
@@ -219,14 +219,14 @@ class Ticket(AbstractContextManager["Ticket"]):
         self.settle()
 
 
-class Spending(NamedTuple):
-    """Who pays for a judge's requests: the caps, the judge's name in the ledger, and its model's price if known."""
+class Payer(NamedTuple):
+    """What pays for a judge's requests: the budget, the judge's name in the ledger, and its model's price if known."""
 
     budget: Budget
     judge: str
     price: Price | None
 
-    async def reserve(self, request: Request, timeout_s: float) -> Ticket:
+    async def reserve(self, request: Request, timeout_s: float) -> Reservation:
         """Give what a request needs to be sent; see :meth:`Budget.reserve_within`."""
         return await self.budget.reserve_within(self.judge, most_tokens(request), self.price, timeout_s)
 

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from builtin_rewards.judge.model import Answer
+from builtin_rewards.judge.model import ReadReply
 
-Bill: TypeAlias = Sequence[Answer[Any]]
+Bill: TypeAlias = Sequence[ReadReply[Any]]
 
 _NAMES = frozenset({"requests", "cached", "prompt_tokens", "completion_tokens", "cost_usd"})
-_bills: ContextVar[tuple[list[Answer[Any]], ...]] = ContextVar("bills", default=())
+_bills: ContextVar[tuple[list[ReadReply[Any]], ...]] = ContextVar("bills", default=())
 
 
-def charge(answer: Answer[Any]) -> None:
+def charge(answer: ReadReply[Any]) -> None:
     """Puts an answer on the bills that are kept where it is asked for."""
     for bill in _bills.get():
         bill.append(answer)
@@ -28,7 +28,7 @@ def charge(answer: Answer[Any]) -> None:
 @contextmanager
 def billed() -> Iterator[Bill]:
     """Return the bill of what is asked in the block and in the tasks begun there; it is on that of the caller too."""
-    bill: list[Answer[Any]] = []
+    bill: list[ReadReply[Any]] = []
     before = _bills.set((*_bills.get(), bill))
     try:
         yield bill

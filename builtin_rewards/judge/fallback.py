@@ -16,9 +16,17 @@ from typing import Any
 
 from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
-from builtin_rewards.judge.members import UNSEEN, AskingMembers, Judging, Said, ask, checked, none_left
+from builtin_rewards.judge.members import (
+    UNSEEN,
+    CombiningFunction,
+    JudgeFunction,
+    MemberAnswer,
+    ask,
+    checked,
+    too_few_answered,
+)
 from builtin_rewards.judge.model import JudgeModel
-from builtin_rewards.judge.own_labels import Calibrated, Rows, calibrate
+from builtin_rewards.judge.own_labels import Calibrated, LabelledRows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 from rewardkit.loops import finished, turns
 
@@ -29,27 +37,29 @@ _one_set_up = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Chain(AskingMembers):
+class ChainFunction(CombiningFunction):
     """The function of a fallback: asks its members in turn."""
 
     async def __call__(self, **columns: Any) -> Score:
-        passed: list[Said] = []
+        lost: list[MemberAnswer] = []
         with billed() as bill:
             for link in self.members:
                 # A link's deadline begins with its turn; a plain one is never waited for.
                 async with turns(link, link.spec.concurrency) if link.spec.is_async else nullcontext():
-                    said = await ask(link, columns)
-                if said.score is not None and not said.is_unseen:
+                    answer = await ask(link, columns)
+                if answer.score is not None and not answer.is_unseen:
                     break
-                passed.append(said)
-        if any(one.score is None for one in passed) and len(passed) == len(self.members):
-            raise none_left(f"none of {len(passed)} links answered", passed)
-        answered = said.name if len(passed) < len(self.members) else None
-        score = Score(None, None, {UNSEEN: 1.0}) if answered is None or said.score is None else said.score
-        by = "; ".join([*([f"answered by {answered}"] if answered else []), *(one.words for one in passed)])
+                lost.append(answer)
+        if any(one.score is None for one in lost) and len(lost) == len(self.members):
+            raise too_few_answered(f"none of {len(lost)} links answered", lost)
+        answered = answer.name if len(lost) < len(self.members) else None
+        score = Score(None, None, {UNSEEN: 1.0}) if answered is None or answer.score is None else answer.score
+        unanswered = [one.unanswered for one in lost]
+        by = "; ".join([*([f"answered by {answered}"] if answered else []), *map(str, unanswered)])
         shares = {f"link/{link.name}": float(link.name == answered) for link in self.members}
         reason = f"{score.reason} ({by})" if score.reason else by
-        return Score(score.value, reason, {**with_costs(score.metrics, bill), **shares})
+        metrics = {**with_costs(score.metrics, bill), **shares}
+        return Score(score.value, reason, metrics, (*unanswered, *score.unanswered))
 
 
 class JudgeReward(Reward[..., Any]):
@@ -57,7 +67,7 @@ class JudgeReward(Reward[..., Any]):
 
     kind = Kind.SINGLE
 
-    def __init__(self, function: Judging, options: RewardOptions) -> None:
+    def __init__(self, function: JudgeFunction, options: RewardOptions) -> None:
         self._judging = function
         self._is_set_up = False
         super().__init__(function, self.kind, options, function.hints)
@@ -98,7 +108,7 @@ class JudgeReward(Reward[..., Any]):
             if isinstance(model, JudgeModel):
                 model.set_up()
 
-    def calibrate(self, rows: Rows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
+    def calibrate(self, rows: LabelledRows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
         """Asks about labelled rows, and tells how far the judge agrees with the labels.
 
         They are rollouts, or rows or a file with ``prompt``, ``completion``, the judge's columns and ``label``, whether
@@ -119,7 +129,7 @@ class JudgeReward(Reward[..., Any]):
         """Return the :class:`Fallback` that asks this first, then the links, each where all before it have failed."""
         return Fallback((self, *links), default=default, name=name)
 
-    def having(self, function: Judging) -> JudgeReward:
+    def having(self, function: JudgeFunction) -> JudgeReward:
         """Return the same judge, options and all, with another function of its kind."""
         return _rebuilt(type(self), function, self.options)
 
@@ -130,7 +140,7 @@ class JudgeReward(Reward[..., Any]):
         return _rebuilt, (type(self), self._judging, self.options)
 
 
-def _rebuilt(kind: type[JudgeReward], function: Judging, options: RewardOptions) -> JudgeReward:
+def _rebuilt(kind: type[JudgeReward], function: JudgeFunction, options: RewardOptions) -> JudgeReward:
     made = kind.__new__(kind)
     JudgeReward.__init__(made, function, options)
     return made
@@ -164,7 +174,7 @@ class Fallback(JudgeReward):
         self, links: Sequence[Reward[..., Any]], *, default: float | None = None, name: str | None = None
     ) -> None:
         members, span = checked("a fallback", links)
-        chain = Chain(name=name or members[0].name, members=members)
+        chain = ChainFunction(name=name or members[0].name, members=members)
         # No more calls than the first that has a server takes; all of them may have to wait for a later one in turn.
         calls = next((link.spec.concurrency for link in members if link.spec.is_async), None)
         times = [math.ceil((calls or 1) / link.spec.concurrency) if link.spec.is_async else 1 for link in members]

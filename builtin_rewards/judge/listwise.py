@@ -16,14 +16,14 @@ from typing import Never, TypeAlias, Unpack
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.group import Group, GroupJudging
+from builtin_rewards.judge.group import Group, GroupFunction
 from builtin_rewards.judge.llm import SHOWN_REASON_CHARS
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import MAX_CHARS
 from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import Rubric
-from builtin_rewards.judge.settings import Settings, check
+from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import read_verdict
 from rewardkit import Kind, RewardError, Score
 
@@ -35,7 +35,7 @@ Part: TypeAlias = tuple[Turns, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Listing(GroupJudging):
+class ListwiseFunction(GroupFunction):
     """The function of a :class:`ListwiseJudge`: grades the completions of a group beside each other."""
 
     field = "answers"
@@ -147,11 +147,11 @@ class ListwiseJudge(PromptedReward):
         repeats: int = 2,
         most: int = 20,
         scale: tuple[int, int] = (0, 10),
-        **settings: Unpack[Settings],
+        **settings: Unpack[JudgeSettings],
     ) -> None:
         check({"repeats": repeats, "most": most})
         settings.setdefault("max_tokens", 4096)
         shared = prompting(ListwiseJudge, model, settings, "ranking", "ranking", more)
-        listing = Listing(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
+        listing = ListwiseFunction(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
         groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would wait in vain
         super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import statistics
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,11 @@ from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import weighted
 from builtin_rewards.judge.members import UNSEEN
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Answer, Question
+from builtin_rewards.judge.model import Question, ReadReply
 from builtin_rewards.judge.prompt import Template
-from builtin_rewards.judge.prompted import Prompted, PromptedReward, check_column, judging_options, prompting
+from builtin_rewards.judge.prompted import PromptedFunction, PromptedReward, check_column, judging_options, prompting
 from builtin_rewards.judge.rubric import Criterion, Rubric
-from builtin_rewards.judge.settings import Settings, check
+from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Verdict, combine, joined, read_verdict
 from rewardkit import Score
 
@@ -31,7 +30,7 @@ _CRITERIA_OF_A_ROW = 20
 """Of a row's own rubric so many questions, one a criterion, have room in a call's deadline."""
 
 
-class _Plan(NamedTuple):
+class _QuestionPlan(NamedTuple):
     """What is asked of one completion: a question a sample and part of the rubric, the parts of a sample together."""
 
     rubric: Rubric
@@ -41,7 +40,7 @@ class _Plan(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Grading(Prompted):
+class GradingFunction(PromptedFunction):
     """The function of an :class:`LLMJudge`: grades one completion."""
 
     rubric: Rubric
@@ -61,22 +60,17 @@ class Grading(Prompted):
             return plan
         masses: dict[str, list[float]] = {name: [] for name in plan.rubric.names}
         reads = [functools.partial(self._read, part, masses) for part in plan.parts] * self.samples
-        asked = [self.attempt(question, read) for question, read in zip(plan.questions, reads, strict=True)]
-        answers, said = [], []
-        for one in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(one, JudgeSetupError) or not isinstance(one, Answer | JudgeError):
-                raise one  # no sample that was lost: none can be had so
-            answers += [one] if isinstance(one, Answer) else []
-            said.append(one.value if isinstance(one, Answer) else one)
-        verdict = _decided(said, plan)
-        metrics = self._metrics(verdict, plan.rubric, masses) | cost_metrics(answers) | plan.left_out
+        answers = await self.attempts(plan.questions, reads)
+        verdict = _decided([one.value if isinstance(one, ReadReply) else one for one in answers], plan)
+        costs = cost_metrics([one for one in answers if isinstance(one, ReadReply)])
+        metrics = self._metrics(verdict, plan.rubric, masses) | costs | plan.left_out
         return Score(verdict.score, _words(verdict, plan.rubric), metrics)
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         plan = self._plan(columns)
         return () if isinstance(plan, Score) else tuple(question for question in plan.questions if not question.index)
 
-    def _plan(self, columns: Mapping[str, Any]) -> _Plan | Score:
+    def _plan(self, columns: Mapping[str, Any]) -> _QuestionPlan | Score:
         """Return what is asked; the score where nothing is."""
         if why := self.columns.missing(columns):
             return Score(None, why)
@@ -84,7 +78,7 @@ class Grading(Prompted):
         values = self.columns.values(columns)
         if why := self.unseen(prompt, answer):
             return Score(None, why, {UNSEEN: 1.0} if any(turn.graded for turn in answer) else {})
-        if why := self.says_nothing(answer, values.get("reference")):
+        if why := self.why_content_free(answer, values.get("reference")):
             return Score(0.0, f"not asked: {why}", {"prefiltered": 1.0})
         view = self.view(prompt, {"completion": answer})
         rubric: Rubric = columns[self.columns.rubric] if self.columns.rubric else self.rubric
@@ -96,7 +90,7 @@ class Grading(Prompted):
             schema = part.json_schema(self.reason_chars)
             asked.append(Question(filled, schema, self.prompt_version, likelihoods=self.likelihoods))
         questions = [replace(one, index=at) for at in range(self.samples) for one in asked]
-        return _Plan(rubric, parts, questions, self.left_out(prompt) | self.shortened(view, values))
+        return _QuestionPlan(rubric, parts, questions, self.left_out(prompt) | self.shortened(view, values))
 
     def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
         verdict, found = read_verdict(reply, rubric, format), dict[str, float]()
@@ -122,7 +116,7 @@ class Grading(Prompted):
         return metrics
 
 
-def _decided(said: Sequence[Verdict | JudgeError], plan: _Plan) -> Verdict:
+def _decided(said: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdict:
     """Return the verdict of all samples; one of which a question has no answer is lost."""
     width, verdicts = len(plan.parts), list[Verdict | JudgeError]()
     for sample in (said[at : at + width] for at in range(0, len(said), width)):
@@ -189,7 +183,7 @@ class LLMJudge(PromptedReward):
         scale: tuple[int, int] | None = None,
         samples: int = 1,
         likelihoods: bool = False,
-        **settings: Unpack[Settings],
+        **settings: Unpack[JudgeSettings],
     ) -> None:
         check({"samples": samples, "each": each, "likelihoods": likelihoods, "not_applicable": not_applicable})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
@@ -208,7 +202,7 @@ class LLMJudge(PromptedReward):
                 f"grades are single digits; set scale=(1, 5), or another from 0 to 9"
             )
         shared["columns"] = replace(shared["columns"], rubric=criteria_column, like=rubric)
-        grading = Grading(**shared, rubric=rubric, samples=samples, likelihoods=likelihoods, each=each)
+        grading = GradingFunction(**shared, rubric=rubric, samples=samples, likelihoods=likelihoods, each=each)
         super().__init__(grading, judging_options(grading, settings.get("default")))
 
 

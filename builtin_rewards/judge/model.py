@@ -6,13 +6,12 @@ cache, the budget. What is asked is the judges' work, how a request is sent the 
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from builtin_rewards.judge.budget import Budget, Spending
+from builtin_rewards.judge.budget import Budget, Payer
 from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, name_of, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
@@ -47,7 +46,7 @@ class Question:
     likelihoods: bool = False
 
 
-class Answer(NamedTuple, Generic[T]):
+class ReadReply(NamedTuple, Generic[T]):
     """What was read from a reply to a question, the requests that it took (0 where it was cached), and their cost.
 
     The cost is ``None`` where the model has no price or the server gave no usage.
@@ -138,7 +137,7 @@ class JudgeModel:
 
     async def attempt(
         self, judge: str, question: Question, read: Callable[[Reply, Format], T]
-    ) -> Answer[T | JudgeReplyError]:
+    ) -> ReadReply[T | JudgeReplyError]:
         """Asks a judge's question, and ``read`` reads the reply; one that is no verdict is an answer too.
 
         Raises:
@@ -149,46 +148,60 @@ class JudgeModel:
             await prepare(self._asks)
         except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
             raise JudgeUnavailableError(wrong.words, Fault.CONNECTION) from None
-        until, sent = time.monotonic() + self.deadline_s, list[int]()
-        reply, format = await self._negotiator.ask(functools.partial(self._reply, judge, question, until, sent))
+        exchange = _Exchange(self, judge, question, time.monotonic() + self.deadline_s)
+        reply, format = await self._negotiator.ask(exchange.reply)
         value: T | JudgeReplyError
         try:
             value = read(reply, format)
         except JudgeReplyError as error:
-            error.requests = sum(sent) + reply.requests
+            error.requests = exchange.failed_requests + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
             value = error.retold(f"{error.words}; {_ALL_REASONING}") if is_all_reasoning else error
         if not reply.requests:
-            return Answer(value, reply, 0, 0.0)
+            return ReadReply(value, reply, 0, 0.0)
         self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
         if self.cache is not None and not isinstance(value, JudgeReplyError):
-            self.cache.put(self._key(question, format), reply)
+            self.cache.put(exchange.key, reply)
         price = price_of(self.prices, self.model)
         cost = None if reply.usage is None or price is None else price.cost(reply.usage)
-        return Answer(value, reply, sum(sent) + reply.requests, cost)
+        return ReadReply(value, reply, exchange.failed_requests + reply.requests, cost)
 
-    async def _reply(
-        self, judge: str, question: Question, until: float, sent: list[int], format: Format, changes: Changes
-    ) -> Reply:
-        """Return the reply in a format: a kept one, which took no requests, or a new one."""
-        kept = None if self.cache is None else self.cache.get(self._key(question, format))
-        if kept is not None:
-            return kept
-        budget, price = self.budget, price_of(self.prices, self.model)
-        spender = None if budget is None else Spending(budget, judge, price)
+    async def ask(self, judge: str, request: Request, left_s: float) -> Reply:
+        """Return a new reply from the server within so many seconds."""
+        if left_s <= 0:
+            words = f"{self.where}, model {self.model!r}: no reply within the deadline of {self.deadline_s:g} s"
+            raise JudgeUnavailableError(f"{words}; raise deadline_s", Fault.DEADLINE)
+        payer = None if self.budget is None else Payer(self.budget, judge, price_of(self.prices, self.model))
         endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._asks, self.load, self.retry))
-        request = self.request(question, format)
-        try:
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                words = f"{self.where}, model {self.model!r}: no reply within the deadline of "
-                raise JudgeUnavailableError(f"{words}{self.deadline_s:g} s; raise deadline_s", Fault.DEADLINE)
-            return await endpoint.ask(replace(request, options=changed(request.options, changes)), left_s, spender)
-        except JudgeError as error:
-            sent.append(error.requests)
-            error.requests = sum(sent)
-            raise
+        return await endpoint.ask(request, left_s, payer)
 
-    def _key(self, question: Question, format: Format) -> str:
-        """Return the cache's key: of what was asked for, so that it is known before a server's changes are."""
-        return question_key(self.where, self.request(question, format), question.version)
+
+@dataclass(slots=True)
+class _Exchange:
+    """One question's exchange with a model, until a time of the monotonic clock; it ends with one reply.
+
+    The key in the cache is that of the last format, and of the request before a server's changes, which are not known
+    when the cache is asked.
+    """
+
+    model: JudgeModel
+    judge: str
+    question: Question
+    until: float
+    failed_requests: int = 0
+    key: str = ""
+
+    async def reply(self, format: Format, changes: Changes) -> Reply:
+        """Return the reply in a format: a kept one, which took no requests, or a new one."""
+        model, request = self.model, self.model.request(self.question, format)
+        if model.cache is not None:
+            self.key = question_key(model.where, request, self.question.version)
+            if (kept := model.cache.get(self.key)) is not None:
+                return kept
+        request = replace(request, options=changed(request.options, changes))
+        try:
+            return await model.ask(self.judge, request, self.until - time.monotonic())
+        except JudgeError as error:
+            self.failed_requests += error.requests
+            error.requests = self.failed_requests
+            raise

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from builtin_rewards.judge.members import accepts
-from builtin_rewards.judge.statistics import Interval, Table, auc
+from builtin_rewards.judge.statistics import ConfusionTable, Interval, auc
 from rewardkit import DataError, Reward, Rollout, Runtime, Status
 from rewardkit.coerce import ColumnValueError, build_coercer
 from rewardkit.runtime.batch import costs_told, per_1000
@@ -27,7 +27,7 @@ _TRIED = 100
 _FOLDS = 10
 _truth = build_coercer(bool)
 
-Rows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
+LabelledRows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Calibrated:
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
 
-def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: float) -> Calibrated:
+def calibrate(judge: Reward[..., Any], rows: LabelledRows, *, label: str, threshold: float) -> Calibrated:
     """Asks a judge about labelled rows; see :meth:`~builtin_rewards.judge.fallback.JudgeReward.calibrate`."""
     rollouts = _rollouts(rows)
     if not rollouts:
@@ -91,8 +91,8 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: flo
         raise DataError(f"none of {len(rollouts)} rows was scored{first}")
     known = [(float(outcome.score or 0.0), good) for outcome, good in judged]
     scores, true = [score for score, _ in known], [good for _, good in known]
-    table = Table.of([accepts(score, threshold) for score in scores], true)
-    cross = Table.of([score >= at for score, at in zip(scores, _bests_of_others(known), strict=True)], true)
+    table = ConfusionTable.of([accepts(score, threshold) for score in scores], true)
+    cross = ConfusionTable.of([score >= at for score, at in zip(scores, _bests_of_others(known), strict=True)], true)
     return Calibrated(
         rows=len(rollouts),
         scored=len(known),
@@ -126,7 +126,7 @@ def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
         raise DataError(f"{where}: label in column {name!r}: {said}") from None
 
 
-def _rollouts(rows: Rows) -> Sequence[Rollout]:
+def _rollouts(rows: LabelledRows) -> Sequence[Rollout]:
     if isinstance(rows, str | Path):
         return rollouts_from_rows(rows)
     each = [[row] if isinstance(row, Rollout) else rollouts_from_rows([row]) for row in rows]
@@ -143,7 +143,7 @@ def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
     halves = [statistics.fmean(pair) for pair in itertools.pairwise(scores)] or scores
     tried = halves if len(halves) <= _TRIED else [halves[at * len(halves) // _TRIED] for at in range(_TRIED)]
     below = [(bisect.bisect_left(good, at), bisect.bisect_left(bad, at)) for at in tried]
-    worth = [Table(len(good) - lost, len(bad) - kept, lost, kept).kappa.rate or 0.0 for lost, kept in below]
+    worth = [ConfusionTable(len(good) - lost, len(bad) - kept, lost, kept).kappa.rate or 0.0 for lost, kept in below]
     best = [at for at, value in zip(tried, worth, strict=True) if value == max(worth)]
     return best[len(best) // 2]
 

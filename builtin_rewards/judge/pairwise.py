@@ -16,11 +16,11 @@ from typing import NamedTuple, Never, TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
-from builtin_rewards.judge.group import Group, GroupJudging
+from builtin_rewards.judge.group import Group, GroupFunction
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import preference_schema
-from builtin_rewards.judge.settings import Settings, check
+from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Preference, read_preference
 from rewardkit import Kind, RewardError, Score
 
@@ -55,7 +55,7 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Comparing(GroupJudging):
+class PairwiseFunction(GroupFunction):
     """The function of a :class:`PairwiseJudge`: compares each completion of a group with each other."""
 
     field = "first"
@@ -216,11 +216,11 @@ class PairwiseJudge(PromptedReward):
     kind = Kind.GROUP
 
     def __init__(
-        self, model: str, *more: Never, order: str = "both", score: str = "strength", **settings: Unpack[Settings]
+        self, model: str, *more: Never, order: str = "both", score: str = "strength", **settings: Unpack[JudgeSettings]
     ) -> None:
         check({"order": order, "score": score})
         shared = prompting(PairwiseJudge, model, settings, "preference", "preference", more)
-        comparing = Comparing(**shared, order=order, score=score)
+        comparing = PairwiseFunction(**shared, order=order, score=score)
         pairs = at_once(comparing.model) / (2 if order == "both" else 1)
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused
         options = replace(judging_options(comparing, settings.get("default")), concurrency=groups)

@@ -1,7 +1,7 @@
 """What judges that ask a model share: a prompt filled from columns, and a model that is asked in turn.
 
-Owns :class:`PromptedReward`, their base, :class:`Prompted`, that of their functions, and the choice of template and
-columns. What is asked, and what becomes of the answers, is theirs.
+:class:`PromptedReward` is the base of these judges and :class:`PromptedFunction` that of their functions. Each judge
+decides itself what it asks and what it makes of the answers.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Never, TypeVar
+from typing import Any, NamedTuple, Never, TypeAlias, TypeVar
 
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, tools_turn, turns_of
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
-from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.members import Judging
+from builtin_rewards.judge.members import JudgeFunction
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Answer, JudgeModel, Question
+from builtin_rewards.judge.model import JudgeModel, Question, ReadReply
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
 from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
-from builtin_rewards.judge.settings import Asking, Settings, check, check_names
+from builtin_rewards.judge.settings import AskingSettings, JudgeSettings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import Kind, RewardOptions, Rollout
 from rewardkit.loops import turns
@@ -55,6 +55,8 @@ _log = logging.getLogger("rewardkit")
 
 R = TypeVar("R", bound="PromptedReward")
 T = TypeVar("T")
+Read: TypeAlias = Callable[[Reply, Format], T]
+Answered: TypeAlias = ReadReply[T | JudgeReplyError] | JudgeError
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +102,8 @@ class View(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prompted(Judging):
-    """The function of a judge that asks a ``model``; its settings are those of :class:`Settings`."""
+class PromptedFunction(JudgeFunction):
+    """The function of a judge that asks a ``model``; its settings are those of :class:`JudgeSettings`."""
 
     model: JudgeModel
     template: Template
@@ -132,7 +134,7 @@ class Prompted(Judging):
         """The questions for these arguments of a call; none where nothing is asked."""
         raise NotImplementedError
 
-    def says_nothing(self, answer: Turns, reference: str | None) -> str | None:
+    def why_content_free(self, answer: Turns, reference: str | None) -> str | None:
         """Return why an answer is not asked about; a turn that says something, a tool call or an image is."""
         if not self.prefilter or not all(turn.is_text for turn in answer):
             return None
@@ -193,7 +195,7 @@ class Prompted(Judging):
         uses, question = self._chosen(prompt, ()).uses, _question(prompt)
         return prompt if "conversation" in uses else (question,) if question and "prompt" in uses else ()
 
-    async def attempt(self, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
+    async def attempt(self, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
         """Asks a question when it is its turn, see :meth:`JudgeModel.attempt`; its deadline begins then.
 
         It waits in the judge's own line, so that none fills its server's, and then in the server's; where its turn
@@ -214,6 +216,19 @@ class Prompted(Judging):
             answer = await self.model.attempt(self.name, question, read)
         charge(answer)
         return answer
+
+    async def attempts(self, asked: Sequence[Question], reads: Sequence[Read[T]]) -> list[Answered[T]]:
+        """Ask all questions together, each with the function that reads its reply; return each answer, or its error.
+
+        Raises:
+            JudgeSetupError: The judge is set up wrongly, so no question can be answered.
+        """
+        asking = [self.attempt(question, read) for question, read in zip(asked, reads, strict=True)]
+        answers = await asyncio.gather(*asking, return_exceptions=True)
+        for one in answers:
+            if isinstance(one, JudgeSetupError) or not isinstance(one, ReadReply | JudgeError):
+                raise one  # it holds for all questions, and is not the loss of one
+        return answers  # type: ignore[return-value]  # as the loop has found
 
     @property
     def version(self) -> str:
@@ -246,7 +261,7 @@ def _is_long(prompt: Turns, answer: Turns) -> bool:
 class PromptedReward(JudgeReward):
     """A judge that asks a model."""
 
-    _judging: Prompted
+    _judging: PromptedFunction
 
     @property
     def model(self) -> JudgeModel:
@@ -279,16 +294,16 @@ class PromptedReward(JudgeReward):
         return [message for question in asked for message in self.model.request(question, format).messages]
 
 
-def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
+def judging_options(judging: PromptedFunction, default: float | None) -> RewardOptions:
     """Return the options of a judge's reward."""
     timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
 
 def prompting(
-    kind: type[PromptedReward], model: str, settings: Settings, name: str, usual: str, more: Sequence[Never] = ()
+    kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, usual: str, more: Sequence[Never] = ()
 ) -> dict[str, Any]:
-    """Return the fields of a :class:`Prompted`; by default it has this name and this template; refuses ``more``."""
+    """Return the fields of a :class:`PromptedFunction`, with this name and template by default; refuse ``more``."""
     others = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
     check_names([*settings, *(["criteria"] if more else [])], kind, others)
     given, own = settings.get("template"), builtin_template(usual)
@@ -297,7 +312,7 @@ def prompting(
         raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=kind.kind is Kind.GROUP)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
-    asking: Any = {one: value for one, value in settings.items() if one in Asking.__annotations__}
+    asking: Any = {one: value for one, value in settings.items() if one in AskingSettings.__annotations__}
     try:
         asked = JudgeModel(model, **asking)  # last, for it looks for a key
     except JudgeSetupError as error:

@@ -31,7 +31,7 @@ _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
 """What a client library's call takes beside a request's parameters; here it would be sent, and it may be a key."""
 
 
-class Asking(TypedDict, total=False):
+class AskingSettings(TypedDict, total=False):
     """How a judge's model is asked; all have defaults. See docs/reference/judge.md, Asking."""
 
     base_url: str | None
@@ -50,7 +50,7 @@ class Asking(TypedDict, total=False):
     verify: bool
 
 
-class Settings(Asking, total=False):
+class JudgeSettings(AskingSettings, total=False):
     """What all judges that ask a model take; all have defaults. See docs/reference/judge.md, Showing."""
 
     reference: str | None
@@ -113,9 +113,11 @@ def _fits(value: Any, wanted: Any) -> bool:
 def check_names(given: Iterable[str], kind: type, others: Iterable[type]) -> None:
     """Raises JudgeSetupError where a kind of judge has no such setting, with the others that have, or what is near."""
     for name in given:
-        if name not in Settings.__annotations__:
+        if name not in JudgeSettings.__annotations__:
             owners = " and ".join(f"{one.__name__} has" for one in others if name in _own_settings(one))
-            hint = _MEANT.get(name) or owners or near_names(name, [*_own_settings(kind), *Settings.__annotations__])
+            hint = (
+                _MEANT.get(name) or owners or near_names(name, [*_own_settings(kind), *JudgeSettings.__annotations__])
+            )
             raise JudgeSetupError(f"{kind.__name__} has no setting {name!r}; {hint}")
 
 

@@ -58,7 +58,7 @@ def mean_move(moves: Sequence[float]) -> Interval:
     return Interval(rate, max(-1.0, middle - half), min(1.0, middle + half), len(moves))
 
 
-class Table(NamedTuple):
+class ConfusionTable(NamedTuple):
     """How verdicts stand to labels: good and bad ones that were accepted, good and bad ones that were refused."""
 
     right_yes: int
@@ -67,7 +67,7 @@ class Table(NamedTuple):
     right_no: int
 
     @classmethod
-    def of(cls, verdicts: Sequence[bool], labels: Sequence[bool]) -> Table:
+    def of(cls, verdicts: Sequence[bool], labels: Sequence[bool]) -> ConfusionTable:
         """Counts verdicts beside their labels."""
         found = Counter(zip(verdicts, labels, strict=True))
         return cls(found[True, True], found[True, False], found[False, True], found[False, False])

@@ -140,7 +140,9 @@ def _too_few(lost: Sequence[JudgeError], asked: int) -> JudgeError:
     kind, to_blame = (JudgeReplyError, unread) if 2 * len(unread) >= asked else (JudgeUnavailableError, out)
     named = ", ".join(f"{count} {fault or 'unknown'}" for fault, count in Counter(e.fault for e in lost).most_common())
     words = f"{asked - len(lost)} of {asked} samples gave a verdict, and more than half must: {named}"
-    return kind(f"{words}; the first: {to_blame[0]}", Counter(error.fault for error in to_blame).most_common(1)[0][0])
+    error = kind(f"{words}; the first: {to_blame[0]}", Counter(one.fault for one in to_blame).most_common(1)[0][0])
+    error.requests = sum(one.requests for one in lost)
+    return error
 
 
 def _read(reply: Reply, format: Format, model: type[M]) -> M:

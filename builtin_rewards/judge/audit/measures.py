@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
-from builtin_rewards.judge.audit.rows import JudgeRow, Labelled, Rows
-from builtin_rewards.judge.audit.subject import Subject
+from builtin_rewards.judge.audit.rows import AuditRows, JudgeRow, Labelled
+from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.members import accepts
-from builtin_rewards.judge.statistics import Interval, Table, auc, mean_move, wilson
+from builtin_rewards.judge.statistics import ConfusionTable, Interval, auc, mean_move, wilson
 from rewardkit import Outcome, Status
 
 _EXAMPLES = 5
@@ -47,14 +47,14 @@ Figures: TypeAlias = dict[str, Interval | float]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AuditRecord:
     """What came so far, and the scores of answers as they are, by row and text; ``None`` where there is none.
 
     A score is from 0 to 1 over the judge's range, of a comparison 1 won, 0.5 drawn, 0 lost.
     """
 
-    subject: Subject
-    data: Rows
+    subject: AuditedJudge
+    data: AuditRows
     rows: Sequence[JudgeRow]
     accept: float
     came: list[tuple[Trial, Outcome]] = field(default_factory=list)
@@ -101,7 +101,7 @@ class FamilyResult(NamedTuple):
     examples: tuple[Mapping[str, Any], ...]
 
 
-class Audit:
+class JudgeAudit:
     """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
 
     What attacks came to is in ``families``; the ``measures`` are of ``bare`` answers, ``position``, ``stability``,
@@ -109,7 +109,7 @@ class Audit:
     asked beside lists do not count as ``calls``.
     """
 
-    def __init__(self, record: Record, unasked: int) -> None:
+    def __init__(self, record: AuditRecord, unasked: int) -> None:
         own = [outcome for trial, outcome in record.came if trial.family != IN_PAIRS]
         statuses = [outcome.status for outcome in own]
         bare: Figures = {
@@ -168,7 +168,7 @@ class Audit:
         return found + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
 
 
-def _family(family: str, record: Record) -> FamilyResult:
+def _family(family: str, record: AuditRecord) -> FamilyResult:
     moves, scores, failed = list[float](), list[float | None](), 0
     examples: list[dict[str, Any]] = []
     for trial, outcome in record.came:
@@ -187,7 +187,7 @@ def _family(family: str, record: Record) -> FamilyResult:
     return FamilyResult(record.share(scores), failed, mean_move(moves), tuple(examples[:_EXAMPLES]))
 
 
-def _position(record: Record) -> Figures | str:
+def _position(record: AuditRecord) -> Figures | str:
     """Return how often the verdict on a pair flips with the order, and how often the first place wins."""
     if not record.subject.compares:
         return "the judge grades one answer at a time; one that compares has positions"
@@ -201,7 +201,7 @@ def _position(record: Record) -> Figures | str:
     return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}
 
 
-def _list_and_pairs(record: Record) -> Figures:
+def _list_and_pairs(record: AuditRecord) -> Figures:
     """Return how often the right answer is better as asked in a list and in pairs, a draw half, and for what tokens."""
     found: Figures = {}
     for name, family in (("list", ""), ("pairs", IN_PAIRS)):
@@ -213,7 +213,7 @@ def _list_and_pairs(record: Record) -> Figures:
     return found
 
 
-def _stability(record: Record) -> Figures | str:
+def _stability(record: AuditRecord) -> Figures | str:
     """Return how many answers were accepted at one time and refused at another, and the mean standard deviation."""
     scores: dict[Trial, list[float]] = {}
     for trial, outcome in record.came:
@@ -226,7 +226,7 @@ def _stability(record: Record) -> Figures | str:
     return {"changed": wilson(unstable, len(several)), "deviation": statistics.fmean(map(statistics.pstdev, several))}
 
 
-def _labels(record: Record) -> Figures | str:
+def _labels(record: AuditRecord) -> Figures | str:
     """Return how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
     labelled = record.labelled()
     scores, right = [score for _, score in labelled], [one.right for one, _ in labelled]
@@ -236,7 +236,7 @@ def _labels(record: Record) -> Figures | str:
         good = [score for score, is_right in zip(scores, right, strict=True) if is_right]
         return {"better_of_pair": wilson(sum(good), len(good))}
     area = auc(scores, right)
-    accuracy = Table.of([record.accepts(score) for score in scores], right).agreement
+    accuracy = ConfusionTable.of([record.accepts(score) for score in scores], right).agreement
     return {"accuracy": accuracy} | ({} if area is None else {"auc": area})
 
 
@@ -245,7 +245,7 @@ def model_family(name: str) -> str:
     return re.split("[^A-Za-z]", name.rpartition("/")[2])[0].casefold() or name.casefold()
 
 
-def _self_preference(record: Record) -> Figures | str:
+def _self_preference(record: AuditRecord) -> Figures | str:
     """Return what a judge accepts of its own model family and of others, each beside what is right.
 
     ``excess`` is how much more of its own, each beyond what is right; 0 for a fair judge.

@@ -60,7 +60,7 @@ class JudgeRow:
         return bool(good) and re.search(rf"(?<!\w){re.escape(good)}(?!\w)", text) is not None
 
 
-class Rows(NamedTuple):
+class AuditRows(NamedTuple):
     """The rows chosen, how many there are in the file, what they are, and what their numbers count, in words."""
 
     rows: list[JudgeRow]
@@ -69,7 +69,7 @@ class Rows(NamedTuple):
     unit: str
 
 
-def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
+def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRows:
     """Return some rows of a file, chosen by the seed; ``reference`` is the judge's column of the right answer.
 
     Raises:
@@ -88,7 +88,9 @@ def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     picked = drawn(usable, count, chooser)
     rows = [row if row.bad else replace(row, bad=_borrowed(row, found, chooser)) for row in picked]
-    return Rows(rows, len(read), form or f"right answers in {reference!r}, wrong ones of other rows", unit_of(path))
+    return AuditRows(
+        rows, len(read), form or f"right answers in {reference!r}, wrong ones of other rows", unit_of(path)
+    )
 
 
 def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:

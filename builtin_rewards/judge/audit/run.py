@@ -13,9 +13,9 @@ from dataclasses import replace
 from string import Template
 
 from builtin_rewards.judge.audit.families import RECIPES
-from builtin_rewards.judge.audit.measures import IN_PAIRS, POSITION, Audit, Record, Trial
-from builtin_rewards.judge.audit.rows import Rows
-from builtin_rewards.judge.audit.subject import Subject, uncached
+from builtin_rewards.judge.audit.measures import IN_PAIRS, POSITION, AuditRecord, JudgeAudit, Trial
+from builtin_rewards.judge.audit.rows import AuditRows
+from builtin_rewards.judge.audit.subject import AuditedJudge, uncached
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
 from rewardkit.audit.run import Tick
@@ -25,15 +25,15 @@ _PAIR_COLUMN = "audit-judge pair"
 
 
 def run(
-    subject: Subject,
-    data: Rows,
+    subject: AuditedJudge,
+    data: AuditRows,
     tick: Tick,
     tell: Callable[[str], None],
     *,
     accept: float = 0.75,
     samples: int = 3,
     lane: str = "worker",
-) -> Audit:
+) -> JudgeAudit:
     """Audits a judge; interrupted, gives what is known by then.
 
     ``tick`` is told of verdicts that came and of how many there will be; ``tell`` what it will take, in words, at once
@@ -48,19 +48,19 @@ def run(
     rows = [row for row in data.rows if row.good is not None or not subject.compares]
     if not rows:
         raise DataError("no row has a right answer to compare others with; label some completions 1")
-    course = _Course(Record(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
+    course = _AuditRounds(AuditRecord(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
     try:
         course.run(tell)
     except KeyboardInterrupt:
         if not course.record.came:
             raise
-    return Audit(course.record, course.planned - len(course.record.came))
+    return JudgeAudit(course.record, course.planned - len(course.record.came))
 
 
-class _Course:
+class _AuditRounds:
     """One audit on its way: rounds of trials, each with the copy of the judge that is asked, bare answers first."""
 
-    def __init__(self, record: Record, samples: int, tick: Tick, lane: str) -> None:
+    def __init__(self, record: AuditRecord, samples: int, tick: Tick, lane: str) -> None:
         self.record = record
         self._tick = tick
         self._lane = lane

@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from builtin_rewards.judge.fallback import JudgeReward
-from builtin_rewards.judge.listwise import Listing
-from builtin_rewards.judge.llm import Grading
-from builtin_rewards.judge.members import AskingMembers
-from builtin_rewards.judge.pairwise import Comparing
-from builtin_rewards.judge.prompted import Prompted, filled_by
+from builtin_rewards.judge.listwise import ListwiseFunction
+from builtin_rewards.judge.llm import GradingFunction
+from builtin_rewards.judge.members import CombiningFunction
+from builtin_rewards.judge.pairwise import PairwiseFunction
+from builtin_rewards.judge.prompted import PromptedFunction, filled_by
 from builtin_rewards.judge.templates import builtin_template
 from rewardkit import ConfigError, Kind
 
 
-class Subject:
+class AuditedJudge:
     """A judge under audit: the names of the models behind it, the column with the right answer, if it reads one.
 
     It ``compares`` answers if it is one of groups, and has a ``listing`` if it orders them itself; a verdict takes so
@@ -35,15 +35,15 @@ class Subject:
                 f"ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
                 f"audited by rewardkit audit"
             )
-        asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, Prompted)]
+        asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, PromptedFunction)]
         read = [one.columns.by_field["reference"] for one in asking if "reference" in one.columns.by_field]
         self.judge = judge
         self.compares = judge.spec.kind is Kind.GROUP
         self.models = tuple(dict.fromkeys(one.model.model for one in asking))
         self.reference = read[0] if read else None
         self.requests = sum(map(_requests, asking))
-        self.listing = next((one for one in asking if isinstance(one, Listing)), None)
-        self._rubric = next((one.rubric for one in asking if isinstance(one, Grading)), None)
+        self.listing = next((one for one in asking if isinstance(one, ListwiseFunction)), None)
+        self._rubric = next((one.rubric for one in asking if isinstance(one, GradingFunction)), None)
 
     def share(self, score: float) -> float:
         """Return a score as a share of the judge's range; of a comparison 1 for won, 0.5 for drawn and 0 for lost."""
@@ -75,7 +75,9 @@ class Subject:
         shown = {one: getattr(function, one) for one in ("name", "model", "prefilter", "max_chars", "images")}
         columns = filled_by(template, None, None, group=True)
         return self.judge.having(
-            Comparing(**shown, template=template, columns=columns, reason_chars=None, order="both", score="strength")
+            PairwiseFunction(
+                **shown, template=template, columns=columns, reason_chars=None, order="both", score="strength"
+            )
         )
 
     def in_one_order(self) -> JudgeReward:
@@ -84,8 +86,8 @@ class Subject:
         return self.judge.having(replace(function, order="first")) if hasattr(function, "order") else self.judge
 
 
-def _requests(asking: Prompted) -> int:
-    if isinstance(asking, Grading):
+def _requests(asking: PromptedFunction) -> int:
+    if isinstance(asking, GradingFunction):
         return asking.samples * (len(asking.rubric.names) if asking.each else 1)
     return getattr(asking, "repeats", 1) * (2 if getattr(asking, "order", "") == "both" else 1)
 
@@ -93,8 +95,8 @@ def _requests(asking: Prompted) -> int:
 def uncached(reward: Any) -> Any:
     """Return a judge without the caches of the models behind it, so that all is asked; another reward as it is."""
     function = reward.spec.function
-    if isinstance(function, Prompted):
+    if isinstance(function, PromptedFunction):
         return reward.having(replace(function, model=replace(function.model, cache=None)))
-    if isinstance(function, AskingMembers):
+    if isinstance(function, CombiningFunction):
         return reward.having(replace(function, members=tuple(map(uncached, function.members))))
     return reward

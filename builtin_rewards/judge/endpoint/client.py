@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
+from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, read, retry_after_s, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
@@ -56,7 +56,7 @@ class Server:
         key_env: The environment variable of the key, read for each request. A server on loopback may do without.
 
     Raises:
-        JudgeSetupError: A setting makes no sense, there is no key, or the extra is not installed; names the fix.
+        JudgeSetupError: A setting makes no sense, there is no key, or httpx2 is not installed; names the fix.
     """
 
     base_url: str
@@ -64,7 +64,7 @@ class Server:
 
     def __init__(self, base_url: str | None = None, key_env: str = "OPENAI_API_KEY") -> None:
         if importlib.util.find_spec("httpx2") is None:
-            raise JudgeSetupError("a judge needs httpx2: pip install 'rewardkit[judge]'")
+            raise JudgeSetupError("a judge needs httpx2: pip install 'httpx2>=2.12'")
         url = base_url if base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         wrong = _wrong_url(url)
         if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
@@ -123,7 +123,7 @@ def _wrong_url(url: Any) -> str | None:
 
 async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
     """Return the reply, or the error that tells why none came, without what led to it, which may hold the key."""
-    asked = Asked(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
+    asked = Addressee(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:
         if not isinstance(asks, Server):
@@ -140,7 +140,7 @@ async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
         return translate(raised, asked)
 
 
-async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> Said:
+async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
     """Sends one request, a POST where it has a body, and gives what the server says; raises what httpx does."""
     import httpx2  # takes its time, so at first use
 
@@ -159,13 +159,13 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
                 raw += part
                 if len(raw) > MOST_BYTES:
                     what = f"HTTP {response.status_code} with more than {MOST_BYTES >> 20} MB, and was read no further"
-                    raise Asked(server.base_url, "").error(Fault.UNREADABLE, what)
+                    raise Addressee(server.base_url, "").error(Fault.UNREADABLE, what)
     finally:
         idle.append(transport)
     content = raw.decode("utf-8-sig", "replace")
     with suppress(ValueError, RecursionError):
         content = json.loads(content)
-    return Said(response.status_code, response.headers, content)
+    return HttpAnswer(response.status_code, response.headers, content)
 
 
 async def prepare(server: Asks) -> None:

@@ -11,9 +11,9 @@ from collections import defaultdict
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from builtin_rewards.judge.budget import Spending
+from builtin_rewards.judge.budget import Payer
 from builtin_rewards.judge.endpoint.client import Asks, Server, ask_once, name_of
-from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
+from builtin_rewards.judge.endpoint.limits import Breaker, Limiter, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Reply, Request, texts_of
 
@@ -70,11 +70,11 @@ class RetryPolicy:
 
 
 @dataclass(slots=True)
-class _Errand:
+class _PendingQuestion:
     """One question on its way: its deadline, requests sent, tries begun, the last error."""
 
     request: Request
-    spender: Spending | None
+    payer: Payer | None
     deadline_s: float
     limit: asyncio.Timeout
     sent: int = 0
@@ -100,10 +100,10 @@ class Endpoint:
         self._asks = asks
         self._name = name_of(asks)
         self._retry = retry
-        self._gate = Gate(load)
+        self._gate = Limiter(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
-    async def ask(self, request: Request, deadline_s: float, spender: Spending | None = None) -> Reply:
+    async def ask(self, request: Request, deadline_s: float, payer: Payer | None = None) -> Reply:
         """Return the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
 
         Raises:
@@ -111,78 +111,78 @@ class Endpoint:
             JudgeReplyError: The reply is longer than any may be.
         """
         limit = asyncio.timeout(deadline_s)
-        errand = _Errand(request, spender, deadline_s, limit)
+        pending = _PendingQuestion(request, payer, deadline_s, limit)
         try:
             async with limit:
                 while True:
                     try:
-                        return replace(await self._try(errand), requests=errand.sent)
+                        return replace(await self._try(pending), requests=pending.sent)
                     except JudgeError as error:
-                        await self._wait(errand, error)
+                        await self._wait(pending, error)
         except TimeoutError:
             if not limit.expired():
                 raise
-        raise self._late(errand)
+        raise self._late(pending)
 
-    async def _wait(self, errand: _Errand, error: JudgeError) -> None:
+    async def _wait(self, pending: _PendingQuestion, error: JudgeError) -> None:
         """Waits before the next try, or raises the error with what became of the tries."""
-        wait_s = self._retry.wait_s(errand.tries, error.retry_after_s)
-        why = self._retry.why_no_more(error, errand.tries, wait_s, errand.left_s)
+        wait_s = self._retry.wait_s(pending.tries, error.retry_after_s)
+        why = self._retry.why_no_more(error, pending.tries, wait_s, pending.left_s)
         if why is None:
             await asyncio.sleep(wait_s)
             return
-        tried = errand.tries > 1 and error.fault is not Fault.DEADLINE
-        told = "; ".join([f"tried {errand.tries} times"] * tried + [why] * bool(why))
+        tried = pending.tries > 1 and error.fault is not Fault.DEADLINE
+        told = "; ".join([f"tried {pending.tries} times"] * tried + [why] * bool(why))
         ended = error.retold(f"{error.words} ({told})" if told else error.words)
-        ended.requests = errand.sent
+        ended.requests = pending.sent
         raise ended from None
 
-    async def _try(self, errand: _Errand) -> Reply:
+    async def _try(self, pending: _PendingQuestion) -> Reply:
         """Sends a request when it may go, and tells all who must know what became of it."""
-        breaker, before, estimate = self._breakers[errand.request.model], errand.sent, errand.tokens
+        breaker, before, estimate = self._breakers[pending.request.model], pending.sent, pending.tokens
         breaker.look()  # before it queues; below it is asked for its leave
-        errand.tries += 1
+        pending.tries += 1
         async with self._gate.turn(estimate):
             try:
-                with breaker.attempt(counts=errand.tries == 1):
+                with breaker.attempt(counts=pending.tries == 1):
                     try:
-                        outcome = await self._paid(errand)
+                        outcome = await self._paid(pending)
                     except asyncio.CancelledError:
-                        if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
-                            raise self._late(errand) from None
+                        if pending.limit.expired() and pending.sent > before:  # the server was silent to the end
+                            raise self._late(pending) from None
                         raise
                     if outcome.free or outcome.usage is not None:
                         self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
                     if isinstance(outcome, Reply):
                         self._gate.answered()
                         return outcome
-                    errand.last = outcome
+                    pending.last = outcome
                     if outcome.fault is Fault.RATE_LIMIT:
                         wait_s = outcome.retry_after_s or 0.0
                         self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
                     raise outcome
             finally:
-                if errand.sent == before:  # no money, no leave, or cancelled
+                if pending.sent == before:  # no money, no leave, or cancelled
                     self._gate.give_back(estimate)
 
-    async def _paid(self, errand: _Errand) -> Reply | JudgeError:
+    async def _paid(self, pending: _PendingQuestion) -> Reply | JudgeError:
         """Sends a request when there is money for it."""
         if isinstance(self._asks, Server):
             self._asks.key()  # where the environment has none any more nothing is sent, and nothing paid
-        spender, wait_s = errand.spender, max(0.0, errand.left_s - _MONEY_MARGIN_S)
-        with nullcontext() if spender is None else await spender.reserve(errand.request, wait_s) as ticket:
-            errand.sent += 1
-            outcome = await ask_once(self._asks, errand.request)
+        payer, wait_s = pending.payer, max(0.0, pending.left_s - _MONEY_MARGIN_S)
+        with nullcontext() if payer is None else await payer.reserve(pending.request, wait_s) as ticket:
+            pending.sent += 1
+            outcome = await ask_once(self._asks, pending.request)
             if ticket is not None:
                 ticket.release() if outcome.free else ticket.settle(outcome.usage)
             return outcome
 
-    def _late(self, errand: _Errand) -> JudgeError:
+    def _late(self, pending: _PendingQuestion) -> JudgeError:
         """Return the error of a deadline that passed."""
-        tries = f"{errand.tries} {'try was' if errand.tries == 1 else 'tries were'} made"
-        before = f", the last that failed: {errand.last.words}" if errand.last else ", none ended before it"
-        late = f"no reply within {errand.deadline_s:.3g} s; {tries}{before}"
+        tries = f"{pending.tries} {'try was' if pending.tries == 1 else 'tries were'} made"
+        before = f", the last that failed: {pending.last.words}" if pending.last else ", none ended before it"
+        late = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
         help = "raise deadline_s, or allow fewer requests at once"
-        error = JudgeUnavailableError(f"{self._name}, model {errand.request.model!r}: {late}; {help}", Fault.DEADLINE)
-        error.requests = errand.sent
+        error = JudgeUnavailableError(f"{self._name}, model {pending.request.model!r}: {late}; {help}", Fault.DEADLINE)
+        error.requests = pending.sent
         return error

@@ -62,7 +62,7 @@ _MOST_TOKENS = 10**9  # a count of more is none
 SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words
 
 
-class Said(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What a server answered: status, headers in a mapping that does not mind capitals, JSON or else the text."""
 
     status: int
@@ -71,7 +71,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Addressee:
     """Who is asked, for messages: address and model, and the key, which must not be in them."""
 
     server: str
@@ -86,7 +86,7 @@ class Asked:
         error.status, error.requests = status, 1
         return error
 
-    def refusal(self, said: Said, *, behind_200: bool = False) -> JudgeError:
+    def refusal(self, said: HttpAnswer, *, behind_200: bool = False) -> JudgeError:
         """Return our error for a status that is no success, also one that the body of a status 200 tells."""
         status, bodies = said.status, (said.content, _get(said.content, "error"))
         what = f"HTTP {status}: {_words(said.content) or 'no words'}"
@@ -135,12 +135,12 @@ def names_format(words: str) -> bool:
     return _FORMAT_WORDS.search(words) is not None
 
 
-def translate(raised: Exception, asked: Asked) -> JudgeError:
+def translate(raised: Exception, asked: Addressee) -> JudgeError:
     """Return our error for one of the transport's, or of a client handed over; one with a status goes by it."""
     status = getattr(raised, "status_code", None)
     if isinstance(status, int) and status >= 300:
         headers = getattr(getattr(raised, "response", None), "headers", {})
-        return asked.refusal(Said(status, headers, getattr(raised, "body", None) or str(raised)))
+        return asked.refusal(HttpAnswer(status, headers, getattr(raised, "body", None) or str(raised)))
     below = raised.__cause__ or raised
     words = _short(str(below)) or _short(str(raised)) or "no words"
     faults = (_FOREIGN[kind.__name__] for kind in type(raised).__mro__ if kind.__name__ in _FOREIGN)
@@ -177,7 +177,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
 
 
-def read(completion: Any, asked: Asked) -> Reply:
+def read(completion: Any, asked: Addressee) -> Reply:
     """Return the first choice of a chat completion as a Reply, whatever it says; raises an error where it is none."""
     choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
     message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
@@ -199,12 +199,12 @@ def read(completion: Any, asked: Asked) -> Reply:
     )
 
 
-def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
+def _not_a_completion(completion: Any, asked: Addressee) -> JudgeError:
     what, advice = "HTTP 200 with no choices", ""
     error, choices = _get(completion, "error"), _get(completion, "choices")
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
-        return asked.refusal(Said(code, {}, completion), behind_200=True)
+        return asked.refusal(HttpAnswer(code, {}, completion), behind_200=True)
     if isinstance(completion, str):
         what = f"HTTP 200 with no JSON: {_words(completion)!r}"
     elif error:

@@ -1,4 +1,4 @@
-"""How much a server is asked: :class:`Load` says it, :class:`Gate` keeps to it, :class:`Breaker` leaves it alone."""
+"""How much a server is asked: :class:`Load` says it, :class:`Limiter` keeps to it, :class:`Breaker` leaves it alone."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Load:
                 raise JudgeSetupError(f"Load({name}={value!r}): expected a number greater than 0")
 
 
-class Gate:
+class Limiter:
     """Lets requests through by a load: so many in flight, and a rate each of requests and tokens, as they came.
 
     With as many answers as may be in flight a round is over. Where more than a tenth of them were 429s, the share that

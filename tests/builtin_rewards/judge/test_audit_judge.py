@@ -32,11 +32,11 @@ from builtin_rewards.judge import (
 )
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
-from builtin_rewards.judge.audit.measures import Audit, model_family
+from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
 from builtin_rewards.judge.audit.report import as_json, print_audit
 from builtin_rewards.judge.audit.rows import NO_ANSWER, load
 from builtin_rewards.judge.audit.run import run
-from builtin_rewards.judge.audit.subject import Subject
+from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.statistics import Interval
@@ -142,9 +142,11 @@ def hits(share: Any) -> Any:
     return (round((share.rate or 0.0) * share.of, 6), share.of) if isinstance(share, Interval) else share
 
 
-def audited(judge: Any, data: Path, *, told: list[str] | None = None, samples: int = 1, accept: float = 0.75) -> Audit:
+def audited(
+    judge: Any, data: Path, *, told: list[str] | None = None, samples: int = 1, accept: float = 0.75
+) -> JudgeAudit:
     """Audits a judge in this process."""
-    subject, words = Subject(judge, "the test's judge"), [] if told is None else told
+    subject, words = AuditedJudge(judge, "the test's judge"), [] if told is None else told
     found = load(data, count=20, seed=0, reference=subject.reference)
     return run(subject, found, lambda *_: None, words.append, samples=samples, accept=accept, lane="inline")
 
@@ -355,7 +357,7 @@ def test_chains_and_juries_are_audited_as_what_they_are(pairs: Path) -> None:
     """The whole is asked, with its reference, its criteria and all its models."""
     other = LLMJudge("qwen", CORRECT, reference="answer", client=FakeJudge(grades(1)), name="strict")
     for whole in (Jury([grader(is_right), other], reduce="min"), Fallback([grader(is_right), exact_match])):
-        assert "answer" == Subject(whole, "whole").reference
+        assert "answer" == AuditedJudge(whole, "whole").reference
         assert audited(whole, pairs, samples=2).calls > 100
 
 
@@ -435,10 +437,10 @@ def test_a_column_that_the_judge_reads_must_be_there(pairs: Path) -> None:
 def test_what_is_no_judge_is_refused() -> None:
     """The message names what is expected and the command for other rewards."""
     with pytest.raises(ConfigError, match=r"'exact_match' is no judge: expected an LLMJudge.*rewardkit audit"):
-        Subject(exact_match, "exact_match")
+        AuditedJudge(exact_match, "exact_match")
 
 
-def report(*audits: Audit) -> str:
+def report(*audits: JudgeAudit) -> str:
     """Return what is printed at eighty columns."""
     out = StringIO()
     for audit in audits:
@@ -482,7 +484,7 @@ def test_an_interrupt_shows_what_is_known(golds: Path) -> None:
         if done == 30:
             raise KeyboardInterrupt
 
-    subject = Subject(grader(is_right), "judge")
+    subject = AuditedJudge(grader(is_right), "judge")
     audit = run(subject, load(golds, count=20, seed=0, reference="answer"), interrupted, lambda words: None)
     assert 30 == audit.calls
     assert [(4, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]

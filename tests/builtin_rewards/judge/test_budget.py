@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builtin_rewards.judge import JudgeCache, LLMJudge
-from builtin_rewards.judge.budget import Budget, Spend, Ticket, most_tokens
+from builtin_rewards.judge.budget import Budget, Reservation, Spend, most_tokens
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Request, Usage
 from builtin_rewards.judge.prices import Price
@@ -275,7 +275,7 @@ def test_spending_stays_below_the_cap_plus_one_request(cap: int, actions: list[A
     """Whatever is let through, settled and released in whatever order; and none is refused below the cap."""
     with tempfile.TemporaryDirectory() as folder:
         budget = Budget(tokens=cap, ledger=f"{folder}/l.db")
-        open_ones: list[tuple[Ticket, Usage]] = []
+        open_ones: list[tuple[Reservation, Usage]] = []
         spent = largest = 0
         for read, written, share, ended in actions:
             most = Usage(read, written)
