@@ -74,15 +74,17 @@ class Calibrated:
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
 
-def calibrate(judge: Reward[..., Any], rows: LabelledRows, *, label: str, threshold: float) -> Calibrated:
-    """Asks a judge about labelled rows; see :meth:`~builtin_rewards.judge.fallback.JudgeReward.calibrate`."""
+def calibrate(
+    judge: Reward[..., Any], rows: LabelledRows, *, label: str = "label", threshold: float = 0.5, lane: str = "worker"
+) -> Calibrated:
+    """Ask a judge about labelled rows; see :meth:`~builtin_rewards.judge.fallback.JudgeReward.calibrate`."""
     rollouts = _rollouts(rows)
     if not rollouts:
         raise DataError("there are no rows to calibrate with")
     labels = [truth(rollout.example, label, f"row {place}") for place, rollout in enumerate(rollouts)]
     if len(set(labels)) < 2:
         raise DataError(f"{len(labels)} labels, and all of one kind: agreement takes good and bad completions")
-    with Runtime([judge], workers=1, max_infrastructure_rate=1.0) as runtime:
+    with Runtime([judge], workers=1, lane=lane, max_infrastructure_rate=1.0) as runtime:
         outcomes = runtime.score(rollouts)[judge.name]
     failed = [outcome.error or "" for outcome in outcomes if outcome.status is Status.FAILED]
     judged = [one for one in zip(outcomes, labels, strict=True) if one[0].status is Status.SCORED]

@@ -78,14 +78,14 @@ async def judge_all(count: int, limit: Limiter, serve: Server, adapt: bool = Tru
 
 @pytest.mark.parametrize("no_s", [0.02, 1.0], ids=["quick 429", "slow 429"])
 @pytest.mark.parametrize("share", [0.02, 0.03])
-def test_sporadic_429s_cost_less_than_a_tenth(share: float, no_s: float) -> None:
+def test_sporadic_429s_cost_less_than_a_tenth(share: float, no_s: float, full: bool) -> None:
     """429s that have nothing to do with load take less than 10 % of the throughput of a limit that ignores them."""
 
     async def seconds(adapt: bool, seed: int) -> float:
         await judge_all(2000, gate(), sporadic(share, no_s, random.Random(seed)), adapt)
         return now()
 
-    for seed in range(2):
+    for seed in range(2 if full else 1):
         assert virtual(seconds(True, seed)) <= 1.1 * virtual(seconds(False, seed))
 
 
@@ -106,7 +106,7 @@ def test_the_limit_grows_back_when_the_server_recovers() -> None:
 
     async def run() -> None:
         server, limit = Bounded(16, 0.02), gate()
-        work = asyncio.create_task(judge_all(8000, limit, server))
+        work = asyncio.create_task(judge_all(5000, limit, server))
         await asyncio.sleep(10)
         assert 40 >= limit.current
         server.most = 1000

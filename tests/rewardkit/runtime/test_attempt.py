@@ -36,7 +36,7 @@ def test_every_kind_of_finite_number_is_a_score(value: Any, score: float) -> Non
 
 
 def test_what_did_not_answer_inside_a_reward_leaves_the_worker_as_data() -> None:
-    """Beside a score and beside a skip; its words are such as any file takes, and what is no record is ``bad_return``."""
+    """Beside a score and beside a skip, in words that any file takes; what is no record is ``bad_return``."""
     lost = Unanswered("judge", "empty", "half \ud83d", 2)
     record = ["judge", "empty", "half \\ud83d", 2]
     for value, head in ((1.0, [0, 1.0]), (None, [1])):
