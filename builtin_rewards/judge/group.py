@@ -1,4 +1,4 @@
-"""What judges of groups share: which completions of a prompt compete, and who bears what a group's questions cost."""
+"""What judges of groups share: which completions of a prompt compete, and how they share their questions' cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from builtin_rewards.judge.costs import billed, cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Question, ReadReply
+from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompted import PromptedFunction
 from rewardkit import CoercionError, RewardError, Score
 
@@ -82,7 +82,7 @@ class GroupFunction(PromptedFunction):
         return said, Group(prompt, list(seen.values()), values), list(seen)
 
     def empty(self, group: Group) -> dict[Turns, str]:
-        """Return the answers that say nothing, and why."""
+        """Return the answers without content, and why they have none."""
         reference = group.values.get("reference")
         return {one: why for one in group.answers if (why := self.why_content_free(one, reference)) is not None}
 
@@ -93,15 +93,14 @@ class GroupFunction(PromptedFunction):
         return Question(filled, schema, self.prompt_version)
 
     def questions(self, group: Group) -> Mapping[Any, Question]:
-        """Return what is asked about two answers or more, by what tells the questions apart."""
+        """Return the questions about two answers or more, each under a key of its own."""
         raise NotImplementedError
 
     async def judged(self, group: Group) -> list[Score | RewardError]:
-        """Return what becomes of each of two answers or more."""
+        """Return the score or the error of each of two answers or more."""
         raise NotImplementedError
 
     async def ask(self, asked: Mapping[K, Question], read: Callable[[K, Reply, Format], T]) -> dict[K, T | JudgeError]:
         """Ask all questions together; return what was read of each reply, or the error that tells why nothing was."""
-        answers = await self.attempts([*asked.values()], [functools.partial(read, key) for key in asked])
-        values = (one.value if isinstance(one, ReadReply) else one for one in answers)
-        return dict(zip(asked, values, strict=True))
+        found = await self.attempts([*asked.values()], [functools.partial(read, key) for key in asked])
+        return dict(zip(asked, found, strict=True))

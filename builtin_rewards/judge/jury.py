@@ -1,7 +1,6 @@
-"""Several judges on one completion: their scores become one, and how far they agree is reported.
+"""Several judges on one completion, whose scores become one: :class:`Jury`.
 
-Owns :class:`Jury`. A juror that fails is left out and never counts as a low score; too few that answer, and the call
-fails.
+A juror that fails is left out and never counts as a low score; if too few answer, the call fails.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from rewardkit import Reward, Score
 
 
 class Reduction(StrEnum):
-    """How scores become one: the middle one (of two their mean), the mean, what more than half say, or the lowest."""
+    """How scores become one: the median, the mean, what more than half say, or the lowest."""
 
     MEDIAN = "median"
     MEAN = "mean"
@@ -42,10 +41,9 @@ class Reduction(StrEnum):
 
 
 def reduce_scores(given: Sequence[float], how: Reduction, threshold: float | None = None) -> float | None:
-    """Return one score for several jurors' scores; ``None`` where there are none, or no majority. Nobody breaks a tie.
+    """Return one score for several jurors' scores; ``None`` without scores or without a majority. No tie is broken.
 
-    A majority is over grades, or with a threshold over verdicts: 1.0 if more than half gave at least the threshold,
-    0.0 if more than half gave less.
+    A majority is over grades, or with a threshold 1.0 if more than half gave at least that, 0.0 if more than half less.
     """
     if not given:
         return None
@@ -107,19 +105,18 @@ class Jury(JudgeReward):
 
     Metrics of a score: ``juror/<name>`` each juror's own score, ``agreement`` the share of pairs of jurors that gave
     the same score, ``spread`` the scores' standard deviation, ``jurors`` how many scored and ``jurors_lost`` how many
-    failed; what all replies took, read or not.
+    failed (``Outcome.unanswered`` tells why); what all replies took, read or not.
 
     Args:
         jurors: Judges, or any rewards of single completions; at least two, of different names.
-        reduce: ``"median"``, ``"mean"``, ``"majority"`` or ``"min"``. Without a majority the completion is skipped:
-            nobody's vote is doubled.
+        reduce: ``"median"``, ``"mean"``, ``"majority"`` or ``"min"``. Without a majority the completion is skipped.
         threshold: For a majority: the least score that accepts, so that the jury's score is 1.0 or 0.0.
         quorum: How many jurors must answer; by default more than half. With fewer the call fails.
         default: The score that stands in for a failed call; ``None`` leaves the completion out of the baseline.
         name: The jury's name.
 
     Raises:
-        JudgeSetupError: A juror will not do, or a setting makes no sense.
+        JudgeSetupError: A juror or a setting is wrong.
     """
 
     def __init__(
@@ -144,8 +141,8 @@ class Jury(JudgeReward):
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
         bench = JuryFunction(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
-        # All jurors are asked at once, so as many calls are under way as the one takes that takes least; those on one
-        # server take it in parts, lest they wait for it until their deadlines pass.
+        # All jurors are asked at once, so the one that takes the fewest calls sets their number; jurors on one server
+        # share it, so that they do not wait for each other until their deadlines pass.
         asking = [juror for juror in members if juror.spec.is_async]
         places = [juror.model.place if isinstance(juror, LLMJudge) else juror.name for juror in asking]
         parts = [one.spec.concurrency // places.count(place) for one, place in zip(asking, places, strict=True)]

@@ -1,8 +1,4 @@
-"""The functions of judges, and rewards inside a reward: what a fallback chain and a jury have in common.
-
-Owns which parameters the whole takes, and one call of a member with its deadline and the checks of what it returns.
-What is made of the members' scores is their owners' work.
-"""
+"""The functions of judges, and what chains and juries share: their parameters, and one checked call of a member."""
 
 from __future__ import annotations
 
@@ -17,9 +13,9 @@ from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unans
 from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
 
 UNSEEN = "unseen"
-"""The metric of a skip for want of eyes: another judge may see what this one cannot."""
+"""The metric of a skip by a judge that cannot see the completion, which another judge may see."""
 _SAME = 1e-9
-"""Scores no further apart than this are the same grade: they were weighted, and divided by a scale's width."""
+"""Scores no further apart are the same grade: they were weighted, and divided by a scale's width."""
 _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
 
 
@@ -29,7 +25,7 @@ def same(one: float, other: float) -> bool:
 
 
 def accepts(score: float, threshold: float) -> bool:
-    """Whether a score accepts; one that weights have rounded off the threshold is on it."""
+    """Whether a score reaches the threshold, up to rounding by weights."""
     return score >= threshold - _SAME
 
 
@@ -68,7 +64,7 @@ class JudgeFunction:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CombiningFunction(JudgeFunction):
-    """The function of a reward that asks others, its ``members``; it takes what any of them takes, as it comes."""
+    """The function of a reward that asks others, its ``members``; it takes all their columns, without coercion."""
 
     members: tuple[Reward[..., Any], ...]
 
@@ -115,7 +111,7 @@ class MemberAnswer(NamedTuple):
     score: Score | None
     error: Exception | None = None
     is_unseen: bool = False
-    """Whether a judge skipped it because it cannot see it; of another reward a metric of that name means nothing."""
+    """Whether a judge skipped it because it cannot see it; another reward's metric of that name has no meaning."""
 
     @property
     def unanswered(self) -> Unanswered:
@@ -129,11 +125,11 @@ class MemberAnswer(NamedTuple):
 
 
 async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> MemberAnswer:
-    """Calls one member with its own columns and its own deadline; what it raises is told, not raised."""
+    """Call one member with its own columns and its own deadline, and return its score or its error."""
     limit = asyncio.timeout(member.options.timeout_s)
     try:
         async with limit:
-            value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set it up
+            value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set up the judge
             if inspect.isawaitable(value):
                 value = await value
         outcome, *told = finding_of(member.spec, value, 1)  # by the rules of a run

@@ -1,17 +1,18 @@
 """The model behind a judge: where it is served, how it is asked, and what may be spent on it.
 
-Owns one question from its cache key to the verdict that was read: the format and parameters that the server takes, the
-cache, the budget. What is asked is the judges' work, how a request is sent the endpoint's.
+Owns one question from its cache key to the verdict: formats and parameters, the cache, the budget. Judges decide what
+is asked, and the endpoint sends it.
 """
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from builtin_rewards.judge.budget import Budget, Payer
+from builtin_rewards.judge.budget import Budget, most_tokens
 from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, name_of, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
@@ -34,9 +35,9 @@ _ALL_REASONING = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question to a model: the messages, without words about the reply's form, which has a JSON schema.
+    """One question to a model: messages, and the JSON schema of the reply, which the messages do not mention.
 
-    ``version`` is the prompt's, ``index`` which of several samples it is; ``likelihoods`` asks for the tokens'.
+    ``version`` is the prompt's, ``index`` the number of the sample; ``likelihoods`` asks for those of the tokens.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -47,10 +48,7 @@ class Question:
 
 
 class ReadReply(NamedTuple, Generic[T]):
-    """What was read from a reply to a question, the requests that it took (0 where it was cached), and their cost.
-
-    The cost is ``None`` where the model has no price or the server gave no usage.
-    """
+    """What was read from a reply, the requests that it took (0 from the cache), and their cost in USD if known."""
 
     value: T
     reply: Reply
@@ -62,7 +60,7 @@ class ReadReply(NamedTuple, Generic[T]):
 class JudgeModel:
     """A model that judges, and how it is asked: docs/reference/judge.md, Asking, says what each setting means.
 
-    A key itself is never taken: settings travel. One that makes no sense raises JudgeSetupError, with the fix.
+    No setting holds a key, for settings travel. A wrong setting raises JudgeSetupError, with the fix.
     """
 
     model: str
@@ -95,7 +93,7 @@ class JudgeModel:
         object.__setattr__(self, "_negotiator", Negotiator(None if self.format is None else Format(self.format)))
 
     def set_up(self) -> None:
-        """Makes the cache's and the budget's files, and asks the server, once a process, for the model and the key.
+        """Make the files of cache and budget, and ask the server once a process whether it has the model.
 
         Raises:
             JudgeSetupError: A file cannot be used, the server has no such model, or ``base_url`` lacks its ``/v1``.
@@ -113,12 +111,12 @@ class JudgeModel:
 
     @property
     def place(self) -> tuple[Hashable, Load, RetryPolicy]:
-        """What models share their requests in flight by: a server, and the same limits."""
+        """The server and limits; models that have both in common share their requests in flight."""
         return self._asks if isinstance(self._asks, Server) else id(self._asks), self.load, self.retry
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What its replies depend on."""
+        """All settings that its replies depend on."""
         return self.model, self.where, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
 
     def request(self, question: Question, format: Format) -> Request:
@@ -138,10 +136,10 @@ class JudgeModel:
     async def attempt(
         self, judge: str, question: Question, read: Callable[[Reply, Format], T]
     ) -> ReadReply[T | JudgeReplyError]:
-        """Asks a judge's question, and ``read`` reads the reply; one that is no verdict is an answer too.
+        """Ask a judge's question and read the reply; the error of a reply without verdict is returned as well.
 
         Raises:
-            JudgeUnavailableError: No reply could be had.
+            JudgeUnavailableError: No reply came.
             JudgeReplyError: The client library itself says that the reply was cut short or filtered.
         """
         try:
@@ -171,17 +169,18 @@ class JudgeModel:
         if left_s <= 0:
             words = f"{self.where}, model {self.model!r}: no reply within the deadline of {self.deadline_s:g} s"
             raise JudgeUnavailableError(f"{words}; raise deadline_s", Fault.DEADLINE)
-        payer = None if self.budget is None else Payer(self.budget, judge, price_of(self.prices, self.model))
+        reserve, price = None, price_of(self.prices, self.model)
+        if self.budget is not None:
+            reserve = functools.partial(self.budget.reserve_within, judge, most_tokens(request), price)
         endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._asks, self.load, self.retry))
-        return await endpoint.ask(request, left_s, payer)
+        return await endpoint.ask(request, left_s, reserve)
 
 
 @dataclass(slots=True)
 class _Exchange:
-    """One question's exchange with a model, until a time of the monotonic clock; it ends with one reply.
+    """One question's exchange with a model, until a time of the monotonic clock.
 
-    The key in the cache is that of the last format, and of the request before a server's changes, which are not known
-    when the cache is asked.
+    ``key`` is the cache's for the last format, of the request before the changes that a server makes necessary.
     """
 
     model: JudgeModel
@@ -192,7 +191,7 @@ class _Exchange:
     key: str = ""
 
     async def reply(self, format: Format, changes: Changes) -> Reply:
-        """Return the reply in a format: a kept one, which took no requests, or a new one."""
+        """Return the reply in a format: the cache's, which takes no requests, or a new one."""
         model, request = self.model, self.model.request(self.question, format)
         if model.cache is not None:
             self.key = question_key(model.where, request, self.question.version)

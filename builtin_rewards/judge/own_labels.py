@@ -1,7 +1,4 @@
-"""How far a judge agrees with labels of one's own: :func:`calibrate`, which is ``judge.calibrate(rows)``.
-
-Owns the asking of labelled rows and the choice of a threshold. The measures are in ``statistics``.
-"""
+"""How far a judge agrees with one's own labels: :func:`calibrate`, which is ``judge.calibrate(rows)``."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.testing import rollouts_from_rows
 
 _TRIED = 100
-"""Thresholds that are tried at most."""
+"""The most thresholds that are tried."""
 _FOLDS = 10
 _truth = build_coercer(bool)
 
@@ -32,18 +29,18 @@ LabelledRows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What a judge's scores are worth beside labels.
+    """How a judge's scores compare with labels.
 
     Attributes:
-        rows: Labelled rows. Only those that were ``scored`` count below; what neither scored nor failed was skipped.
+        rows: Labelled rows. Only ``scored`` ones count below; rows that neither scored nor failed were skipped.
         errors: Why the first few failed.
-        threshold: The score from which on a completion was taken as good.
-        agreement: The share of verdicts that equal their label; ``kappa`` is that beyond chance.
-        best_threshold: The one with the best kappa.
-        best_kappa: What it comes to, each row judged by the threshold that is best for nine tenths of the others.
+        threshold: The least score that counts as good.
+        agreement: The share of verdicts that equal their label; ``kappa`` is the agreement beyond chance.
+        best_threshold: The threshold with the best kappa.
+        best_kappa: That kappa, with each row judged by the threshold that is best for nine tenths of the others.
         auc: The chance that a good completion scores above a bad one.
-        more_labels: How many more labels would halve the interval of kappa; ``None`` where all scores are the same.
-        per_1000: What 1,000 rows take: ``requests``, tokens, and ``cost_usd`` where the model has a price.
+        more_labels: How many more labels would halve the interval of kappa; ``None`` if all scores are equal.
+        per_1000: What 1,000 rows take: ``requests``, tokens, and ``cost_usd`` if the model has a price.
     """
 
     rows: int
@@ -60,7 +57,7 @@ class Calibrated:
     per_1000: Mapping[str, float]
 
     def __str__(self) -> str:
-        """The whole in a few lines."""
+        """Return a summary of a few lines."""
         skipped = self.rows - self.scored - self.failed
         more = f"{self.more_labels} more labels would halve the interval"
         lines = (
@@ -113,10 +110,10 @@ def calibrate(
 
 
 def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
-    """Return a row's label: whether the completion is good, as a bool, 1 or 0, yes or no.
+    """Return a row's label, a bool, 1 or 0, yes or no: whether the completion is good.
 
     Raises:
-        DataError: There is none, or it is none of these; says where.
+        DataError: There is no label, or it is another value; says where.
     """
     if name not in columns:
         has = ", ".join(map(repr, columns)) or "none"
@@ -136,10 +133,7 @@ def _rollouts(rows: LabelledRows) -> Sequence[Rollout]:
 
 
 def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
-    """Return the threshold with the best kappa, of at most a hundred half way between scores; the middle of several.
-
-    The scores are sorted once, so that the time does not grow with the square of their number.
-    """
+    """Return the threshold with the best kappa, of at most a hundred half way between scores; the middle of several."""
     good, bad = (sorted(score for score, is_good in known if is_good is wanted) for wanted in (True, False))
     scores = sorted({*good, *bad})
     halves = [statistics.fmean(pair) for pair in itertools.pairwise(scores)] or scores
@@ -151,7 +145,7 @@ def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
 
 
 def _bests_of_others(known: Sequence[tuple[float, bool]]) -> list[float]:
-    """Return for each row the threshold that is best for the rows outside of its tenth; the tenths are drawn."""
+    """Return for each row the threshold that is best for the rows outside of its tenth, drawn at random."""
     fold_of = [place % _FOLDS for place in range(len(known))]
     random.Random(0).shuffle(fold_of)  # noqa: S311 - a sample, no secret
     rest = [[one for one, own in zip(known, fold_of, strict=True) if own != fold] for fold in range(_FOLDS)]

@@ -1,7 +1,7 @@
-"""What verdicts come to: shares with their intervals, drifts, what the order does, how steady they are, and labels.
+"""What verdicts come to: shares with their intervals, drifts, positions, stability, and agreement with labels.
 
-**Accepted** is a score of at least the threshold, of a comparison one that is won. A failed call is counted as failed,
-never as accepted or refused. Intervals of shares take trials as independent, though several are on one row.
+**Accepted** is a score of at least the threshold, or a comparison that is won. A failed call counts as failed, never as
+accepted or refused. Intervals of shares take trials as independent, though several are on one row.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rewardkit import Outcome, Status
 _EXAMPLES = 5
 POSITION = "position"
 IN_PAIRS = "list_and_pairs"
-"""In place of families, for pairs as they are: in either order, and asked of a judge that compares two at a time."""
+"""In place of families, for unchanged pairs: in either order, and asked of a judge that compares two at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """An answer to be judged, on the row at a place among those chosen.
 
-    An answer as it is has no ``family``, and the benign twin of a family no ``name``. ``of`` is the answer that an
+    An unchanged answer has no ``family``, and the benign twin of a family no ``name``. ``of`` is the answer that an
     addition is put on, ``None`` for a text that stands alone. In comparisons an attack meets the right answer, and all
-    else the wrong one; it may stand ``second``. ``again`` counts how often it was judged before.
+    others the wrong one; it may stand ``second``. ``again`` counts how often it was judged before.
     """
 
     row: int
@@ -48,9 +48,9 @@ Figures: TypeAlias = dict[str, Interval | float]
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """What came so far, and the scores of answers as they are, by row and text; ``None`` where there is none.
+    """What came so far, and the scores of unchanged answers by row and text, or ``None``.
 
-    A score is from 0 to 1 over the judge's range, of a comparison 1 won, 0.5 drawn, 0 lost.
+    A score is from 0 to 1 over the judge's range; in a comparison 1 is won, 0.5 drawn and 0 lost.
     """
 
     subject: AuditedJudge
@@ -61,7 +61,7 @@ class AuditRecord:
     bare: dict[tuple[int, str | None], float | None] = field(default_factory=dict)
 
     def add(self, trial: Trial, outcome: Outcome) -> None:
-        """Adds an outcome; of a comparison of answers as they are it is one on both."""
+        """Add an outcome; a comparison of unchanged answers scores both."""
         self.came.append((trial, outcome))
         if not trial.family and not trial.again:
             score = self.bare[trial.row, trial.text] = self.score(outcome)
@@ -69,30 +69,30 @@ class AuditRecord:
                 self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
 
     def score(self, outcome: Outcome) -> float | None:
-        """Return a call's score; ``None`` where it failed, whatever stands in for it, or was skipped."""
+        """Return a call's score; ``None`` if it failed, whatever stands in for it, or was skipped."""
         scored = outcome.status is Status.SCORED and outcome.score is not None
         return self.subject.share(outcome.score or 0.0) if scored else None
 
     def accepts(self, score: float | None) -> bool:
-        """Whether there is a score, and one that accepts."""
+        """Whether there is a score that accepts."""
         return score is not None and accepts(score, self.accept)
 
     def share(self, scores: Sequence[float | None]) -> Interval:
-        """Return how many are accepted of those that there are."""
+        """Return the share that is accepted of the scores that there are."""
         return wilson(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
 
     def labelled(self) -> list[tuple[Labelled, float]]:
-        """Return the labelled answers that have scores; of a judge that compares those of whole pairs."""
+        """Return the labelled answers that have scores; for a judge that compares only those of whole pairs."""
         whole = 2 if self.subject.compares else 1
         answers = [(at, one) for at, row in enumerate(self.rows) if len(row.answers) >= whole for one in row.answers]
         return [(one, score) for at, one in answers if (score := self.bare.get((at, one.text))) is not None]
 
 
 class FamilyResult(NamedTuple):
-    """What a family came to: wrong answers accepted, of those judged that are refused without the attack; failed calls.
+    """A family's result: the wrong answers accepted of those that are refused without the attack; failed calls.
 
     ``benign_drift`` is how far the benign twin moves the scores of right answers on average, and ``examples`` are the
-    five wrong answers accepted that gained most.
+    five accepted wrong answers that gained most.
     """
 
     accepted: Interval
@@ -102,11 +102,11 @@ class FamilyResult(NamedTuple):
 
 
 class JudgeAudit:
-    """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
+    """What an audit found; ``unasked`` verdicts are left if it was broken off.
 
-    What attacks came to is in ``families``; the ``measures`` are of ``bare`` answers, ``position``, ``stability``,
-    ``labels`` and ``self_preference``. Why one of either could not be measured is in ``not_possible``. Pairs that are
-    asked beside lists do not count as ``calls``.
+    ``families`` has the results of the attacks, ``measures`` those of ``bare`` answers, ``position``, ``stability``,
+    ``labels`` and ``self_preference``, and ``not_possible`` why one could not be measured. Pairs that are asked beside
+    lists do not count as ``calls``.
     """
 
     def __init__(self, record: AuditRecord, unasked: int) -> None:
@@ -141,15 +141,12 @@ class JudgeAudit:
         self.not_possible |= {name: why for name, why in found.items() if isinstance(why, str)}
 
     def rate(self, measure: str, figure: str) -> float | None:
-        """Return the rate of a share; ``None`` where it was not measured."""
+        """Return the rate of a share; ``None`` if it was not measured."""
         share = self.measures.get(measure, {}).get(figure)
         return share.rate if isinstance(share, Interval) else None
 
     def breaches(self, limits: Mapping[str, float]) -> list[str]:
-        """Return what is more than a limit, in words; nothing for an audit that is passed.
-
-        The limits are shares from 0 to 1, and rates themselves are compared, not their intervals.
-        """
+        """Return what exceeds a limit, in words; the limits are shares from 0 to 1, compared with rates themselves."""
         found = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
         limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
         limit_of |= dict.fromkeys(INJECTIONS, limits["attack_pass"])
@@ -202,7 +199,7 @@ def _position(record: AuditRecord) -> Figures | str:
 
 
 def _list_and_pairs(record: AuditRecord) -> Figures:
-    """Return how often the right answer is better as asked in a list and in pairs, a draw half, and for what tokens."""
+    """Return how often the right answer wins in lists and in pairs, a draw half, and the tokens that each takes."""
     found: Figures = {}
     for name, family in (("list", ""), ("pairs", IN_PAIRS)):
         asked = [one for trial, one in record.came if (trial.family, trial.again) == (family, 0)]
@@ -248,7 +245,7 @@ def model_family(name: str) -> str:
 def _self_preference(record: AuditRecord) -> Figures | str:
     """Return what a judge accepts of its own model family and of others, each beside what is right.
 
-    ``excess`` is how much more of its own, each beyond what is right; 0 for a fair judge.
+    ``excess`` is the difference of the two, each beyond what is right; 0 for a fair judge.
     """
     families = set(map(model_family, record.subject.models))
     known = [(one, score) for one, score in record.labelled() if one.model]

@@ -1,6 +1,6 @@
-"""One server as a judge sees it. For a question: tries with waits between them, and one deadline over all.
+"""One server as a judge sees it: tries with waits between them under one deadline.
 
-For a try: its turn by the rates and among those in flight, the breaker's leave, money, and then the request itself.
+Each try waits for its turn, asks the breaker, reserves money, and then sends its request.
 """
 
 from __future__ import annotations
@@ -8,30 +8,34 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from builtin_rewards.judge.budget import Payer
+from builtin_rewards.judge.budget import Reservation
 from builtin_rewards.judge.endpoint.client import Asks, Server, ask_once, name_of
 from builtin_rewards.judge.endpoint.limits import Breaker, Limiter, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Reply, Request, texts_of
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
-_MONEY_MARGIN_S = 0.05  # money is waited for until then before the deadline, whose error would not name the cap
+_MONEY_MARGIN_S = 0.05  # stop waiting for budget this long before the deadline, so that the error names the cap
+Reserve: TypeAlias = Callable[[float], Awaitable[Reservation]]
+"""Reserves the money for a request within so many seconds."""
 TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
-"""Faults that another try may mend."""
+"""Faults that another try may cure."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and when a request is tried again. A setting that makes no sense raises JudgeSetupError.
+    """How often and when a request is tried again. A wrong setting raises JudgeSetupError.
 
     Attributes:
         attempts: Tries altogether, at least 1.
         first_wait_s: Seconds before the second try, before jitter; each further wait is twice as long.
         longest_wait_s: The longest of these waits.
-        longest_retry_after_s: The longest ``Retry-After`` that is waited for; a longer one ends the judgement at once.
+        longest_retry_after_s: The longest ``Retry-After`` to wait for; a longer one ends the judgement at once.
     """
 
     attempts: int = 4
@@ -52,8 +56,9 @@ class RetryPolicy:
             )
 
     def wait_s(self, tries: int, retry_after_s: float | None = None, drawn: float | None = None) -> float:
-        """Return the seconds before the next try, exponential with equal jitter, so that clients part; see
-        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
+        """Return the seconds before the next try, exponential with equal jitter.
+
+        Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
         """
         drawn = random.random() if drawn is None else drawn  # noqa: S311  # for no secret
         if retry_after_s is not None:
@@ -61,7 +66,7 @@ class RetryPolicy:
         return min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(tries - 1, 64)) * (1 + drawn) / 2
 
     def why_no_more(self, error: JudgeError, tries: int, wait_s: float, left_s: float) -> str | None:
-        """Return why an error ends the tries, in words that may be none; ``None`` where another one may mend it."""
+        """Return why an error ends the tries, perhaps an empty text; ``None`` if another try may cure it."""
         if error.fault not in TRIED_AGAIN or tries >= self.attempts:
             return ""
         if (asked_s := error.retry_after_s or 0.0) > self.longest_retry_after_s:
@@ -71,10 +76,10 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _PendingQuestion:
-    """One question on its way: its deadline, requests sent, tries begun, the last error."""
+    """One question until its reply: its deadline, requests sent, tries begun, the last error."""
 
     request: Request
-    payer: Payer | None
+    reserve: Reserve | None
     deadline_s: float
     limit: asyncio.Timeout
     sent: int = 0
@@ -87,14 +92,14 @@ class _PendingQuestion:
 
     @property
     def tokens(self) -> float:
-        """About how many tokens it takes."""
+        """About how many tokens it takes, read and written."""
         length = self.request.options.get("max_completion_tokens") or self.request.options.get("max_tokens") or 0
         read = sum(len(text) for message in self.request.messages for text in texts_of(message)[0])
         return read / _CHARS_A_TOKEN + float(length)
 
 
 class Endpoint:
-    """One server, for one event loop: how much it is asked, and what is tried again and when."""
+    """One server for one event loop: it limits how much is asked, and tries again."""
 
     def __init__(self, asks: Asks, load: Load, retry: RetryPolicy) -> None:
         self._asks = asks
@@ -103,15 +108,15 @@ class Endpoint:
         self._gate = Limiter(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
-    async def ask(self, request: Request, deadline_s: float, payer: Payer | None = None) -> Reply:
-        """Return the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
+    async def ask(self, request: Request, deadline_s: float, reserve: Reserve | None = None) -> Reply:
+        """Return the reply within a deadline that includes all waits; its ``requests`` count all tries.
 
         Raises:
-            JudgeUnavailableError: No reply came, or none was asked for: an open breaker, a spent budget.
-            JudgeReplyError: The reply is longer than any may be.
+            JudgeUnavailableError: No reply came, or no request was sent: an open breaker, a spent budget.
+            JudgeReplyError: The reply is too long.
         """
         limit = asyncio.timeout(deadline_s)
-        pending = _PendingQuestion(request, payer, deadline_s, limit)
+        pending = _PendingQuestion(request, reserve, deadline_s, limit)
         try:
             async with limit:
                 while True:
@@ -125,7 +130,7 @@ class Endpoint:
         raise self._late(pending)
 
     async def _wait(self, pending: _PendingQuestion, error: JudgeError) -> None:
-        """Waits before the next try, or raises the error with what became of the tries."""
+        """Wait before the next try, or raise the error with what became of the tries."""
         wait_s = self._retry.wait_s(pending.tries, error.retry_after_s)
         why = self._retry.why_no_more(error, pending.tries, wait_s, pending.left_s)
         if why is None:
@@ -138,7 +143,7 @@ class Endpoint:
         raise ended from None
 
     async def _try(self, pending: _PendingQuestion) -> Reply:
-        """Sends a request when it may go, and tells all who must know what became of it."""
+        """Send a request in its turn, and tell the breaker and the limiter what became of it."""
         breaker, before, estimate = self._breakers[pending.request.model], pending.sent, pending.tokens
         breaker.look()  # before it queues; below it is asked for its leave
         pending.tries += 1
@@ -166,15 +171,15 @@ class Endpoint:
                     self._gate.give_back(estimate)
 
     async def _paid(self, pending: _PendingQuestion) -> Reply | JudgeError:
-        """Sends a request when there is money for it."""
+        """Send a request when there is money for it."""
         if isinstance(self._asks, Server):
             self._asks.key()  # where the environment has none any more nothing is sent, and nothing paid
-        payer, wait_s = pending.payer, max(0.0, pending.left_s - _MONEY_MARGIN_S)
-        with nullcontext() if payer is None else await payer.reserve(pending.request, wait_s) as ticket:
+        reserve, wait_s = pending.reserve, max(0.0, pending.left_s - _MONEY_MARGIN_S)
+        with nullcontext() if reserve is None else await reserve(wait_s) as reservation:
             pending.sent += 1
             outcome = await ask_once(self._asks, pending.request)
-            if ticket is not None:
-                ticket.release() if outcome.free else ticket.settle(outcome.usage)
+            if reservation is not None:
+                reservation.release() if outcome.free else reservation.settle(outcome.usage)
             return outcome
 
     def _late(self, pending: _PendingQuestion) -> JudgeError:
