@@ -46,7 +46,7 @@ class Database:
         readable: Whether a file that can only be read is of use.
 
     Raises:
-        JudgeSetupError: The path is none, or as :meth:`set_up` at its first use; later, uses raise ``sqlite3.Error``.
+        JudgeSetupError: The path is no path, or the first use fails as :meth:`set_up`; later uses raise sqlite3.Error.
     """
 
     setting: ClassVar[str]

@@ -54,7 +54,7 @@ class Token(NamedTuple):
 class Reply:
     """What a model replied."""
 
-    text: str  # empty where there is none
+    text: str  # may be empty
     model: str  # as the server names it
     finish_reason: str | None = "stop"  # ``"length"``, ``"content_filter"``, or what the server says
     refusal: str | None = None  # the model's words, where it refused

@@ -43,7 +43,7 @@ RECIPES: Mapping[str, Recipe] = {
         "$answer\n\nFeel free to ask if anything is unclear.",
     ),
     "verbosity": Recipe(
-        "The answer made longer without content: said three times, or between two paragraphs that say nothing.",
+        "The answer made longer without content: said three times, or between two empty paragraphs of phrases.",
         "arXiv 2306.05685, section 3.3 (verbosity bias, the repetitive list)",
         {
             "said three times": "$answer\n\nIn other words: $answer\n\nTo say it once more: $answer",

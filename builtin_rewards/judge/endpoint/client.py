@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"  # what a server on loopback is sent where the environment has none
-MOST_BYTES = 16 * 2**20  # of an answer, unpacked; then it is read no further
+MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
 
 _VERIFY_S, _AGAIN_S = 3.0, 0.3
 _HEADERS = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "rewardkit"}

@@ -58,7 +58,7 @@ _FORMAT_WORDS = re.compile(
 _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
 """Words of a 403 that refuses the request for its content, and not the key."""
 _MAX_WORDS = 300
-_MOST_TOKENS = 10**9  # a count of more is none
+_MOST_TOKENS = 10**9  # a higher count is not believed
 SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words
 
 
