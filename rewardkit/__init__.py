@@ -26,7 +26,7 @@ from rewardkit.runtime.scoring import Finished
 from rewardkit.source import reward_from_source
 from rewardkit.spec import Kind
 from rewardkit.steps import step_reward
-from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step
+from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
 
 __all__ = [
     "BadReturnError",
@@ -61,6 +61,7 @@ __all__ = [
     "ScoreBatch",
     "Status",
     "Step",
+    "Unanswered",
     "clip",
     "gate",
     "group_reward",

@@ -97,7 +97,8 @@ class Plan:
         lines += [f"and {len(said) - len(shown):,} more"] if len(said) > len(shown) else []
         each = {f"step/{step.index}": score.value for step, score in shown if score.value is not None}
         metrics = {**_together([score.metrics for _, score in said]), "steps": len(said), **each}
-        return Score(self.score(scores) if scores else None, "\n".join(lines), metrics)
+        unanswered = [one for _, score in said for one in score.unanswered]
+        return Score(self.score(scores) if scores else None, "\n".join(lines), metrics, unanswered)
 
 
 def _either(words: Iterable[str]) -> str:

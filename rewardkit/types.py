@@ -51,6 +51,25 @@ class Cause(StrEnum):
     """Not the completion's fault: worker killed from outside, judge unreachable."""
 
 
+class Unanswered(NamedTuple):
+    """A reward that another reward asked and that gave no score, such as a link of a chain.
+
+    Attributes:
+        name: Its name.
+        kind: What kept it from answering, for programs: a judge's fault, ``"unseen"``, or the class of its error.
+        message: Why, in words.
+        requests: HTTP requests that were sent for it.
+    """
+
+    name: str
+    kind: str
+    message: str
+    requests: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """What a reward may return instead of a bare number, to say more.
@@ -59,11 +78,13 @@ class Score:
         value: The score, a finite number; ``None`` means not applicable, as a bare ``None`` does.
         reason: Why, in a sentence; shown in the reward log.
         metrics: Named finite numbers beside the score, such as ``{"distance": 3}``.
+        unanswered: The rewards that were asked inside this one and gave no score, in the order they were asked.
     """
 
     value: float | None
     reason: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    unanswered: Sequence[Unanswered] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +171,7 @@ class Outcome(NamedTuple):
         logs: What the last attempt printed and logged, capped.
         version: Fingerprint of the reward that gave it, 12 hexadecimal digits.
         cached: Taken from the cache, or from an identical call in the same batch.
+        unanswered: The rewards that were asked inside this one and gave no score.
     """
 
     status: Status
@@ -164,3 +186,4 @@ class Outcome(NamedTuple):
     logs: str = ""
     version: str = ""
     cached: bool = False
+    unanswered: tuple[Unanswered, ...] = ()

@@ -1,8 +1,8 @@
 """Language models as judges: graders, comparers, juries and chains of them, each a reward as any other.
 
 ``llm`` grades one completion by a ``rubric``, ``pairwise`` and ``listwise`` compare those of a group, ``jury`` makes
-one score of several judges, ``fallback`` asks the next where one cannot answer. ``model`` is what they share: a
-question from its cache key to the verdict that was read; ``endpoint`` is how a server is asked.
+one score of several judges, and ``fallback`` asks the next judge when one cannot answer. They share ``model``, which
+takes a question from its cache key to the verdict, and ``endpoint``, which asks a server.
 """
 
 from builtin_rewards.judge.budget import Budget

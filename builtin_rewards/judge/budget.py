@@ -1,11 +1,8 @@
-"""A hard cap on what judges spend, over all processes of a run: what it means, a request's ticket, and the ledger.
+"""A hard cap on what judges spend, over all processes of a run, with the ledger that counts it.
 
-A request is let through while all that is spent, and all that those in flight may still cost at most, is below the
-cap. So spending stays below the cap plus the most that one request may cost, however many are in flight in however many
-threads and processes. A cap on requests is never passed.
-
-A server that writes more than ``max_tokens``, or hides a long prompt in its template, can bill more than
-:func:`most_tokens`; that is counted as it is, logged once, and may pass the cap by as much.
+A request is sent while the sum of what is spent and what all requests in flight may cost is below the cap. So spending
+exceeds the cap by less than one request may cost, in however many threads and processes; a cap on requests is exact.
+A server that bills more than :func:`most_tokens` may exceed the cap by as much; that is counted, and logged once.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 
 _REQUEST_TOKENS, _MESSAGE_TOKENS = 64, 16
-"""What a chat template may add to a prompt, a short system prompt of its own, and to each message: role and markers."""
+"""Tokens that a chat template may add to a prompt (a short system prompt) and to each message (role and markers)."""
 _IMAGE_TOKENS = 50_000
 """The most that a model is known to count for one image: gpt-4o-mini's 48,169."""
 _AGAIN_S = 0.02  # how often a call that waits for room looks again; one a process and event loop does
@@ -40,7 +37,7 @@ _LOST_AFTER_S = 3600.0  # a request in flight for this long counts as spent: its
 
 
 class Spend(NamedTuple):
-    """What was spent: USD, where the model has a price, tokens read and written, and requests that may be billed."""
+    """What was spent: USD if the model has a price, tokens read and written, and requests that may be billed."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -51,7 +48,7 @@ class Spend(NamedTuple):
 
 
 class _Ledger(Database):
-    """One row for what a judge has spent, and one for each of its requests in flight, with the time of its start."""
+    """One row for what each judge has spent, and one with its start time for each request in flight."""
 
     setting = "Budget(ledger=...)"
     application_id = 0x726B6A6C  # "rkjl"
@@ -76,14 +73,14 @@ _BY_JUDGE = "SELECT judge, sum(usd), sum(tokens), sum(requests) FROM amounts WHE
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Caps on what judges may spend, for all that have it or a copy of it together; JudgeSetupError for none.
+    """Caps on what judges may spend, shared by all that have it or a copy; JudgeSetupError without any cap.
 
     Attributes:
         usd: Cap in USD; each model then needs a price.
         tokens: Cap in tokens, read and written together.
         requests: Cap in requests.
-        ledger: The file to count in, kept over restarts, so that a resumed run goes on counting. ``None``: one in a
-            private folder that is removed when the process that made it exits.
+        ledger: The file to count in, so that a resumed run goes on counting. ``None``: a private file that is removed
+            when the process that made it exits.
     """
 
     usd: float | None = None
@@ -103,18 +100,18 @@ class Budget:
         object.__setattr__(self, "_ledger", _Ledger(self.ledger))
 
     def set_up(self) -> None:
-        """Make the ledger if there is none; JudgeSetupError says that it cannot be used. The first use does so too."""
+        """Make the ledger, as its first use does too; JudgeSetupError if it cannot be used."""
         self._ledger.set_up()
 
     def check(self, model: str, options: Mapping[str, Any], price: Price | None) -> None:
-        """Raise JudgeSetupError where calls of a model have no bound on a reply's length, or the cap needs a price."""
+        """Raise JudgeSetupError if a model's replies have no bound on their length, or the cap needs a price."""
         most_tokens(Request(model, (), options))
         if self.usd is not None and price is None:
             words = f'no price is known for model "{model}"; set prices={{"{model}": Price(prompt, completion)}}'
             raise JudgeSetupError(f"Budget(usd={self.usd!r}): {words}, or cap tokens or requests instead")
 
-    def reserve(self, judge: str, most: Usage, price: Price | None = None) -> Ticket:
-        """Let a judge's request through that takes ``most`` tokens at most. What this gives is settled when it ends.
+    def reserve(self, judge: str, most: Usage, price: Price | None = None) -> Reservation:
+        """Reserve a request that takes ``most`` tokens at most; the reservation is settled when the request ends.
 
         Raises:
             BudgetSpentError: A cap is reached, or would be if all requests in flight cost their most.
@@ -125,17 +122,17 @@ class Budget:
             total = Spend(*connection.execute(_TOTAL).fetchone())
             if not (cap := self._reached(total)):
                 number = connection.execute(_BEGIN, (judge, time.time(), *bound)).lastrowid
-                return Ticket(self._ledger, number, judge, bound, price)
+                return Reservation(self._ledger, number, judge, bound, price)
         raise BudgetSpentError(
             f'judge "{judge}" was not asked: the cap {cap} of the budget is reached; spent {self.spent()}, with all in '
             f"flight at most {total}; raise Budget({cap}) or give the judge a fallback",
             Fault.BUDGET,
         )
 
-    async def reserve_within(self, judge: str, most: Usage, price: Price | None, timeout_s: float) -> Ticket:
-        """As :meth:`reserve`; where only the requests in flight stand in the way, wait for some of them to end.
+    async def reserve_within(self, judge: str, most: Usage, price: Price | None, timeout_s: float) -> Reservation:
+        """Reserve as :meth:`reserve` does, but wait up to ``timeout_s`` if only requests in flight stand in the way.
 
-        Those that wait on one event loop are let through in the order they came, after ``timeout_s`` at most.
+        Requests of one event loop are served in the order they came.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s), of_this_loop(("ledger", self._ledger.path), asyncio.Lock):
@@ -149,20 +146,20 @@ class Budget:
         return self.reserve(judge, most, price)
 
     def spent(self) -> Spend:
-        """What all judges have spent; raises and leaves out as :meth:`by_judge`."""
+        """Return what all judges have spent, as :meth:`by_judge` counts it."""
         return Spend(*map(sum, zip(*self.by_judge().values(), strict=True)))
 
     def by_judge(self) -> dict[str, Spend]:
-        """What each judge has spent, without its requests in flight; those of a process that died end after an hour.
+        """Return what each judge has spent, without requests in flight; one in flight for an hour counts as spent.
 
-        Raises JudgeUnavailableError where the ledger cannot be used.
+        Raises JudgeUnavailableError if the ledger cannot be used.
         """
         with self._counting():
             rows = self._ledger.rows(_BY_JUDGE, (time.time() - _LOST_AFTER_S,))
         return {judge: Spend(*amounts) for judge, *amounts in rows}
 
     def _reached(self, total: Spend) -> str:
-        """The cap that such a sum reaches, in words; empty if none."""
+        """Return the cap that a sum reaches, in words; empty if it reaches none."""
         caps = zip(Spend._fields, (self.usd, self.tokens, self.requests), total, strict=True)
         return next((f"{name}={cap!r}" for name, cap, sum in caps if cap is not None and sum >= cap), "")
 
@@ -180,11 +177,8 @@ class Budget:
 
 
 @dataclass
-class Ticket(AbstractContextManager["Ticket"]):
-    """What one request over HTTP needs to be sent under a budget.
-
-    It ends once, by the first of :meth:`settle` and :meth:`release`; left as a context manager, at its most.
-    """
+class Reservation(AbstractContextManager["Reservation"]):
+    """Money for one HTTP request. The first :meth:`settle` or :meth:`release` ends it, else the end of its block."""
 
     _ledger: _Ledger
     _number: int | None
@@ -193,14 +187,14 @@ class Ticket(AbstractContextManager["Ticket"]):
     _price: Price | None
 
     def settle(self, usage: Usage | None = None) -> None:
-        """The request was sent, and took that much; where that is not known or below zero, it counts at its most."""
+        """Count a request that was sent by its usage; at its most if the usage is unknown or below zero."""
         spent = self._most if usage is None or min(usage) < 0 else _spend(usage, self._price)
         if spent.usd > self._most.usd or spent.tokens > self._most.tokens:
             _warn_once('judge "%s": a request took more than max_tokens and its prompt allow', self._judge)
         self._end(spent)
 
     def release(self) -> None:
-        """Nothing was spent: the request was not sent, or turned away with 429."""
+        """Count nothing: the request was not sent, or the server refused it."""
         self._end(Spend())
 
     def _end(self, spent: Spend) -> None:
@@ -219,24 +213,12 @@ class Ticket(AbstractContextManager["Ticket"]):
         self.settle()
 
 
-class Spending(NamedTuple):
-    """Who pays for a judge's requests: the caps, the judge's name in the ledger, and its model's price if known."""
-
-    budget: Budget
-    judge: str
-    price: Price | None
-
-    async def reserve(self, request: Request, timeout_s: float) -> Ticket:
-        """Give what a request needs to be sent; see :meth:`Budget.reserve_within`."""
-        return await self.budget.reserve_within(self.judge, most_tokens(request), self.price, timeout_s)
-
-
 def most_tokens(request: Request) -> Usage:
-    """The tokens that a request may take at most.
+    """Return the most tokens that a request may take.
 
-    Of the prompt: a token per byte of its messages and its schema in UTF-8, for text of a hostile policy can be made of
-    such tokens, and what chat templates add. Of the reply: the larger of ``max_tokens`` and ``max_completion_tokens``,
-    for a server may read either, once per choice. JudgeSetupError says that there is neither.
+    Read are a token per UTF-8 byte of its messages and schema, for hostile text may consist of such tokens, and what
+    chat templates add. Written are the larger of ``max_tokens`` and ``max_completion_tokens``, for each choice.
+    JudgeSetupError: it has neither.
     """
     options = {**(request.options.get("extra_body") or {}), **request.options}  # as they are sent
     lengths = [options[name] for name in ("max_completion_tokens", "max_tokens") if options.get(name) is not None]

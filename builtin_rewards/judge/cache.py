@@ -1,6 +1,6 @@
-"""Replies kept on disk, so that no question is paid for twice: shared between processes, runs and judges.
+"""Replies kept on disk, so that no question is paid for twice, in any process, run or judge.
 
-Owns the key and what is kept of a reply. A cache that breaks in use breaks no judgement: it answers as an empty one.
+Owns the key and what is kept of a reply. A cache that breaks in use answers as an empty one, and judging goes on.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _LEFT_ALONE_S = 30.0  # a cache that broke is not asked again for this long, for
 class JudgeCache(Database):
     """Replies on disk, in one SQLite file that all processes of a machine may share; JudgeSetupError for a wrong one.
 
-    ``get`` and ``put`` block for a fraction of a millisecond on a local disk, and may be called from any thread. The
-    file is readable by its owner alone, for completions may be private. One that can only be read is read, and nothing
-    is kept in it.
+    ``get`` and ``put`` block for a fraction of a millisecond on a local disk, and may be called from any thread. Only
+    the owner can read the file, for completions may be private. A read-only file is read and never written.
 
     Args:
-        path: The file. It and its folder are made by :meth:`set_up` or the first use, if there are none.
-        max_bytes: The size of the file from which on no further reply is kept.
+        path: The file. :meth:`set_up` or the first use makes it and its folder.
+        max_bytes: The size at which the file takes no more replies.
     """
 
     setting = "JudgeCache(path=...)"
@@ -54,7 +53,7 @@ class JudgeCache(Database):
         self._left_alone_until = 0.0
 
     def get(self, key: str) -> Reply | None:
-        """The reply kept under the key, with ``requests=0`` for none was sent; ``None`` if there is none."""
+        """Return the reply kept under a key, with ``requests=0``; ``None`` if there is none."""
         rows = self._rows("SELECT body FROM replies WHERE key = ?", key)
         try:
             return _read(rows[0][0]) if rows else None
@@ -62,7 +61,7 @@ class JudgeCache(Database):
             return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Keep a whole answer: no refusal, not empty, ended by ``"stop"``. The first under a key stays, for all."""
+        """Keep a reply that is not empty, no refusal, and ended by ``"stop"``. The first reply under a key stays."""
         if reply.refusal is not None or reply.finish_reason != "stop" or not reply.text:
             return
         if self._rows(_FULL, self.max_bytes):
@@ -72,7 +71,7 @@ class JudgeCache(Database):
             self._rows("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, body)
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
-        """The rows of a statement; none if the file cannot be used, now or a moment ago."""
+        """Return the rows of a statement; none if the file cannot be used, now or a moment ago."""
         if time.monotonic() < self._left_alone_until:
             return []
         try:
@@ -91,7 +90,7 @@ class JudgeCache(Database):
 
 
 def question_key(base_url: str | None, request: Request, prompt_version: str) -> str:
-    """What tells one question from all others: the SHA-256, in hexadecimal digits, of all a reply may depend on.
+    """Return a question's key: the SHA-256, in hexadecimal digits, of all that a reply may depend on.
 
     Raises:
         JudgeSetupError: A message or an option is no JSON.

@@ -1,8 +1,8 @@
-"""What there is to see of a prompt and a completion: turns with their tool calls, images, and what cannot be shown.
+"""The visible content of a prompt and a completion: turns with tool calls and images, and what cannot be shown.
 
-Owns the reading of messages in OpenAI's form, TRL's, and Anthropic's blocks. A message is a part of its text, one of
-its thinking, and one of each tool call and result, each with a head that says who speaks; docs/reference/judge.md,
-Templates, shows them. An image is ``[image DIGITS]`` in the text and is passed on beside it.
+Reads messages of OpenAI, TRL and Anthropic. A message has a part for its text, its thinking, and each tool call and
+result, each with a head that names the speaker (docs/reference/judge.md, Templates). An image is ``[image DIGITS]`` in
+the text, and is passed on beside it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Turn:
         parts: Head and text of each part.
         said: Its own text, without thinking and tool results.
         images: The images in it.
-        uses_tools: Whether it defines a tool, calls one, or is what one gave back.
-        unseen: The types of its parts that no judge can be shown, such as ``input_audio``.
+        uses_tools: Whether it defines a tool, calls one, or is a tool's result.
+        unseen: The types of its parts that no judge can see, such as ``input_audio``.
         graded: Whether it is the assistant's in a completion.
     """
 
@@ -54,12 +54,12 @@ class Turn:
 
     @property
     def is_text(self) -> bool:
-        """Whether its text, and perhaps thinking, is all there is."""
+        """Whether it has nothing but text and thinking."""
         return not (self.uses_tools or self.images or self.unseen)
 
     @property
     def is_plain(self) -> bool:
-        """Whether what it says is all that there is to show."""
+        """Whether it has nothing but its own text."""
         return not self.uses_tools and [text for _, text in self.parts] == [self.said]
 
 
@@ -80,14 +80,14 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
 
 
 def last_said(turns: Turns, role: str) -> str:
-    """Return the last text of somebody; empty where there is none."""
+    """Return a role's last text; empty if there is none."""
     return next((turn.said for turn in reversed(turns) if turn.role == role and turn.said), "")
 
 
 def tools_turn(value: object) -> Turn | None:
-    """Return the turn, a conversation's first, that tells which tools there were to call; ``None`` where none were.
+    """Return a first turn that lists the tools that could be called; ``None`` if there were none.
 
-    Each is a part, ``tools search``, of a function's definition, OpenAI's or Anthropic's; others stand as they are.
+    Each tool is a part, such as ``tools search``; definitions that are not OpenAI's or Anthropic's stand as they are.
     """
     tools = [from_json(one) for one in _listed(from_json(value))]
     parts = tuple(_defined(tool) for tool in tools if _holds(tool) and tool == tool)  # no NaN
@@ -96,7 +96,7 @@ def tools_turn(value: object) -> Turn | None:
 
 @dataclass(slots=True)
 class _Message:
-    """What a message comes to, as far as it is read."""
+    """A message as far as it is read."""
 
     role: str
     head: str
@@ -106,7 +106,7 @@ class _Message:
     unseen: list[str] = field(default_factory=list)
 
     def says(self, text: str, head: str) -> None:
-        """Adds a text; what stands under one head in a row is one part."""
+        """Add a text; texts in a row under one head become one part."""
         if text and self.parts and self.parts[-1][0] == head:
             self.parts[-1] = (head, "\n".join(filter(None, (self.parts[-1][1], text))))
         elif text:
@@ -114,7 +114,7 @@ class _Message:
         self.said += [text] if text and head == self.head else []
 
     def has(self, block: Any, head: str) -> None:
-        """Adds what a block comes to, but for calls; of text with nothing in it, which fills up rows, nothing."""
+        """Add a block, but not a tool call or an empty text, which some data sets fill rows with."""
         if isinstance(block, str):
             return self.says(block, head)
         if not isinstance(block, Mapping):
@@ -174,12 +174,12 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def _holds(value: object) -> bool:
-    """Whether there is anything in a value: more than nothing, or empty text or lists."""
+    """Whether a value is more than ``None``, false, or an empty text or list."""
     return value is not None and value is not False and not (hasattr(value, "__len__") and not len(value))
 
 
 def _image_url(block: Mapping[str, Any]) -> str | None:
-    """Return the address of a block's image, whichever library made the block; ``None`` where it holds none."""
+    """Return the address of a block's image, whichever library made it; ``None`` if it has none."""
     held: Any = block.get("image_url") or block.get("image") or block.get("url") or block.get("source")
     if "image" not in str(block.get("type") or [*block]):
         return None
@@ -219,13 +219,13 @@ def _defined(tool: Any) -> tuple[str, str]:
 
 
 def _without_none(value: Any) -> Any:
-    """Return a schema without the keys of other rows, which data sets fill up with nothing."""
+    """Return a schema without the keys of other rows, which data sets fill with ``None``."""
     known = isinstance(value, Mapping)
     return {key: _without_none(one) for key, one in value.items() if one is not None} if known else value
 
 
 def from_json(value: Any) -> Any:
-    """Return what a text says that is a JSON object, list or null, an array as a list, and other values as they are."""
+    """Return the value of a text that is a JSON object, list or null; an array as a list; other values unchanged."""
     if not isinstance(value, str):
         return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
     try:
@@ -245,10 +245,10 @@ def _id(value: object) -> str:
 
 
 def _safe(value: object) -> str:
-    """Return a name as it stands in a head, where none may pass for the head's own words."""
+    """Return a name as it stands in a head, where it cannot pass for the head's own words."""
     return _NOT_IN_A_HEAD.sub("_", str(value))[:64]
 
 
 def _raw(name: object) -> str:
-    """Return the line of a text that tells a name which a head cannot hold; empty for others."""
+    """Return a line with the name, if a head cannot hold it; else an empty text."""
     return "" if _safe(name) == str(name) else f"name: {name}"

@@ -1,7 +1,7 @@
 """What judgements took, as metrics: :func:`cost_metrics`, and :func:`billed` for those that other judges ask for.
 
-A member of a chain or jury that fails gives no score that could say what it took, so each answer is put on the bill of
-whoever asked for it, at whatever depth.
+A member of a chain or jury that fails has no score to carry its costs. So each reply is also put on the bill of every
+chain and jury that asked for it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from builtin_rewards.judge.model import Answer
+from builtin_rewards.judge.model import ReadReply
 
-Bill: TypeAlias = Sequence[Answer[Any]]
+Bill: TypeAlias = Sequence[ReadReply[Any]]
 
 _NAMES = frozenset({"requests", "cached", "prompt_tokens", "completion_tokens", "cost_usd"})
-_bills: ContextVar[tuple[list[Answer[Any]], ...]] = ContextVar("bills", default=())
+_bills: ContextVar[tuple[list[ReadReply[Any]], ...]] = ContextVar("bills", default=())
 
 
-def charge(answer: Answer[Any]) -> None:
-    """Puts an answer on the bills that are kept where it is asked for."""
+def charge(answer: ReadReply[Any]) -> None:
+    """Put a reply on all bills that are open where it is asked for."""
     for bill in _bills.get():
         bill.append(answer)
 
 
 @contextmanager
 def billed() -> Iterator[Bill]:
-    """Return the bill of what is asked in the block and in the tasks begun there; it is on that of the caller too."""
-    bill: list[Answer[Any]] = []
+    """Return the bill of the replies that the block and its tasks ask for; they stand on the caller's bill too."""
+    bill: list[ReadReply[Any]] = []
     before = _bills.set((*_bills.get(), bill))
     try:
         yield bill
@@ -37,7 +37,7 @@ def billed() -> Iterator[Bill]:
 
 
 def cost_metrics(answers: Bill) -> dict[str, float]:
-    """Return what answers took: requests, tokens, USD where it is known, and the share that the cache had."""
+    """Return what replies took: requests, tokens, USD if the price is known, and the share that the cache had."""
     sent = [answer for answer in answers if answer.requests]
     used = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
     costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
@@ -50,7 +50,7 @@ def cost_metrics(answers: Bill) -> dict[str, float]:
 
 
 def with_costs(metrics: Mapping[str, float], bill: Bill) -> dict[str, float]:
-    """Return metrics with what a bill came to in place of their own costs, a part of it; unchanged by an empty one."""
+    """Return metrics whose costs are replaced by the bill's, which include them; an empty bill changes nothing."""
     if not bill:
         return dict(metrics)
     return {name: value for name, value in metrics.items() if name not in _NAMES} | cost_metrics(bill)

@@ -1,7 +1,6 @@
-"""An SQLite file that several processes, and several threads of each, read and write.
+"""An SQLite file that several processes, each with several threads, read and write.
 
-Owns how such a file is made, refused, opened and left alone over a fork. It is for whatever the processes of a run
-share, and knows nothing of judges but their error for wrong settings.
+Owns how such a file is made, refused, opened, and closed before a fork. Of judges it knows only JudgeSetupError.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ share (https://www.sqlite.org/wal.html, "all processes using a database must be 
 class Database:
     """One SQLite file, made at its first use, when it is pickled, or by :meth:`set_up`. Threads take turns.
 
-    A subclass tells what it holds. One that has seen the file, and its pickled copies, never make it anew: what a file
-    held that vanished would be lost without a word.
+    A subclass says what the file holds. A database that has seen its file never makes it anew, nor do its pickled
+    copies, so that the loss of a file is noticed.
 
     Args:
         path: The file. ``None``: one in a private folder, removed when the process that made it exits.
@@ -47,7 +46,7 @@ class Database:
         readable: Whether a file that can only be read is of use.
 
     Raises:
-        JudgeSetupError: The path is none, or as :meth:`set_up` at its first use; later, uses raise ``sqlite3.Error``.
+        JudgeSetupError: The path is no path, or the first use fails as :meth:`set_up`; later uses raise sqlite3.Error.
     """
 
     setting: ClassVar[str]
@@ -74,7 +73,7 @@ class Database:
 
     @property
     def path(self) -> Path:
-        """The file, from the root, so that it means the same in every process."""
+        """The file's absolute path, the same in every process."""
         with _lock:
             if self._path is None:
                 self._path = _private_file()
@@ -82,11 +81,11 @@ class Database:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether a file that is there can be read and not written."""
+        """Whether the existing file can only be read."""
         return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
     def set_up(self) -> None:
-        """Make the file if there is none, readable by its owner alone; raise JudgeSetupError for a wrong one. Once."""
+        """Make the file once, readable by its owner alone, or raise JudgeSetupError for a wrong one."""
         with _lock:
             if self._made:
                 return
@@ -104,7 +103,7 @@ class Database:
             self._made = True
 
     def _fill(self, connection: sqlite3.Connection) -> None:
-        """Fill an empty file, refuse one of another kind or version, and have it log ahead where that works."""
+        """Fill an empty file, refuse one of another kind or version, and turn on write-ahead logging if that works."""
         if not self.path.stat().st_size:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -126,13 +125,13 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the write lock: what is read here stays true until it is left, then all is written, or nothing."""
+        """Hold the write lock over a block, which is written as a whole or not at all."""
         with _lock, self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run one statement by itself and give its rows."""
+        """Run one statement and return its rows."""
         with _lock:
             return self._connected().execute(statement, values).fetchall()
 
@@ -165,7 +164,7 @@ class Database:
 
 
 def _on_network(folder: Path) -> bool:
-    """Whether other hosts may have files of this folder open."""
+    """Whether other hosts may open files of this folder."""
     device = folder.stat().st_dev
     number = f" {os.major(device)}:{os.minor(device)} "
     mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()
@@ -190,10 +189,10 @@ _lock = threading.RLock()
 
 
 def _before_fork() -> None:
-    """Close all connections, and find places for private files, so that the child uses the same.
+    """Close all connections, and choose the paths of private files, so that the child uses the same.
 
-    With one open the child would take the parent's locks for its own, and the parent's last close would delete the log
-    that the child writes to: SQLite keeps one record of locks per file and process.
+    SQLite keeps one record of locks per file and process: with an open connection the child would take the parent's
+    locks for its own, and the parent's last close would delete the log that the child writes to.
     """
     _lock.acquire()
     for database in list(_all):

@@ -1,4 +1,4 @@
-"""The errors of judges: what became of a judgement that gave no verdict. No message holds a key."""
+"""The errors of judges: why a judgement gave no verdict. No message holds a key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Fault(StrEnum):
     BREAKER_OPEN = "breaker_open"  # the server failed so often that it is left alone for a while; no call was made
     BUDGET = "budget"  # the spend cap is reached; no call was made
     NOT_A_COMPLETION = "not_a_completion"  # status 200 with something that is no chat completion
-    EMPTY = "empty"  # the model said nothing
+    EMPTY = "empty"  # the reply has no text
     REFUSED = "refused"  # the model refused to judge
     TRUNCATED = "truncated"  # the reply was cut off at its length limit
     CONTENT_FILTER = "content_filter"  # the provider's filter ended the reply
@@ -32,17 +32,17 @@ class Fault(StrEnum):
 
 
 def is_number(value: object, *, whole: bool = False) -> bool:
-    """Whether a setting is a finite number, where asked a whole one; a truth value is none."""
+    """Whether a setting is a finite number, or with ``whole`` an int; a bool is not a number."""
     if isinstance(value, int):
         return not isinstance(value, bool)
     return isinstance(value, float) and not whole and math.isfinite(value)
 
 
 class JudgeError(RewardError):
-    """The root of the errors of judges: words that say what helps, and the fault, for programs."""
+    """The root of the errors of judges: words for people, which say what helps, and a fault for programs."""
 
     requests: int = 0  # HTTP requests that were sent for it, all tries together
-    free: bool = False  # the failed request took nothing: it did not reach the server, or the server said no to it
+    free: bool = False  # the failed request cost nothing: it did not reach the server, or the server refused it
     status: int | None = None  # what the server answered last
     retry_after_s: float | None = None  # what the server asks to wait
     parameter: str | None = None  # what the server says that it refuses
@@ -65,11 +65,11 @@ class JudgeError(RewardError):
 
 
 class JudgeSetupError(JudgeError, RewardDefinitionError):
-    """A judge's settings make no sense. Raised when the judge is made; the message names the setting and the fix."""
+    """A setting of a judge is wrong. Raised when the judge is made; the message names the setting and the fix."""
 
 
 class JudgeUnavailableError(JudgeError, InfrastructureError):
-    """No reply could be had, after all tries: the cause ``infrastructure``, not the completion's fault."""
+    """No reply came, after all tries: the cause ``infrastructure``, which is not the completion's fault."""
 
     retry = False
 
@@ -79,4 +79,4 @@ class BudgetSpentError(JudgeUnavailableError):
 
 
 class JudgeReplyError(JudgeError):
-    """A reply came and it is no verdict: the cause ``exception``. Never taken for a low grade."""
+    """A reply came and it is not a verdict: the cause ``exception``. It is never taken for a low grade."""

@@ -1,7 +1,4 @@
-"""How a server is asked for JSON, what may stand around it in a reply, and what of a request a server takes.
-
-What the JSON means is ``verdict``'s; sending, retries and deadlines are the endpoint's.
-"""
+"""How a server is asked for JSON, what may stand around it in a reply, and which parameters a server takes."""
 
 from __future__ import annotations
 
@@ -17,32 +14,32 @@ from builtin_rewards.judge.messages import Reply
 
 
 class Format(StrEnum):
-    """How a reply's form is asked for: what the server holds the model to."""
+    """How a reply's form is asked for, and what the server enforces."""
 
     JSON_SCHEMA = "json_schema"
     JSON_OBJECT = "json_object"
-    """The form stands in the prompt. Only where the user says so."""
+    """The form stands in the prompt. Used only if the user asks for it."""
     TEXT = "text"
     """The form stands in the prompt, and the verdict ends the text."""
 
 
 LONGEST_OBJECT = 100_000
-"""Characters of a verdict, so that no reply holds up the event loop."""
+"""The most characters of a verdict, so that no reply holds up the event loop."""
 REFUSABLE: Mapping[str, str | None] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
     **dict.fromkeys(("temperature", "top_p", "seed", "logprobs", "top_logprobs")),
 }
-"""By a parameter that some servers and models refuse: its other name; ``None`` where it can be left out."""
+"""The other name of a parameter that some servers and models refuse; ``None`` if it is left out instead."""
 Changes: TypeAlias = Mapping[str, str | None]
-"""By a parameter that a server refuses: the name it goes by there, or ``None`` to leave it out."""
+"""A server's name for a parameter that it refuses by ours, or ``None`` to leave it out."""
 
 _IGNORED_LIMIT = 3
-"""Replies that are not what the server was to enforce, before any that is: it pays no heed to the schema."""
+"""So many first replies that break the schema show that the server ignores it."""
 _REJECTING = frozenset({400, 404, 422, 500})
-"""What a server says of a format that it does not take, ``llama_cpp.server`` the last."""
+"""Statuses with which servers refuse a format; 500 is ``llama_cpp.server``'s."""
 _SAID = re.compile(r".*?HTTP \d{3}: ", re.DOTALL)
-"""What stands before the server's words in an endpoint's error: address and model, which may be named anything."""
+"""The part of an endpoint's error before the server's words: address and model, whose names may be anything."""
 _COMPLAINT = re.compile(
     r"(not|n't|un) ?-?(support|allow|permit|accept|recogni[sz]ed|known|expected)|extra|deprecated|only the default",
     re.IGNORECASE,
@@ -59,9 +56,9 @@ def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any]
 
 
 def format_instruction(schema: Mapping[str, Any]) -> str:
-    """Return the words that ask for an object of this schema, for the end of a prompt; ``json_object`` wants a "JSON".
+    """Return words for the end of a prompt that ask for an object of this schema; ``json_object`` needs the word JSON.
 
-    The example has place holders, no values: a model that repeats it gives no verdict, and no grade is suggested.
+    The example has place holders and no values: a model that repeats it gives no verdict, and no grade is suggested.
     """
     return (
         "Reply with one JSON object in exactly this form, with these keys in this order:\n\n"
@@ -86,8 +83,8 @@ def _example(schema: Mapping[str, Any]) -> str:
 def object_text(text: str, format: Format) -> str:
     """Return the part of a reply that must be the JSON object.
 
-    Of ``TEXT`` it is the object that ends the reply, closing fence aside; of the others the whole reply, a code fence
-    and reasoning that ends with ``</think>`` aside. So no verdict quoted on the way counts, but at the reply's end.
+    With ``TEXT`` it is the object that ends the reply, perhaps in a fence; with the others it is the whole reply but
+    for a fence and reasoning that ends with ``</think>``. So a verdict quoted before the end does not count.
 
     Raises:
         ValueError: There is no such part, or it is longer than ``LONGEST_OBJECT``; says why.
@@ -114,10 +111,10 @@ def object_text(text: str, format: Format) -> str:
 
 
 def object_start(text: str) -> int | None:
-    """Return where the JSON object that ends a text begins; ``None`` where none of up to ``LONGEST_OBJECT`` ends it.
+    """Return where the JSON object that ends a text begins; ``None`` if none of up to ``LONGEST_OBJECT`` ends it.
 
-    Read from the end, the text is in no doubt: behind the object's last brace no string is open, and inside a string
-    the quotation mark that no backslash precedes is the one that opens it.
+    The text is read from its end, which is unambiguous: no string is open after the last brace, and the quotation mark
+    without a backslash before it opens a string.
     """
     if not text.endswith("}"):
         return None
@@ -134,13 +131,13 @@ def object_start(text: str) -> int | None:
 
 
 class Negotiator:
-    """What is known of the formats and parameters that one model on one server takes.
+    """The formats and parameters that one model on one server takes, as far as they are known.
 
     It begins with the JSON schema. A server that rejects a request with words about formats is asked for text, and so
-    is one whose first three replies are not what it was to enforce. One that names a parameter of ``REFUSABLE`` is
-    asked with it renamed or left out, which is remembered once a reply came of it. A fixed format is never left.
+    is one whose first three replies break the schema. If a server names a parameter of ``REFUSABLE``, that is renamed
+    or left out, and remembered once a reply came. A fixed format never changes.
 
-    Event loops of several threads may use one without a lock: each thing that is learned is one assignment.
+    Several threads may use one without a lock, for each thing that is learned is one assignment.
     """
 
     def __init__(self, fixed: Format | None = None) -> None:
@@ -150,7 +147,7 @@ class Negotiator:
         self._ignored = 0
 
     async def ask(self, send: Callable[[Format, Changes], Awaitable[Reply]]) -> tuple[Reply, Format]:
-        """Return the reply of ``send`` and its format; it is called again with others where those were rejected."""
+        """Return the reply of ``send`` and its format; call it again with others while they are rejected."""
         format, changes = self.format, {**self.changes}
         while True:
             try:
@@ -170,7 +167,7 @@ class Negotiator:
                 return reply, format
 
     def note(self, format: Format, fault: Fault | None = None) -> None:
-        """Takes note of what became of a reply: the fault of reading it, or ``None`` for a verdict."""
+        """Note the fault of reading a reply, or ``None`` for a verdict."""
         if format is Format.JSON_SCHEMA:
             self._settled = self._settled or fault is None
             self._ignored += fault in (Fault.UNREADABLE, Fault.WRONG_SCHEMA)
@@ -178,7 +175,7 @@ class Negotiator:
 
 
 def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """Return a request's options as a server takes them; of two by one name that which only a user sets."""
+    """Return a request's options as a server takes them; if two get one name, the user's stays."""
     users = "max_completion_tokens"
     ordered = sorted(options.items(), key=lambda one: one[0] == users)
     sent = {changes.get(name, name): value for name, value in ordered}
@@ -188,7 +185,7 @@ def changed(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
 
 
 def _refused(error: JudgeUnavailableError, said: str) -> str | None:
-    """Return the parameter that an error's words say a server does not take; ``None`` where they name none."""
+    """Return the parameter that a server's error says it does not take; ``None`` if it names none."""
     if error.status not in (400, 422) or not _COMPLAINT.search(said):
         return None
     named = _PARAMETER.search(said)

@@ -1,8 +1,7 @@
-"""What judges of groups share: which completions of a prompt compete, and who bears what a group's questions cost."""
+"""What judges of groups share: which completions of a prompt compete, and how they share their questions' cost."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +12,8 @@ from builtin_rewards.judge.costs import billed, cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Answer, Question
-from builtin_rewards.judge.prompted import Prompted
+from builtin_rewards.judge.model import Question
+from builtin_rewards.judge.prompted import PromptedFunction
 from rewardkit import CoercionError, RewardError, Score
 
 K = TypeVar("K")
@@ -30,7 +29,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GroupJudging(Prompted):
+class GroupFunction(PromptedFunction):
     """The function of a judge that scores the completions of a prompt by each other."""
 
     field: ClassVar[str]
@@ -83,9 +82,9 @@ class GroupJudging(Prompted):
         return said, Group(prompt, list(seen.values()), values), list(seen)
 
     def empty(self, group: Group) -> dict[Turns, str]:
-        """Return the answers that say nothing, and why."""
+        """Return the answers without content, and why they have none."""
         reference = group.values.get("reference")
-        return {one: why for one in group.answers if (why := self.says_nothing(one, reference)) is not None}
+        return {one: why for one in group.answers if (why := self.why_content_free(one, reference)) is not None}
 
     def question(self, group: Group, answers: Mapping[str, Turns], schema: Mapping[str, Any]) -> Question:
         """Return the question that shows these answers, by field."""
@@ -94,19 +93,14 @@ class GroupJudging(Prompted):
         return Question(filled, schema, self.prompt_version)
 
     def questions(self, group: Group) -> Mapping[Any, Question]:
-        """Return what is asked about two answers or more, by what tells the questions apart."""
+        """Return the questions about two answers or more, each under a key of its own."""
         raise NotImplementedError
 
     async def judged(self, group: Group) -> list[Score | RewardError]:
-        """Return what becomes of each of two answers or more."""
+        """Return the score or the error of each of two answers or more."""
         raise NotImplementedError
 
     async def ask(self, asked: Mapping[K, Question], read: Callable[[K, Reply, Format], T]) -> dict[K, T | JudgeError]:
-        """Asks all together, and gives what was read of each, or why nothing was."""
-        answers = [self.attempt(question, functools.partial(read, key)) for key, question in asked.items()]
-        said: dict[K, T | JudgeError] = {}
-        for key, one in zip(asked, await asyncio.gather(*answers, return_exceptions=True), strict=True):
-            if isinstance(one, JudgeSetupError) or not isinstance(one, Answer | JudgeError):
-                raise one  # no question that was lost: none can be had so
-            said[key] = one.value if isinstance(one, Answer) else one
-        return said
+        """Ask all questions together; return what was read of each reply, or the error that tells why nothing was."""
+        found = await self.attempts([*asked.values()], [functools.partial(read, key) for key in asked])
+        return dict(zip(asked, found, strict=True))

@@ -1,7 +1,6 @@
-"""Several judges on one completion: their scores become one, and how far they agree is reported.
+"""Several judges on one completion, whose scores become one: :class:`Jury`.
 
-Owns :class:`Jury`. A juror that fails is left out and never counts as a low score; too few that answer, and the call
-fails.
+A juror that fails is left out and never counts as a low score; if too few answer, the call fails.
 """
 
 from __future__ import annotations
@@ -18,13 +17,22 @@ from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.fallback import MARGIN_S, JudgeReward, judge_options
 from builtin_rewards.judge.llm import SHOWN_REASON_CHARS, LLMJudge
-from builtin_rewards.judge.members import UNSEEN, AskingMembers, Said, accepts, ask, checked, none_left, same
+from builtin_rewards.judge.members import (
+    UNSEEN,
+    CombiningFunction,
+    MemberAnswer,
+    accepts,
+    ask,
+    checked,
+    same,
+    too_few_answered,
+)
 from builtin_rewards.judge.settings import check
 from rewardkit import Reward, Score
 
 
 class Reduction(StrEnum):
-    """How scores become one: the middle one (of two their mean), the mean, what more than half say, or the lowest."""
+    """How scores become one: the median, the mean, what more than half say, or the lowest."""
 
     MEDIAN = "median"
     MEAN = "mean"
@@ -33,10 +41,9 @@ class Reduction(StrEnum):
 
 
 def reduce_scores(given: Sequence[float], how: Reduction, threshold: float | None = None) -> float | None:
-    """Return one score for several jurors' scores; ``None`` where there are none, or no majority. Nobody breaks a tie.
+    """Return one score for several jurors' scores; ``None`` without scores or without a majority. No tie is broken.
 
-    A majority is over grades, or with a threshold over verdicts: 1.0 if more than half gave at least the threshold,
-    0.0 if more than half gave less.
+    A majority is over grades, or with a threshold 1.0 if more than half gave at least that, 0.0 if more than half less.
     """
     if not given:
         return None
@@ -58,7 +65,7 @@ def agreement(scores: Sequence[float]) -> float | None:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Bench(AskingMembers):
+class JuryFunction(CombiningFunction):
     """The function of a jury: asks all jurors at once."""
 
     reduce: Reduction
@@ -67,28 +74,30 @@ class Bench(AskingMembers):
 
     async def __call__(self, **columns: Any) -> Score:
         with billed() as bill:
-            said = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
-        lost = [one for one in said if one.score is None]
-        if len(said) - len(lost) < self.quorum:
-            raise none_left(f"{len(said) - len(lost)} of {len(said)} jurors answered", lost)
-        given = {one.name: one.score.value for one in said if one.score and one.score.value is not None}
+            answers = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
+        lost = [one for one in answers if one.score is None]
+        if len(answers) - len(lost) < self.quorum:
+            raise too_few_answered(f"{len(answers) - len(lost)} of {len(answers)} jurors answered", lost)
+        given = {one.name: one.score.value for one in answers if one.score and one.score.value is not None}
         score = reduce_scores([*given.values()], self.reduce, self.threshold)
         metrics = {"jurors": float(len(given)), "jurors_lost": float(len(lost))}
         metrics |= {f"juror/{name}": value for name, value in given.items()}
         if (share := agreement([*given.values()])) is not None:
             metrics |= {"agreement": share, "spread": statistics.pstdev(given.values())}
-        if not given and any(one.is_unseen for one in said):
+        if not given and any(one.is_unseen for one in answers):
             metrics[UNSEEN] = 1.0
         how = self.reduce if score is not None else "no majority" if given else "no juror says that it applies"
-        each = "; ".join(f"{one.name} {_shown(one)}" for one in said)
-        return Score(score, f"{how}{': ' if score is None else ' of '}{each}", with_costs(metrics, bill))
+        each = "; ".join(f"{one.name} {_shown(one)}" for one in answers)
+        reason = f"{how}{': ' if score is None else ' of '}{each}"
+        inner = [one for answer in answers if answer.score for one in answer.score.unanswered]
+        return Score(score, reason, with_costs(metrics, bill), [*(one.unanswered for one in lost), *inner])
 
 
-def _shown(said: Said) -> str:
-    if said.score is None:
-        return f"failed ({said.words})"
-    score = "does not apply" if said.score.value is None else f"{said.score.value:.3g}"
-    return f"{score} ({said.score.reason[:SHOWN_REASON_CHARS]})" if said.score.reason else score
+def _shown(answer: MemberAnswer) -> str:
+    if answer.score is None:
+        return f"failed ({answer.unanswered})"
+    score = "does not apply" if answer.score.value is None else f"{answer.score.value:.3g}"
+    return f"{score} ({answer.score.reason[:SHOWN_REASON_CHARS]})" if answer.score.reason else score
 
 
 class Jury(JudgeReward):
@@ -96,19 +105,18 @@ class Jury(JudgeReward):
 
     Metrics of a score: ``juror/<name>`` each juror's own score, ``agreement`` the share of pairs of jurors that gave
     the same score, ``spread`` the scores' standard deviation, ``jurors`` how many scored and ``jurors_lost`` how many
-    failed; what all replies took, read or not.
+    failed (``Outcome.unanswered`` tells why); what all replies took, read or not.
 
     Args:
         jurors: Judges, or any rewards of single completions; at least two, of different names.
-        reduce: ``"median"``, ``"mean"``, ``"majority"`` or ``"min"``. Without a majority the completion is skipped:
-            nobody's vote is doubled.
+        reduce: ``"median"``, ``"mean"``, ``"majority"`` or ``"min"``. Without a majority the completion is skipped.
         threshold: For a majority: the least score that accepts, so that the jury's score is 1.0 or 0.0.
         quorum: How many jurors must answer; by default more than half. With fewer the call fails.
         default: The score that stands in for a failed call; ``None`` leaves the completion out of the baseline.
         name: The jury's name.
 
     Raises:
-        JudgeSetupError: A juror will not do, or a setting makes no sense.
+        JudgeSetupError: A juror or a setting is wrong.
     """
 
     def __init__(
@@ -131,10 +139,10 @@ class Jury(JudgeReward):
         quorum = most // 2 + 1 if quorum is None else quorum
         if not is_number(quorum, whole=True) or not 1 <= quorum <= most:
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {most}, the number of jurors")
-        bench = Bench(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
+        bench = JuryFunction(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
-        # All jurors are asked at once, so as many calls are under way as the one takes that takes least; those on one
-        # server take it in parts, lest they wait for it until their deadlines pass.
+        # All jurors are asked at once, so the one that takes the fewest calls sets their number; jurors on one server
+        # share it, so that they do not wait for each other until their deadlines pass.
         asking = [juror for juror in members if juror.spec.is_async]
         places = [juror.model.place if isinstance(juror, LLMJudge) else juror.name for juror in asking]
         parts = [one.spec.concurrency // places.count(place) for one, place in zip(asking, places, strict=True)]

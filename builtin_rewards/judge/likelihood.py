@@ -1,10 +1,9 @@
 """Grades weighted by how likely the judge was to give them, from the log-probabilities of its tokens.
 
 The formula is G-Eval's (arXiv 2303.16634, section 2): score = sum over grades s of p(s) * s. A grade is a digit, so it
-is in one token, and an alternative in its place counts where it is a digit with its end, a blank, a comma or a brace
-behind it. What counts is the *mass*; the rest is unknown, and the mean, over the mass scaled to 1, is off by at most
-(1 - mass) * (highest - lowest grade). A digit counts as its grade whatever token would follow, which is exact where the
-server holds the model to the schema.
+lies in one token. An alternative token counts if it is a digit followed by its end, a blank, a comma or a brace. The
+*mass* is the probability of all that counts, and the mean is taken over the mass scaled to 1, so it is off by at most
+(1 - mass) * (highest - lowest grade). This is exact if the server holds the model to the schema.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from builtin_rewards.judge.rubric import Rubric, Scale
 from builtin_rewards.judge.verdict import Verdict
 
 MINIMUM_MASS = 0.5
-"""The mass from which on a weighted grade replaces the one that was sampled: more is known than is not."""
+"""The least mass with which a weighted grade replaces the sampled one: more than half is known."""
 
 _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
-"""A key with its object or its digit. Inside a JSON string no such text stands, for its quotation marks are escaped."""
+"""A key with its object or its digit. No JSON string holds such a text, for its quotation marks are escaped."""
 _GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
 
 
 def weighted(
     reply: Reply, verdict: Verdict, rubric: Rubric, minimum_mass: float = MINIMUM_MASS
 ) -> tuple[Verdict, dict[str, float]]:
-    """Return a reply's verdict with each grade replaced by its mean where that is known, and the masses by criterion.
+    """Return a reply's verdict with each grade replaced by its mean, and the masses by criterion.
 
-    A grade stays as sampled where less than ``minimum_mass`` (0 to 1) is known of its likelihood: without tokens that
-    spell the verdict, with a grade that is no digit (``4.0``), and where its token came without alternatives.
+    A grade stays as sampled if its mass is below ``minimum_mass`` (0 to 1): the reply has no tokens that spell the
+    verdict, the grade is not a digit (``4.0``), or its token came without alternatives.
     """
     tokens, grades, masses = reply.tokens or (), dict(verdict.grades), dict[str, float]()
     text = "".join(token.text for token in tokens)
@@ -53,7 +52,7 @@ def weighted(
 
 
 def _places(text: str) -> Iterator[tuple[str, int]]:
-    """Return each criterion with the place of its digit in the object that ends a text, end-of-turn tokens aside."""
+    """Return each criterion with the place of its digit in a text's last object; end-of-turn tokens may follow it."""
     text = text[: text.rfind("}") + 1]
     start, criterion = object_start(text), ""
     for key in [] if start is None else _KEY.finditer(text, start):
@@ -64,7 +63,7 @@ def _places(text: str) -> Iterator[tuple[str, int]]:
 
 
 def likelihoods(token: Token, place: int, scale: Scale) -> dict[int, float]:
-    """Return the probability of each grade in the place of a token, whose digit is at this place in it.
+    """Return the probability of each grade that a token, with its digit at this place, could have given instead.
 
     Some servers list the sampled token among the alternatives, even twice, and some never do.
     """

@@ -1,7 +1,7 @@
 """A language model that grades all completions of a prompt in one question: :class:`ListwiseJudge`, a group reward.
 
-Owns which completions stand in which question, in which order, and how their grades become scores. The idea is that of
-ART's RULER (OpenPipe, ``art.rewards.ruler``): answers are easier to grade beside each other than alone.
+Owns which completions a question shows, in which order, and how grades become scores. The idea is from ART's RULER
+(OpenPipe, ``art.rewards.ruler``): answers are easier to grade beside each other than alone.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Never, TypeAlias, Unpack
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.group import Group, GroupJudging
+from builtin_rewards.judge.group import Group, GroupFunction
 from builtin_rewards.judge.llm import SHOWN_REASON_CHARS
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import MAX_CHARS
 from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import Rubric
-from builtin_rewards.judge.settings import Settings, check
+from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import read_verdict
 from rewardkit import Kind, RewardError, Score
 
@@ -35,7 +35,7 @@ Part: TypeAlias = tuple[Turns, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Listing(GroupJudging):
+class ListwiseFunction(GroupFunction):
     """The function of a :class:`ListwiseJudge`: grades the completions of a group beside each other."""
 
     field = "answers"
@@ -50,7 +50,7 @@ class Listing(GroupJudging):
         failure = next(iter(errors.values())) if errors and 2 * len(errors) >= self.repeats else None
         read = [one for (repeat, _), one in said.items() if repeat not in errors and not isinstance(one, JudgeError)]
         given = {one: [grades[one] for grades in read if one in grades] for one in group.answers}
-        # What has only its equals and those that say nothing beside it needs no judge, and is the best there is.
+        # An answer beside only its equals and answers without content needs no judge, and is the best there is.
         worth = {one: statistics.fmean(grade for grade, _ in got) if got else 1.0 for one, got in given.items()}
         worth |= dict.fromkeys(empty, 0.0)
         made: list[Score | RewardError] = []
@@ -63,7 +63,7 @@ class Listing(GroupJudging):
         return made
 
     def questions(self, group: Group) -> dict[tuple[int, Part], Question]:
-        """Return the questions by the repeat that they belong to and the answers that they show."""
+        """Return the questions by their repeat and the answers that they show."""
         empty = self.empty(group)
         shown = [one for one in dict.fromkeys(group.answers) if one not in empty]
         asked = [(repeat, part) for repeat in range(self.repeats) for part in self._parts(group, shown, repeat)]
@@ -79,7 +79,7 @@ class Listing(GroupJudging):
     def _parts(self, group: Group, shown: Sequence[Turns], repeat: int) -> list[Part]:
         """Return the answers of each question of a repeat, as even parts of an order that no answer can choose.
 
-        Every second repeat has the one before it reversed, and its parts have answers of all parts of that one.
+        Every second repeat reverses the order of the one before, and mixes the answers of its parts.
         """
         order = sorted(shown, key=repr)
         random.Random(f"{group.prompt}{order}{repeat // 2}").shuffle(order)  # noqa: S311 (an order is no secret)
@@ -91,7 +91,7 @@ class Listing(GroupJudging):
         return [tuple(order[at::count]) for at in range(count)]
 
     def _rubric(self, part: Part) -> Rubric:
-        """Return the form of the grades: names by place, so that it is the same for all groups of a size."""
+        """Return the form of the grades, with names by place, so that all groups of a size share it."""
         return Rubric([f"answer-{place}" for place in range(1, len(part) + 1)], self.scale)
 
     def _read(self, asked: tuple[int, Part], reply: Reply, format: Format) -> dict[Turns, tuple[float, str]]:
@@ -117,15 +117,13 @@ class ListwiseJudge(PromptedReward):
 
     A completion with grade g, from 0 to 1, has the score 0.5 + (g - the mean of the others' grades) / 2: the group's
     mean is one half, and of two the better one is above it. The order is drawn from the group's content, and grades
-    are means over ``repeats`` questions, every second of which has the order of the one before reversed. Equal
-    completions are shown once; one that says nothing gets 0.0 and is not shown, and counts as of grade 0. A reply that
-    does not grade each answer once is a failure, never a score; more than half of the repeats must be read, or all
-    that were shown fail. A group of more than ``most`` answers, or 256,000 characters, is graded in even parts, in
-    each repeat others: then two answers may have been graded beside different ones.
+    are means over ``repeats`` questions, every second of which reverses the order of the one before. Equal completions
+    are shown once; one without content is not shown, counts as grade 0 and scores 0.0. A reply must grade each answer
+    once, and more than half of the repeats must be read, or all that were shown fail. A group of more than ``most``
+    answers, or 256,000 characters, is graded in even parts, which differ between repeats.
 
     Metrics of a score: ``grade`` on the scale; with several repeats ``samples``, how many were read, and ``spread``,
-    the standard deviation of its grades from 0 to 1, which is how far it moved with the order; ``prefiltered`` where
-    it was not shown; an even share of the group's costs.
+    the standard deviation of its grades from 0 to 1; ``prefiltered`` if it was not shown; an even share of the costs.
 
     Args:
         repeats: How often a group is asked about, 1 to 8.
@@ -135,7 +133,7 @@ class ListwiseJudge(PromptedReward):
         settings: As for :class:`LLMJudge`; ``max_tokens`` is 4096, for all answers of a question.
 
     Raises:
-        JudgeSetupError: A setting makes no sense; names it and the fix.
+        JudgeSetupError: A setting is wrong; names it and the fix.
     """
 
     kind = Kind.GROUP
@@ -147,11 +145,11 @@ class ListwiseJudge(PromptedReward):
         repeats: int = 2,
         most: int = 20,
         scale: tuple[int, int] = (0, 10),
-        **settings: Unpack[Settings],
+        **settings: Unpack[JudgeSettings],
     ) -> None:
         check({"repeats": repeats, "most": most})
         settings.setdefault("max_tokens", 4096)
         shared = prompting(ListwiseJudge, model, settings, "ranking", "ranking", more)
-        listing = Listing(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
+        listing = ListwiseFunction(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
         groups = 1 + math.ceil(at_once(listing.model) / repeats)  # with more, large ones would wait in vain
         super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import statistics
 from collections.abc import Mapping, Sequence
@@ -10,29 +9,29 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
 from builtin_rewards.judge.conversation import turns_of
-from builtin_rewards.judge.costs import cost_metrics
+from builtin_rewards.judge.costs import billed, cost_metrics
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.likelihood import weighted
 from builtin_rewards.judge.members import UNSEEN
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Answer, Question
+from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import Template
-from builtin_rewards.judge.prompted import Prompted, PromptedReward, check_column, judging_options, prompting
+from builtin_rewards.judge.prompted import PromptedFunction, PromptedReward, check_column, judging_options, prompting
 from builtin_rewards.judge.rubric import Criterion, Rubric
-from builtin_rewards.judge.settings import Settings, check
+from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Verdict, combine, joined, read_verdict
 from rewardkit import Score
 
 _SAMPLING_TEMPERATURE = 0.7
-"""Of several samples, where none is given: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
+"""The default of several samples: that of the self-consistency paper (arXiv 2203.11171, section 3.1)."""
 SHOWN_REASON_CHARS = 400
 _CRITERIA_OF_A_ROW = 20
-"""Of a row's own rubric so many questions, one a criterion, have room in a call's deadline."""
+"""How many questions about a row's own rubric, one a criterion, have room in a call's deadline."""
 
 
-class _Plan(NamedTuple):
-    """What is asked of one completion: a question a sample and part of the rubric, the parts of a sample together."""
+class _QuestionPlan(NamedTuple):
+    """What is asked about one completion: for each sample a question for each part of the rubric."""
 
     rubric: Rubric
     parts: tuple[Rubric, ...]
@@ -41,7 +40,7 @@ class _Plan(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Grading(Prompted):
+class GradingFunction(PromptedFunction):
     """The function of an :class:`LLMJudge`: grades one completion."""
 
     rubric: Rubric
@@ -61,30 +60,25 @@ class Grading(Prompted):
             return plan
         masses: dict[str, list[float]] = {name: [] for name in plan.rubric.names}
         reads = [functools.partial(self._read, part, masses) for part in plan.parts] * self.samples
-        asked = [self.attempt(question, read) for question, read in zip(plan.questions, reads, strict=True)]
-        answers, said = [], []
-        for one in await asyncio.gather(*asked, return_exceptions=True):
-            if isinstance(one, JudgeSetupError) or not isinstance(one, Answer | JudgeError):
-                raise one  # no sample that was lost: none can be had so
-            answers += [one] if isinstance(one, Answer) else []
-            said.append(one.value if isinstance(one, Answer) else one)
-        verdict = _decided(said, plan)
-        metrics = self._metrics(verdict, plan.rubric, masses) | cost_metrics(answers) | plan.left_out
+        with billed() as bill:
+            found = await self.attempts(plan.questions, reads)
+        verdict = _decided(found, plan)
+        metrics = self._metrics(verdict, plan.rubric, masses) | cost_metrics(bill) | plan.left_out
         return Score(verdict.score, _words(verdict, plan.rubric), metrics)
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
         plan = self._plan(columns)
         return () if isinstance(plan, Score) else tuple(question for question in plan.questions if not question.index)
 
-    def _plan(self, columns: Mapping[str, Any]) -> _Plan | Score:
-        """Return what is asked; the score where nothing is."""
+    def _plan(self, columns: Mapping[str, Any]) -> _QuestionPlan | Score:
+        """Return what is asked, or the score if nothing is."""
         if why := self.columns.missing(columns):
             return Score(None, why)
         prompt, answer = self.columns.asked(columns), turns_of(columns["completion"], "completion")
         values = self.columns.values(columns)
         if why := self.unseen(prompt, answer):
             return Score(None, why, {UNSEEN: 1.0} if any(turn.graded for turn in answer) else {})
-        if why := self.says_nothing(answer, values.get("reference")):
+        if why := self.why_content_free(answer, values.get("reference")):
             return Score(0.0, f"not asked: {why}", {"prefiltered": 1.0})
         view = self.view(prompt, {"completion": answer})
         rubric: Rubric = columns[self.columns.rubric] if self.columns.rubric else self.rubric
@@ -96,7 +90,7 @@ class Grading(Prompted):
             schema = part.json_schema(self.reason_chars)
             asked.append(Question(filled, schema, self.prompt_version, likelihoods=self.likelihoods))
         questions = [replace(one, index=at) for at in range(self.samples) for one in asked]
-        return _Plan(rubric, parts, questions, self.left_out(prompt) | self.shortened(view, values))
+        return _QuestionPlan(rubric, parts, questions, self.left_out(prompt) | self.shortened(view, values))
 
     def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
         verdict, found = read_verdict(reply, rubric, format), dict[str, float]()
@@ -122,8 +116,8 @@ class Grading(Prompted):
         return metrics
 
 
-def _decided(said: Sequence[Verdict | JudgeError], plan: _Plan) -> Verdict:
-    """Return the verdict of all samples; one of which a question has no answer is lost."""
+def _decided(said: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdict:
+    """Return the verdict of all samples; a sample is lost if one of its questions has no answer."""
     width, verdicts = len(plan.parts), list[Verdict | JudgeError]()
     for sample in (said[at : at + width] for at in range(0, len(said), width)):
         read = [one for one in sample if isinstance(one, Verdict)]
@@ -149,26 +143,25 @@ class LLMJudge(PromptedReward):
     """A language model that grades a completion by criteria; its score is in [0, 1], see :meth:`Rubric.normalised`.
 
     A reply that cannot be read, refuses or is cut short is a failure, never a score; a row without its reference is
-    skipped. Answers that say nothing (empty, ``":"``, ``"Thought process:"``) get 0.0 without being asked about.
-
-    What its metrics mean is in docs/reference/judge.md, Metrics of a score.
+    skipped. Answers without content (empty, ``":"``, ``"Thought process:"``) get 0.0 without being asked about.
+    docs/reference/judge.md, Metrics of a score, explains its metrics.
 
     Args:
         model: The model's name, as its server knows it.
-        criteria: What is graded, each a :class:`Criterion` or a text; by default what the template has of its own.
+        criteria: What is graded, each a :class:`Criterion` or a text; by default the template's own.
         criteria_column: The dataset column with the criteria of a row, a list or JSON of one, of texts or objects:
             ``{"text": "Names a dose.", "weight": 5, "kind": "must"}``.
         each: Ask about one criterion at a time, rather than about all in one question.
         not_applicable: Let the judge say that a criterion does not apply; it is left out then.
-        cap: What the score is at most where a must-have fails.
+        cap: What the score is at most if a must-have fails.
         scale: Lowest and highest grade, whole numbers; by default 1 to 5, and 0 and 1 for criteria of a row.
         samples: How often each completion is asked about; more than half must give a verdict, and grades are means.
-        likelihoods: Weight grades by the likelihood of each (G-Eval), where the server gives log-probabilities and
-            the scale lies within 0 to 9.
+        likelihoods: Weight grades by their likelihood (G-Eval), if the server gives log-probabilities; the scale must
+            lie within 0 to 9.
         settings: What all judges share, see docs/reference/judge.md, Showing and Asking.
 
     Raises:
-        JudgeSetupError: A setting makes no sense; names it and the fix.
+        JudgeSetupError: A setting is wrong; names it and the fix.
 
     Example:
         >>> from rewardkit.testing import FakeJudge
@@ -189,7 +182,7 @@ class LLMJudge(PromptedReward):
         scale: tuple[int, int] | None = None,
         samples: int = 1,
         likelihoods: bool = False,
-        **settings: Unpack[Settings],
+        **settings: Unpack[JudgeSettings],
     ) -> None:
         check({"samples": samples, "each": each, "likelihoods": likelihoods, "not_applicable": not_applicable})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
@@ -208,14 +201,14 @@ class LLMJudge(PromptedReward):
                 f"grades are single digits; set scale=(1, 5), or another from 0 to 9"
             )
         shared["columns"] = replace(shared["columns"], rubric=criteria_column, like=rubric)
-        grading = Grading(**shared, rubric=rubric, samples=samples, likelihoods=likelihoods, each=each)
+        grading = GradingFunction(**shared, rubric=rubric, samples=samples, likelihoods=likelihoods, each=each)
         super().__init__(grading, judging_options(grading, settings.get("default")))
 
 
 def _criteria(
     given: Sequence[Criterion | str] | None, column: str | None, template: Template
 ) -> Sequence[Criterion | str]:
-    """Return the criteria; of a column, which has its own in each row, one that stands in."""
+    """Return the criteria; for a column, whose rows have their own, a stand-in."""
     if column is not None:
         check_column(column, "criteria", "criteria_column")
         if given is not None:

@@ -1,8 +1,4 @@
-"""The functions of judges, and rewards inside a reward: what a fallback chain and a jury have in common.
-
-Owns which parameters the whole takes, and one call of a member with its deadline and the checks of what it returns.
-What is made of the members' scores is their owners' work.
-"""
+"""The functions of judges, and what chains and juries share: their parameters, and one checked call of a member."""
 
 from __future__ import annotations
 
@@ -13,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
-from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
+from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
 from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
 
 UNSEEN = "unseen"
-"""The metric of a skip for want of eyes: another judge may see what this one cannot."""
+"""The metric of a skip by a judge that cannot see the completion, which another judge may see."""
 _SAME = 1e-9
-"""Scores no further apart than this are the same grade: they were weighted, and divided by a scale's width."""
+"""Scores no further apart are the same grade: they were weighted, and divided by a scale's width."""
 _RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "example", "step", "epoch"})
 
 
@@ -29,12 +25,12 @@ def same(one: float, other: float) -> bool:
 
 
 def accepts(score: float, threshold: float) -> bool:
-    """Whether a score accepts; one that weights have rounded off the threshold is on it."""
+    """Whether a score reaches the threshold, up to rounding by weights."""
     return score >= threshold - _SAME
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Judging:
+class JudgeFunction:
     """The function of a judge, which has the judge's ``name``: an object with its settings, which pickles."""
 
     name: str
@@ -67,8 +63,8 @@ class Judging:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AskingMembers(Judging):
-    """The function of a reward that asks others, its ``members``; it takes what any of them takes, as it comes."""
+class CombiningFunction(JudgeFunction):
+    """The function of a reward that asks others, its ``members``; it takes all their columns, without coercion."""
 
     members: tuple[Reward[..., Any], ...]
 
@@ -108,45 +104,49 @@ def checked(owner: str, members: Iterable[Any]) -> tuple[tuple[Reward[..., Any],
     return listed, common
 
 
-class Said(NamedTuple):
-    """What one member said of a completion: its score, or the error with which it failed."""
+class MemberAnswer(NamedTuple):
+    """What one member answered about a completion: its score, or the error with which it failed."""
 
     name: str
     score: Score | None
     error: Exception | None = None
     is_unseen: bool = False
-    """Whether a judge skipped it because it cannot see it; of another reward a metric of that name means nothing."""
+    """Whether a judge skipped it because it cannot see it; another reward's metric of that name has no meaning."""
 
     @property
-    def words(self) -> str:
-        """Why there is no score of it, with the member's name."""
+    def unanswered(self) -> Unanswered:
+        """The record of a member that gave no score."""
         if self.score is not None:
-            return f"{self.name}: {self.score.reason}"
-        kind = "" if isinstance(self.error, JudgeError) else f"{type(self.error).__name__}: "
-        return f"{self.name}: {kind}{self.error}"
+            return Unanswered(self.name, UNSEEN, self.score.reason or "")
+        kind = type(self.error).__name__
+        if isinstance(self.error, JudgeError):
+            return Unanswered(self.name, str(self.error.fault or kind), str(self.error), self.error.requests)
+        return Unanswered(self.name, kind, f"{kind}: {self.error}")
 
 
-async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> Said:
-    """Calls one member with its own columns and its own deadline; what it raises is told, not raised."""
+async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> MemberAnswer:
+    """Call one member with its own columns and its own deadline, and return its score or its error."""
     limit = asyncio.timeout(member.options.timeout_s)
     try:
         async with limit:
-            value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set it up
+            value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set up the judge
             if inspect.isawaitable(value):
                 value = await value
         outcome, *told = finding_of(member.spec, value, 1)  # by the rules of a run
         if outcome == FAILED:
             raise ValueError(told[1])
         score = Score(*told) if outcome == SCORED else Score(None, *told)
-        unseen = isinstance(member.function, Judging) and score.value is None and UNSEEN in score.metrics
-        return Said(member.name, score, is_unseen=unseen)
+        unseen = isinstance(member.function, JudgeFunction) and score.value is None and UNSEEN in score.metrics
+        return MemberAnswer(member.name, score, is_unseen=unseen)
     except TimeoutError as late:
         if not limit.expired():
-            return Said(member.name, None, late)
+            return MemberAnswer(member.name, None, late)
         words = f"no answer within its timeout_s={member.options.timeout_s:g}"
-        return Said(member.name, None, JudgeUnavailableError(words, Fault.DEADLINE) if member.spec.is_async else late)
+        return MemberAnswer(
+            member.name, None, JudgeUnavailableError(words, Fault.DEADLINE) if member.spec.is_async else late
+        )
     except Exception as error:
-        return Said(member.name, None, error)
+        return MemberAnswer(member.name, None, error)
 
 
 def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,9 +157,10 @@ def _own(member: Reward[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return others | {name: given[name] for name in names if name in given}
 
 
-def none_left(what: str, failures: Sequence[Said]) -> JudgeError:
-    """Return the error of a chain or jury in which too few answered: an outage where each that failed had one."""
-    words = f"{what}: " + "; ".join(said.words for said in failures)
-    errors = [said.error for said in failures if said.error is not None]
-    outage = all(isinstance(error, InfrastructureError) for error in errors)
-    return (JudgeUnavailableError if outage else JudgeError)(words)
+def too_few_answered(what: str, lost: Sequence[MemberAnswer]) -> JudgeError:
+    """Return the error of a chain or jury in which too few answered: an outage if each error is one."""
+    unanswered = [one.unanswered for one in lost]
+    outage = all(isinstance(one.error, InfrastructureError) for one in lost if one.error is not None)
+    error = (JudgeUnavailableError if outage else JudgeError)(f"{what}: {'; '.join(map(str, unanswered))}")
+    error.requests = sum(one.requests for one in unanswered)
+    return error

@@ -1,4 +1,4 @@
-"""What is asked of a model and what it replies, apart from any library's classes."""
+"""Requests to a model and its replies, without any library's classes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def with_words(message: Mapping[str, Any], words: str) -> Mapping[str, Any]:
 
 
 def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
-    """Return the texts of a message, and how many images it has."""
+    """Return the texts of a message and the number of its images."""
     content = message["content"]
     if isinstance(content, str):
         return [message["role"], content], 0
@@ -35,7 +35,7 @@ def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
 
 
 class Usage(NamedTuple):
-    """Tokens that the server says a reply took; the cached ones are some of the prompt's."""
+    """Tokens of a request as the server counts them; the cached ones are part of the prompt's."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -54,7 +54,7 @@ class Token(NamedTuple):
 class Reply:
     """What a model replied."""
 
-    text: str  # empty where there is none
+    text: str  # may be empty
     model: str  # as the server names it
     finish_reason: str | None = "stop"  # ``"length"``, ``"content_filter"``, or what the server says
     refusal: str | None = None  # the model's words, where it refused

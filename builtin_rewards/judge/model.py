@@ -1,7 +1,7 @@
 """The model behind a judge: where it is served, how it is asked, and what may be spent on it.
 
-Owns one question from its cache key to the verdict that was read: the format and parameters that the server takes, the
-cache, the budget. What is asked is the judges' work, how a request is sent the endpoint's.
+Owns one question from its cache key to the verdict: formats and parameters, the cache, the budget. Judges decide what
+is asked, and the endpoint sends it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from builtin_rewards.judge.budget import Budget, Spending
+from builtin_rewards.judge.budget import Budget, most_tokens
 from builtin_rewards.judge.cache import JudgeCache, question_key
 from builtin_rewards.judge.endpoint.client import Asks, Server, StandIn, name_of, prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
@@ -35,9 +35,9 @@ _ALL_REASONING = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question to a model: the messages, without words about the reply's form, which has a JSON schema.
+    """One question to a model: messages, and the JSON schema of the reply, which the messages do not mention.
 
-    ``version`` is the prompt's, ``index`` which of several samples it is; ``likelihoods`` asks for the tokens'.
+    ``version`` is the prompt's, ``index`` the number of the sample; ``likelihoods`` asks for those of the tokens.
     """
 
     messages: tuple[Mapping[str, Any], ...]
@@ -47,11 +47,8 @@ class Question:
     likelihoods: bool = False
 
 
-class Answer(NamedTuple, Generic[T]):
-    """What was read from a reply to a question, the requests that it took (0 where it was cached), and their cost.
-
-    The cost is ``None`` where the model has no price or the server gave no usage.
-    """
+class ReadReply(NamedTuple, Generic[T]):
+    """What was read from a reply, the requests that it took (0 from the cache), and their cost in USD if known."""
 
     value: T
     reply: Reply
@@ -63,7 +60,7 @@ class Answer(NamedTuple, Generic[T]):
 class JudgeModel:
     """A model that judges, and how it is asked: docs/reference/judge.md, Asking, says what each setting means.
 
-    A key itself is never taken: settings travel. One that makes no sense raises JudgeSetupError, with the fix.
+    No setting holds a key, for settings travel. A wrong setting raises JudgeSetupError, with the fix.
     """
 
     model: str
@@ -96,7 +93,7 @@ class JudgeModel:
         object.__setattr__(self, "_negotiator", Negotiator(None if self.format is None else Format(self.format)))
 
     def set_up(self) -> None:
-        """Makes the cache's and the budget's files, and asks the server, once a process, for the model and the key.
+        """Make the files of cache and budget, and ask the server once a process whether it has the model.
 
         Raises:
             JudgeSetupError: A file cannot be used, the server has no such model, or ``base_url`` lacks its ``/v1``.
@@ -114,12 +111,12 @@ class JudgeModel:
 
     @property
     def place(self) -> tuple[Hashable, Load, RetryPolicy]:
-        """What models share their requests in flight by: a server, and the same limits."""
+        """The server and limits; models that have both in common share their requests in flight."""
         return self._asks if isinstance(self._asks, Server) else id(self._asks), self.load, self.retry
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What its replies depend on."""
+        """All settings that its replies depend on."""
         return self.model, self.where, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
 
     def request(self, question: Question, format: Format) -> Request:
@@ -138,57 +135,72 @@ class JudgeModel:
 
     async def attempt(
         self, judge: str, question: Question, read: Callable[[Reply, Format], T]
-    ) -> Answer[T | JudgeReplyError]:
-        """Asks a judge's question, and ``read`` reads the reply; one that is no verdict is an answer too.
+    ) -> ReadReply[T | JudgeReplyError]:
+        """Ask a judge's question and read the reply; the error of a reply without verdict is returned as well.
 
         Raises:
-            JudgeUnavailableError: No reply could be had.
+            JudgeUnavailableError: No reply came.
             JudgeReplyError: The client library itself says that the reply was cut short or filtered.
         """
         try:
             await prepare(self._asks)
         except JudgeSetupError as wrong:  # of a proxy, so of the machine and not of the judge
             raise JudgeUnavailableError(wrong.words, Fault.CONNECTION) from None
-        until, sent = time.monotonic() + self.deadline_s, list[int]()
-        reply, format = await self._negotiator.ask(functools.partial(self._reply, judge, question, until, sent))
+        exchange = _Exchange(self, judge, question, time.monotonic() + self.deadline_s)
+        reply, format = await self._negotiator.ask(exchange.reply)
         value: T | JudgeReplyError
         try:
             value = read(reply, format)
         except JudgeReplyError as error:
-            error.requests = sum(sent) + reply.requests
+            error.requests = exchange.failed_requests + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
             value = error.retold(f"{error.words}; {_ALL_REASONING}") if is_all_reasoning else error
         if not reply.requests:
-            return Answer(value, reply, 0, 0.0)
+            return ReadReply(value, reply, 0, 0.0)
         self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
         if self.cache is not None and not isinstance(value, JudgeReplyError):
-            self.cache.put(self._key(question, format), reply)
+            self.cache.put(exchange.key, reply)
         price = price_of(self.prices, self.model)
         cost = None if reply.usage is None or price is None else price.cost(reply.usage)
-        return Answer(value, reply, sum(sent) + reply.requests, cost)
+        return ReadReply(value, reply, exchange.failed_requests + reply.requests, cost)
 
-    async def _reply(
-        self, judge: str, question: Question, until: float, sent: list[int], format: Format, changes: Changes
-    ) -> Reply:
-        """Return the reply in a format: a kept one, which took no requests, or a new one."""
-        kept = None if self.cache is None else self.cache.get(self._key(question, format))
-        if kept is not None:
-            return kept
-        budget, price = self.budget, price_of(self.prices, self.model)
-        spender = None if budget is None else Spending(budget, judge, price)
+    async def ask(self, judge: str, request: Request, left_s: float) -> Reply:
+        """Return a new reply from the server within so many seconds."""
+        if left_s <= 0:
+            words = f"{self.where}, model {self.model!r}: no reply within the deadline of {self.deadline_s:g} s"
+            raise JudgeUnavailableError(f"{words}; raise deadline_s", Fault.DEADLINE)
+        reserve, price = None, price_of(self.prices, self.model)
+        if self.budget is not None:
+            reserve = functools.partial(self.budget.reserve_within, judge, most_tokens(request), price)
         endpoint = of_this_loop(("endpoint", self.place), lambda: Endpoint(self._asks, self.load, self.retry))
-        request = self.request(question, format)
-        try:
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                words = f"{self.where}, model {self.model!r}: no reply within the deadline of "
-                raise JudgeUnavailableError(f"{words}{self.deadline_s:g} s; raise deadline_s", Fault.DEADLINE)
-            return await endpoint.ask(replace(request, options=changed(request.options, changes)), left_s, spender)
-        except JudgeError as error:
-            sent.append(error.requests)
-            error.requests = sum(sent)
-            raise
+        return await endpoint.ask(request, left_s, reserve)
 
-    def _key(self, question: Question, format: Format) -> str:
-        """Return the cache's key: of what was asked for, so that it is known before a server's changes are."""
-        return question_key(self.where, self.request(question, format), question.version)
+
+@dataclass(slots=True)
+class _Exchange:
+    """One question's exchange with a model, until a time of the monotonic clock.
+
+    ``key`` is the cache's for the last format, of the request before the changes that a server makes necessary.
+    """
+
+    model: JudgeModel
+    judge: str
+    question: Question
+    until: float
+    failed_requests: int = 0
+    key: str = ""
+
+    async def reply(self, format: Format, changes: Changes) -> Reply:
+        """Return the reply in a format: the cache's, which takes no requests, or a new one."""
+        model, request = self.model, self.model.request(self.question, format)
+        if model.cache is not None:
+            self.key = question_key(model.where, request, self.question.version)
+            if (kept := model.cache.get(self.key)) is not None:
+                return kept
+        request = replace(request, options=changed(request.options, changes))
+        try:
+            return await model.ask(self.judge, request, self.until - time.monotonic())
+        except JudgeError as error:
+            self.failed_requests += error.requests
+            error.requests = self.failed_requests
+            raise

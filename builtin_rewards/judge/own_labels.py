@@ -1,7 +1,4 @@
-"""How far a judge agrees with labels of one's own: :func:`calibrate`, which is ``judge.calibrate(rows)``.
-
-Owns the asking of labelled rows and the choice of a threshold. The measures are in ``statistics``.
-"""
+"""How far a judge agrees with one's own labels: :func:`calibrate`, which is ``judge.calibrate(rows)``."""
 
 from __future__ import annotations
 
@@ -16,34 +13,34 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from builtin_rewards.judge.members import accepts
-from builtin_rewards.judge.statistics import Interval, Table, auc
+from builtin_rewards.judge.statistics import ConfusionTable, Interval, auc
 from rewardkit import DataError, Reward, Rollout, Runtime, Status
 from rewardkit.coerce import ColumnValueError, build_coercer
 from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.testing import rollouts_from_rows
 
 _TRIED = 100
-"""Thresholds that are tried at most."""
+"""The most thresholds that are tried."""
 _FOLDS = 10
 _truth = build_coercer(bool)
 
-Rows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
+LabelledRows: TypeAlias = str | Path | Iterable[Mapping[str, Any] | Rollout]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What a judge's scores are worth beside labels.
+    """How a judge's scores compare with labels.
 
     Attributes:
-        rows: Labelled rows. Only those that were ``scored`` count below; what neither scored nor failed was skipped.
+        rows: Labelled rows. Only ``scored`` ones count below; rows that neither scored nor failed were skipped.
         errors: Why the first few failed.
-        threshold: The score from which on a completion was taken as good.
-        agreement: The share of verdicts that equal their label; ``kappa`` is that beyond chance.
-        best_threshold: The one with the best kappa.
-        best_kappa: What it comes to, each row judged by the threshold that is best for nine tenths of the others.
+        threshold: The least score that counts as good.
+        agreement: The share of verdicts that equal their label; ``kappa`` is the agreement beyond chance.
+        best_threshold: The threshold with the best kappa.
+        best_kappa: That kappa, with each row judged by the threshold that is best for nine tenths of the others.
         auc: The chance that a good completion scores above a bad one.
-        more_labels: How many more labels would halve the interval of kappa; ``None`` where all scores are the same.
-        per_1000: What 1,000 rows take: ``requests``, tokens, and ``cost_usd`` where the model has a price.
+        more_labels: How many more labels would halve the interval of kappa; ``None`` if all scores are equal.
+        per_1000: What 1,000 rows take: ``requests``, tokens, and ``cost_usd`` if the model has a price.
     """
 
     rows: int
@@ -60,7 +57,7 @@ class Calibrated:
     per_1000: Mapping[str, float]
 
     def __str__(self) -> str:
-        """The whole in a few lines."""
+        """Return a summary of a few lines."""
         skipped = self.rows - self.scored - self.failed
         more = f"{self.more_labels} more labels would halve the interval"
         lines = (
@@ -74,15 +71,17 @@ class Calibrated:
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
 
-def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: float) -> Calibrated:
-    """Asks a judge about labelled rows; see :meth:`~builtin_rewards.judge.fallback.JudgeReward.calibrate`."""
+def calibrate(
+    judge: Reward[..., Any], rows: LabelledRows, *, label: str = "label", threshold: float = 0.5, lane: str = "worker"
+) -> Calibrated:
+    """Ask a judge about labelled rows; see :meth:`~builtin_rewards.judge.fallback.JudgeReward.calibrate`."""
     rollouts = _rollouts(rows)
     if not rollouts:
         raise DataError("there are no rows to calibrate with")
     labels = [truth(rollout.example, label, f"row {place}") for place, rollout in enumerate(rollouts)]
     if len(set(labels)) < 2:
         raise DataError(f"{len(labels)} labels, and all of one kind: agreement takes good and bad completions")
-    with Runtime([judge], workers=1, max_infrastructure_rate=1.0) as runtime:
+    with Runtime([judge], workers=1, lane=lane, max_infrastructure_rate=1.0) as runtime:
         outcomes = runtime.score(rollouts)[judge.name]
     failed = [outcome.error or "" for outcome in outcomes if outcome.status is Status.FAILED]
     judged = [one for one in zip(outcomes, labels, strict=True) if one[0].status is Status.SCORED]
@@ -91,8 +90,8 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: flo
         raise DataError(f"none of {len(rollouts)} rows was scored{first}")
     known = [(float(outcome.score or 0.0), good) for outcome, good in judged]
     scores, true = [score for score, _ in known], [good for _, good in known]
-    table = Table.of([accepts(score, threshold) for score in scores], true)
-    cross = Table.of([score >= at for score, at in zip(scores, _bests_of_others(known), strict=True)], true)
+    table = ConfusionTable.of([accepts(score, threshold) for score in scores], true)
+    cross = ConfusionTable.of([score >= at for score, at in zip(scores, _bests_of_others(known), strict=True)], true)
     return Calibrated(
         rows=len(rollouts),
         scored=len(known),
@@ -111,10 +110,10 @@ def calibrate(judge: Reward[..., Any], rows: Rows, *, label: str, threshold: flo
 
 
 def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
-    """Return a row's label: whether the completion is good, as a bool, 1 or 0, yes or no.
+    """Return a row's label, a bool, 1 or 0, yes or no: whether the completion is good.
 
     Raises:
-        DataError: There is none, or it is none of these; says where.
+        DataError: There is no label, or it is another value; says where.
     """
     if name not in columns:
         has = ", ".join(map(repr, columns)) or "none"
@@ -126,7 +125,7 @@ def truth(columns: Mapping[str, Any], name: str, where: str) -> bool:
         raise DataError(f"{where}: label in column {name!r}: {said}") from None
 
 
-def _rollouts(rows: Rows) -> Sequence[Rollout]:
+def _rollouts(rows: LabelledRows) -> Sequence[Rollout]:
     if isinstance(rows, str | Path):
         return rollouts_from_rows(rows)
     each = [[row] if isinstance(row, Rollout) else rollouts_from_rows([row]) for row in rows]
@@ -134,22 +133,19 @@ def _rollouts(rows: Rows) -> Sequence[Rollout]:
 
 
 def _best_threshold(known: Sequence[tuple[float, bool]]) -> float:
-    """Return the threshold with the best kappa, of at most a hundred half way between scores; the middle of several.
-
-    The scores are sorted once, so that the time does not grow with the square of their number.
-    """
+    """Return the threshold with the best kappa, of at most a hundred half way between scores; the middle of several."""
     good, bad = (sorted(score for score, is_good in known if is_good is wanted) for wanted in (True, False))
     scores = sorted({*good, *bad})
     halves = [statistics.fmean(pair) for pair in itertools.pairwise(scores)] or scores
     tried = halves if len(halves) <= _TRIED else [halves[at * len(halves) // _TRIED] for at in range(_TRIED)]
     below = [(bisect.bisect_left(good, at), bisect.bisect_left(bad, at)) for at in tried]
-    worth = [Table(len(good) - lost, len(bad) - kept, lost, kept).kappa.rate or 0.0 for lost, kept in below]
+    worth = [ConfusionTable(len(good) - lost, len(bad) - kept, lost, kept).kappa.rate or 0.0 for lost, kept in below]
     best = [at for at, value in zip(tried, worth, strict=True) if value == max(worth)]
     return best[len(best) // 2]
 
 
 def _bests_of_others(known: Sequence[tuple[float, bool]]) -> list[float]:
-    """Return for each row the threshold that is best for the rows outside of its tenth; the tenths are drawn."""
+    """Return for each row the threshold that is best for the rows outside of its tenth, drawn at random."""
     fold_of = [place % _FOLDS for place in range(len(known))]
     random.Random(0).shuffle(fold_of)  # noqa: S311 - a sample, no secret
     rest = [[one for one, own in zip(known, fold_of, strict=True) if own != fold] for fold in range(_FOLDS)]

@@ -1,7 +1,7 @@
 """A language model that compares the completions of a prompt, two at a time: :class:`PairwiseJudge`, a group reward.
 
-Owns what one comparison is, both orders of it, what fails, and what all are worth: Bradley-Terry strengths, win rates
-by them, ranks. A completion without any result has no rating, ``None``, never a middling one.
+Owns comparisons and what they come to: Bradley-Terry strengths, win rates, ranks. A completion without any result has
+no rating, ``None``, and never a middling one.
 """
 
 from __future__ import annotations
@@ -16,34 +16,33 @@ from typing import NamedTuple, Never, TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
-from builtin_rewards.judge.group import Group, GroupJudging
+from builtin_rewards.judge.group import Group, GroupFunction
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompted import PromptedReward, at_once, judging_options, prompting
 from builtin_rewards.judge.rubric import preference_schema
-from builtin_rewards.judge.settings import Settings, check
+from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Preference, read_preference
 from rewardkit import Kind, RewardError, Score
 
 _WORTH = {"A": 1.0, "B": 0.0, "tie": 0.5}
 _PAIRS_A_GROUP = 6
-"""Pairs of a group of 4. So many groups are compared at once that such groups keep all requests in flight; with more,
-large ones would wait for each other until their calls' deadlines pass."""
-
+"""Pairs of a group of 4. As many groups are compared at once as keep all requests in flight with such groups; more
+large groups would wait for each other until their deadlines pass."""
 
 Wins: TypeAlias = Sequence[Sequence[float]]
-"""By two completions how often the first won against the second, a tie half a win for both; without what failed."""
+"""How often one completion won against another, by their places; a tie is half a win for both."""
 Ratings: TypeAlias = list[float | None]
 
 _TOLERANCE, _MAX_ITERATIONS = 1e-9, 20_000
-"""The iteration ends when no log-strength moves further; each raises the likelihood, so the last is the best so far."""
+"""The iteration ends when no log-strength moves further; each step raises the likelihood, so the last one is best."""
 _SAME_STRENGTH = 1e-6
-"""Strengths no further apart than this share a rank: more than the iterations leave, less than any result makes."""
+"""Strengths no further apart share a rank: more than the iterations leave, less than any result makes."""
 
 
 class Match(NamedTuple):
-    """Two completions, by their places; the result is 1.0 if the first won, 0.5 for a tie, ``None`` if it failed.
+    """Two completions by their places: 1.0 if the first won, 0.5 for a tie, ``None`` if the comparison failed.
 
-    It is flipped where the judge preferred whichever stood first, or second; known where it needed no judge.
+    ``flipped``: the judge preferred the same place in both orders. ``known``: no judge was needed.
     """
 
     first: int
@@ -55,7 +54,7 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Comparing(GroupJudging):
+class PairwiseFunction(GroupFunction):
     """The function of a :class:`PairwiseJudge`: compares each completion of a group with each other."""
 
     field = "first"
@@ -94,7 +93,7 @@ class Comparing(GroupJudging):
     ) -> Score | RewardError:
         own = [match for match in matches if place in (match.first, match.second)]
         won = [m.result if m.first == place else 1 - m.result for m in own if m.result is not None]
-        # What needs no judge says how a completion stands to its equals, and to those that say nothing: no more.
+        # Results that need no judge tell only how a completion compares with its equals and with empty ones.
         asked = [match for match in own if not match.known]
         errors = [match.error for match in asked if match.error is not None]
         if strength is None or (asked and len(errors) == len(asked)):
@@ -109,13 +108,13 @@ class Comparing(GroupJudging):
 
 
 def _pairs(n: int) -> list[tuple[int, int]]:
-    """Return all pairs of n; each one is named first in half of its own, give or take one."""
+    """Return all pairs of n, in which each number stands first in half of its pairs, give or take one."""
     pairs = itertools.combinations(range(n), 2)
     return [(low, high) if (high - low) % 2 else (high, low) for low, high in pairs]
 
 
 def _known(one: Turns, other: Turns, empty: Collection[Turns]) -> float | None:
-    """Return the result that needs no judge: equal answers, and answers that say nothing."""
+    """Return the result of two answers that need no judge: equal ones, and ones without content."""
     if one == other:
         return 0.5
     return None if one not in empty and other not in empty else (1 + (other in empty) - (one in empty)) / 2
@@ -134,13 +133,11 @@ def _compared(first: int, second: int, said: Sequence[Preference | JudgeError]) 
 def bradley_terry(wins: Wins) -> Ratings:
     """Return log-strengths θ, of mean 0, under which i beats j with probability 1 / (1 + exp(θ_j - θ_i)).
 
-    They maximise the likelihood of the results times a prior: as if each completion had also played one match in all,
-    spread evenly over the others, each a tie. The prior keeps strengths finite where one wins all its matches or the
-    results do not connect all completions, and changes no order where all meet.
-
-    Found by the iteration λ_i ← w_i / Σ_j n_ij / (λ_i + λ_j), λ = exp θ, w_i the wins of i, n_ij the matches of i
-    with j, for all i at once: Hunter, MM Algorithms for Generalized Bradley-Terry Models, Annals of Statistics 32(1)
-    (2004), 384-406, equation 3. Where the better always wins, it takes 270 iterations for a group of 8, 6,200 for 64.
+    They maximise the likelihood of the results times a prior: each completion has also tied one match, spread evenly
+    over the others. The prior keeps strengths finite if one wins all its matches or the results do not connect all
+    completions, and changes no order if all meet. The iteration is λ_i ← w_i / Σ_j n_ij / (λ_i + λ_j), λ = exp θ, w_i
+    the wins of i, n_ij the matches of i with j: Hunter, MM Algorithms for Generalized Bradley-Terry Models, Annals of
+    Statistics 32(1) (2004), 384-406, equation 3. If the better always wins, 8 take 270 iterations and 64 take 6,200.
     """
     import numpy as np
 
@@ -194,33 +191,33 @@ def _against_others(strengths: Sequence[float | None], beats: Callable[[float], 
 class PairwiseJudge(PromptedReward):
     """A language model that compares the completions of a prompt with each other; a group reward, 0 to 1.
 
-    All n (n - 1) / 2 pairs are compared, with ``order="both"`` each in both orders: a verdict that turns with the order
-    is a tie and is counted. Equal completions tie, and one that says nothing loses, without being asked about; equal
-    questions are asked once. A comparison that fails counts for nothing; a completion all of whose comparisons failed
-    that were asked has failed, and none is ever given half a point for want of an answer.
+    All n (n - 1) / 2 pairs are compared. Equal completions tie and one without content loses, without being asked
+    about; equal questions are asked once. A comparison that fails counts for nothing, and a completion fails if all of
+    its comparisons failed that were asked.
 
     Metrics of a score: ``strength`` (Bradley-Terry, natural logarithm, the group's mean is 0), ``flips`` the share of
     its matches that turned with the order, ``matches`` and ``matches_lost``, and an even share of the group's costs.
 
     Args:
-        order: ``"both"``, or ``"first"`` to ask once, in an order that is spread evenly over the group.
+        order: ``"both"``, where a verdict that turns with the order is a tie, or ``"first"`` to ask once, in an order
+            that is spread evenly over the group.
         score: ``"strength"``, the chance to win against the others by Bradley-Terry strengths; ``"win_rate"``, the
             share of matches won, ties half; ``"rank"``, from 0 for the last to 1 for the first.
         template: ``"preference"``, or a :class:`Template` with ``{first}`` and ``{second}``.
         settings: As for :class:`LLMJudge`; ``deadline_s`` is that of one question, from its turn on.
 
     Raises:
-        JudgeSetupError: A setting makes no sense; names it and the fix.
+        JudgeSetupError: A setting is wrong; names it and the fix.
     """
 
     kind = Kind.GROUP
 
     def __init__(
-        self, model: str, *more: Never, order: str = "both", score: str = "strength", **settings: Unpack[Settings]
+        self, model: str, *more: Never, order: str = "both", score: str = "strength", **settings: Unpack[JudgeSettings]
     ) -> None:
         check({"order": order, "score": score})
         shared = prompting(PairwiseJudge, model, settings, "preference", "preference", more)
-        comparing = Comparing(**shared, order=order, score=score)
+        comparing = PairwiseFunction(**shared, order=order, score=score)
         pairs = at_once(comparing.model) / (2 if order == "both" else 1)
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more, for the others' last questions leave turns unused
         options = replace(judging_options(comparing, settings.get("default")), concurrency=groups)

@@ -1,11 +1,11 @@
-r"""Answers that say nothing, told without asking a judge.
+r"""Answers without content, found without asking a judge.
 
 Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a policy in training finds them.
 
-What follows the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting. It is
-content-free where nothing is left, or nothing but marks that end a sentence and Markdown's rules, or openers in a row
-with marks around them. Anything else may be an answer and is the judge's to grade: a number, a word, a symbol, an
-operator, an empty pair (``[]``), what equals the reference, and an opener that is not known.
+The text after the last ``</think>`` is folded (typography, width, case) and stripped of empty formatting. It is
+content-free if nothing is left, or only marks that end a sentence and Markdown's rules, or only openers with marks
+around them. Anything else may be an answer, and the judge grades it: a number, a word, a symbol, an operator, an empty
+pair (``[]``), whatever equals the reference, and an unknown opener.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPENERS = (
     "take a deep breath and work on this problem step by step",
     *("answer to grade", "reference answer"),
 )
-"""Words that announce an answer and are none, in lower case and without punctuation."""
+"""Words that announce an answer without giving one, in lower case and without punctuation."""
 _FORMS = (
     r"(?:let's|let us|let me) (?:think|solve|work|break|do)(?: (?:about|this|it|the|problem|out|down))* step by step",
     r"(?:let's|let us|let me) (?:solve (?:this|the) problem|think(?: about (?:this|it))?)",
@@ -31,7 +31,7 @@ _FORMS = (
     r"(?: to (?:this|the) (?:problem|question))?(?: is(?: as follows)?)?",
     r"to solve (?:this|the) problem",
 )
-"""Openers in as many words as there are for them."""
+"""Openers that come in several wordings."""
 _TAGS = "think|thinking|thought|reasoning|answer|final_answer|solution|response|result|prompt|completion|reference"
 _FENCES = "prompt|completion|conversation|reference|source|first|second|answer-[0-9]{1,3}"
 _FORMATTING = re.compile(
@@ -41,22 +41,22 @@ _FORMATTING = re.compile(
     r"|\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf)\s{0,8}\{"
     r"|\\(?:begin|end)\{[a-z]{1,20}\*?\}"
 )
-"""Formatting that says nothing by itself. HTML's own elements are not in it: ``<output>`` may be an answer."""
+"""Formatting without content of its own. HTML's elements do not belong here: ``<output>`` may be an answer."""
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*+")
 _SILENT = re.compile("(?:[\\s\x00.,:;}\u2026\u3001\u3002\ufffd\ud800-\udfff]|([-*_#~])\\1\\1+|[!?]{4,})*+")
-"""Marks that end a sentence, a brace whose box is gone, what cannot be read, and Markdown's rules."""
+"""Marks that end a sentence, the brace of a box, unreadable characters, and Markdown's rules."""
 _DRESS = frozenset(".,:;!?'\"*_#>-`~()[]{}$\\/\u2026\u3001\u3002\u300c\u300d\ufffd")
 """Marks that may stand around openers."""
-# Never given back, so that a text is read once.
+# Possessive, so that a text is read once.
 _ONLY_OPENERS = re.compile(f"(?>(?:{'|'.join([*(re.escape(fold(one)) for one in OPENERS), *_FORMS])}) )++")
 _CUT_WORD = re.compile(r"\S{0,40}\Z")
 
 
 def content_free(completion: str, reference: str | None = None, *, max_chars: int = MAX_CHARS) -> str | None:
-    r"""Return why an answer says nothing, in a short phrase, or ``None`` where it may say something.
+    r"""Return why an answer has no content, in a short phrase, or ``None`` if it may have some.
 
-    A completion that equals the reference says something, whatever it is. Of a longer one ``max_chars`` characters are
-    looked at, half of them at either end, as many as a judge is shown.
+    A completion that equals the reference always has content. Only ``max_chars`` characters of a completion are read,
+    half of them at either end, as many as a judge is shown.
 
     Example:
         >>> content_free("**Solution:**")

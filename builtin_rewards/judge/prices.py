@@ -40,7 +40,7 @@ class Price:
             raise JudgeSetupError(f"Price(cached={cached!r}): expected at most the price of others, {self.prompt!r}")
 
     def cost(self, usage: Usage) -> float:
-        """What that usage costs, in USD."""
+        """Return what a usage costs, in USD."""
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         cheap = self.prompt if self.cached is None else self.cached
         fresh = usage.prompt_tokens - cached
@@ -48,7 +48,7 @@ class Price:
 
 
 def checked_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
-    """Give prices by model, or raise JudgeSetupError; log a warning where there are some and none is the model's."""
+    """Return prices by model, or raise JudgeSetupError; warn if there are prices and none is the model's."""
     is_table = isinstance(prices, Mapping)
     if not is_table or not all(isinstance(n, str) and isinstance(price, Price) for n, price in prices.items()):
         raise JudgeSetupError(f"prices={prices!r}: expected {_TABLE % 'model'}")
@@ -59,7 +59,7 @@ def checked_prices(prices: Mapping[str, Price], model: str) -> dict[str, Price]:
 
 
 def price_of(prices: Mapping[str, Price], model: str) -> Price | None:
-    """Give a model's price, by its exact name, then without a date at its end; ``None`` if there is none.
+    """Return a model's price by its exact name, else by its name without the date at its end, else ``None``.
 
     ``"gpt-x-2026-03-01"`` and ``"gpt-x-20260301"`` cost what ``"gpt-x"`` does, ``"gpt-x-mini"`` does not.
     """

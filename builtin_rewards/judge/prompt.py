@@ -1,7 +1,7 @@
 """How a judge's prompt is made of a template and of what is graded.
 
-No text that is filled in is read as a field, closes its fence, passes for another message, or holds what JSON, HTTP or
-a log choke on. Whether a model obeys what stands inside a fence is measured by ``rewardkit audit-judge``, not promised.
+No text that is filled in is read as a field, closes its fence, passes for another message, or breaks JSON, HTTP or a
+log. ``rewardkit audit-judge`` measures whether a model obeys the text inside a fence; nothing here prevents that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.rubric import Criterion
 
 MAX_CHARS = 32_000
-"""Characters of one fenced text that a judge is shown, unless told otherwise: some 8,000 tokens of English."""
+"""Characters of one fenced text that a judge is shown by default: some 8,000 tokens of English."""
 
 Value: TypeAlias = str | Turns
 """What a field is filled with: a text, or turns."""
@@ -29,14 +29,14 @@ _ANSWER = "completion"
 _PAIR = ("first", "second")
 _LIST = "answers"
 _DATA = ("prompt", _ANSWER, "conversation", "reference", "source", *_PAIR, _LIST)
-"""Fields whose text comes from the model or the dataset: they are fenced."""
+"""Fields with text of the model or the dataset: they are fenced."""
 _OURS = ("criteria", "scale")
-"""Fields whose text comes from the judge's settings: they are not."""
+"""Fields with text of the judge's settings: they are not fenced."""
 _INSTRUCTIONS = ("system", "developer", "tools")
 _HEAD_CHARS = 24
 """Characters of a head's brackets, code and line ends."""
 _LEAST_CHARS, _LEAST_PARTS = 200, 64
-"""Of more parts than have so many characters each, the middle is left out; never of so few."""
+"""If parts would get fewer characters each, the middle ones are left out; never of so few parts."""
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
 """Controls other than tab and line ends, lone surrogates, and the tag characters."""
 
@@ -45,21 +45,21 @@ _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e000
 class Template:
     r"""The text of a judge's prompt, with fields to fill in.
 
-    ``{completion}`` is the answer to grade, ``{conversation}`` all turns, that of the completion included. A pairwise
-    template has ``{first}`` and ``{second}`` instead, a listwise one ``{answers}``, all of them, and their
-    ``{conversation}`` ends before these. Others are ``{prompt}``, the last that the user says, ``{reference}``,
-    ``{source}``, ``{criteria}`` and ``{scale}``. A literal brace is written twice.
+    ``{completion}`` is the answer to grade, ``{conversation}`` all turns, the completion's included. A pairwise
+    template has ``{first}`` and ``{second}`` instead, a listwise one ``{answers}``, and their ``{conversation}`` ends
+    before these. Others are ``{prompt}``, the user's last text, ``{reference}``, ``{source}``, ``{criteria}`` and
+    ``{scale}``. A literal brace is written twice.
 
     Attributes:
         name: Names it in errors and logs.
         version: Changes when the text does.
-        system: The system message; empty for none. It may hold no data fields.
+        system: The system message, without data fields; empty for none.
         user: The user message.
-        fields: Further dataset columns that the text may name; they are fenced as the other data.
-        criteria: What is graded where the user gives no criteria of their own.
+        fields: Further dataset columns that the text may name; they are fenced like other data.
+        criteria: What is graded if the user gives no criteria.
 
     Raises:
-        JudgeSetupError: No completion in it, a field that is not known, a lone brace, data in the system message.
+        JudgeSetupError: It has no completion, an unknown field, a lone brace, or data in the system message.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Template:
 
     @property
     def judge(self) -> str:
-        """The kind of judge that it is for, in words."""
+        """The kind of judge that it serves, in words."""
         groups = "a PairwiseJudge" if _PAIR[0] in self.uses else "a ListwiseJudge" if _LIST in self.uses else ""
         return groups or "an LLMJudge"
 
@@ -121,15 +121,15 @@ class Template:
     ) -> tuple[Mapping[str, Any], ...]:
         """Return the chat messages for these values, always the same.
 
-        Data is put between lines ``<completion-CODE>`` and ``</completion-CODE>``. The code is made of the text's own
-        hash, and of a counter as long as any text holds it, so no text can hold the line that closes a fence, and
-        completions of one prompt share the head of their messages, which servers cache.
+        Data stands between lines ``<completion-CODE>`` and ``</completion-CODE>``. The code is a hash of the text, with
+        a counter until no text holds it: so no text can close a fence, and the messages of one prompt's completions
+        begin alike, which servers cache.
 
         Args:
-            values: Text or turns for each field that the template uses; others are ignored. ``{answers}`` is filled
-                with all whose names begin with ``answer-``, in their order, each between lines that have its name.
+            values: Text or turns for each field that the template uses; others are ignored. ``{answers}`` takes all
+                values named ``answer-...`` in their order, each between lines with its name.
             max_chars: Characters kept of each data field; see :func:`shortened`. Escapes are not counted.
-            images: What follows the text of the user message, each under its name.
+            images: Images that follow the user message's text, each under its name.
         """
         answers = [name for name in values if name.startswith("answer-")] if _LIST in self.uses else []
         texts = {name: self._text(name, values, max_chars) for name in (self.uses - {_LIST}).union(answers)}
@@ -158,7 +158,7 @@ class Template:
 
 
 def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
-    """Return the text, or of a longer one the two ends, ``max_chars`` (2 at least) in all, and what is left out."""
+    """Return the text, or the two ends of a longer one, ``max_chars`` (at least 2) in all, and what is left out."""
     if len(text) <= max_chars:
         return text
     tail = max_chars // 2
@@ -166,10 +166,9 @@ def shortened(text: str, max_chars: int = MAX_CHARS) -> str:
 
 
 def transcript(turns: Sequence[Turn], max_chars: int = MAX_CHARS, code: str = "") -> str:
-    """Return turns as text; of too many characters some parts are shortened and some left out, and what, is told.
+    """Return turns as text with the code in each head; if they are too long, some parts are shortened or left out.
 
-    What is always shown, and which other turns, says docs/reference/judge.md, Templates. Heads count; before each
-    stands the code.
+    docs/reference/judge.md, Templates, says which parts are always shown.
     """
     parts = [part for turn in turns for part in turn.parts]
     lines: list[str] = []
@@ -195,7 +194,7 @@ def _size(head: str, text: str = "") -> int:
 
 
 def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
-    """Return how many characters of each part are shown, its head included; of one that is left out none."""
+    """Return how many characters of each part are shown, its head included; 0 if it is left out."""
     sizes = [{(n, at): _size(*part) for at, part in enumerate(turn.parts)} for n, turn in enumerate(turns)]
     every = {place: size for turn in sizes for place, size in turn.items()}
     if sum(every.values()) <= max_chars:
@@ -218,7 +217,7 @@ def _shares(turns: Sequence[Turn], max_chars: int) -> list[int]:
 
 
 def _first_served(turns: Sequence[Turn]) -> list[int]:
-    """Return the places of what is always shown; of nothing such the last."""
+    """Return the places of the turns that are always shown, or else the last place."""
     users = [place for place, turn in enumerate(turns) if turn.role == "user" and turn.said]
     graded = next((place for place, turn in enumerate(turns) if turn.graded), len(turns))
     questions = {*users[-1:], *[place for place in users if place < graded][-1:]}
@@ -228,7 +227,7 @@ def _first_served(turns: Sequence[Turn]) -> list[int]:
 
 
 def _levelled(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int, int], int]:
-    """Return each its size, or as much of it as leaves the same to all that want more; of too many the middle none."""
+    """Return each part's size, cut to an equal share of the room; of too many parts the middle ones get none."""
     places, most = list(sizes), max(_LEAST_PARTS, room // _LEAST_CHARS)
     if len(places) > most:
         places = places[: most // 2] + places[most // 2 - most :]
@@ -242,21 +241,21 @@ def _levelled(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[int
 
 
 def escaped(text: str) -> str:
-    r"""Return the text with what JSON, HTTP or a reader cannot bear as visible escapes: ``\x00``, ``\ud800``.
+    r"""Return the text with controls, lone surrogates and tag characters as escapes: ``\x00``, ``\ud800``.
 
-    Tabs and line ends stay. A backslash stays as it is, so a text that spells such an escape looks the same.
+    Tabs, line ends and backslashes stay, so a text that spells such an escape looks the same.
     """
     return _UNSAFE.sub(lambda odd: ascii(odd.group())[1:-1], text)
 
 
 def near_names(name: str, known: Collection[str]) -> str:
-    """Return the hint about an unknown name: those that look like it, or all."""
+    """Return a hint at an unknown name: the known names like it, or all of them."""
     near = difflib.get_close_matches(name, known, n=2)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(known)}"
 
 
 def _names(text: str, template: str) -> Iterator[str]:
-    """Return the names of a text's fields, as they stand in it; raises where a brace stands alone."""
+    """Return the names of a text's fields, as they stand in it; raise JudgeSetupError for a lone brace."""
     try:
         for _, name, form, conversion in string.Formatter().parse(text):
             if name is not None:
@@ -266,7 +265,7 @@ def _names(text: str, template: str) -> Iterator[str]:
 
 
 def _code(name: str, text: str, low_texts: Collection[str]) -> str:
-    """Return the first code for a text that stands in none of the texts, whatever the case of its letters."""
+    """Return the first code for a text that no text holds, in upper or lower case."""
     digest = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
     codes = (hashlib.sha256(f"{digest} {count}".encode()).hexdigest()[:12] for count in itertools.count())
     return next(code for code in codes if not any(code in other for other in low_texts))

@@ -1,7 +1,7 @@
 """What judges that ask a model share: a prompt filled from columns, and a model that is asked in turn.
 
-Owns :class:`PromptedReward`, their base, :class:`Prompted`, that of their functions, and the choice of template and
-columns. What is asked, and what becomes of the answers, is theirs.
+:class:`PromptedReward` is the base of these judges and :class:`PromptedFunction` that of their functions. Each judge
+decides itself what it asks and what it makes of the answers.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Never, TypeVar
+from typing import Any, NamedTuple, Never, TypeAlias, TypeVar
 
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_said, tools_turn, turns_of
 from builtin_rewards.judge.costs import charge
 from builtin_rewards.judge.endpoint.client import StandIn
-from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.members import Judging
+from builtin_rewards.judge.members import JudgeFunction
 from builtin_rewards.judge.messages import Reply
-from builtin_rewards.judge.model import Answer, JudgeModel, Question
+from builtin_rewards.judge.model import JudgeModel, Question, ReadReply
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, chars_left_out
 from builtin_rewards.judge.rows import PASSAGES, rubric_annotation
 from builtin_rewards.judge.rubric import Rubric
-from builtin_rewards.judge.settings import Asking, Settings, check, check_names
+from builtin_rewards.judge.settings import AskingSettings, JudgeSettings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import Kind, RewardOptions, Rollout
 from rewardkit.loops import turns
@@ -41,28 +41,29 @@ from rewardkit.spec import CallContext
 MARGIN_S = 10.0
 """Seconds that a call's deadline has beyond the judgement's own: importing the client library is not charged to it."""
 _QUESTIONS_A_REQUEST = 1.25
-"""Questions begun for each request that may be in flight, lest those that wait for their next try leave room unused: at
-20 % of faults and a latency of 1 s they wait for a sixth of their time."""
+"""Questions begun for each request that may be in flight, so that waits between tries leave no room unused: at 20 % of
+faults and a latency of 1 s a question waits for a sixth of its time."""
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 _OURS = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
 _TOOLS = "tools"
-"""The column with the tools there were to call, as TRL's data sets have it."""
+"""The column with the tools that could be called, as in TRL's data sets."""
 _SHOWING = ("prefilter", "max_chars", "reason_chars", "images")
 _LEFT_OUT = {"system": "system", "developer": "system"}
 _said: set[tuple[str, frozenset[str]]] = set()
-"""Of which judges it was said already what they leave out, in this process."""
+"""Judges with what they leave out, as far as this process has logged it."""
 _log = logging.getLogger("rewardkit")
 
 R = TypeVar("R", bound="PromptedReward")
 T = TypeVar("T")
+Read: TypeAlias = Callable[[Reply, Format], T]
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Which dataset columns fill a template's fields beside prompt and completion, column by field.
 
-    With ``rubric`` the criteria are a column's, and ``like`` has what such a rubric has beside them. A call need not
-    give the prompt where the template does not show it; with ``group`` one call judges all completions of a prompt.
+    With ``rubric`` the criteria are a column's, and the rubric is ``like`` in all else. ``prompt``: a call must give
+    the prompt. ``group``: one call judges all completions of a prompt.
     """
 
     by_field: Mapping[str, str]
@@ -77,7 +78,7 @@ class Columns:
         return [*self.by_field.values(), *([self.rubric] if self.rubric else [])]
 
     def missing(self, columns: Mapping[str, Any]) -> str | None:
-        """Return why a row cannot be judged, where a column has no value."""
+        """Return why a row cannot be judged, if a column has no value."""
         missing = next((column for column in self.read if columns[column] is None), None)
         return None if missing is None else f"the row has nothing in column {missing!r}"
 
@@ -86,7 +87,7 @@ class Columns:
         return {field: columns[column] for field, column in self.by_field.items()}
 
     def asked(self, columns: Mapping[str, Any]) -> Turns:
-        """Return the turns of the prompt, before them the tools there were to call, where the row tells."""
+        """Return the turns of the prompt, after the tools that could be called, if the row has them."""
         tools = None if _TOOLS in self.read else tools_turn(columns.get(_TOOLS))
         return (*([] if tools is None else [tools]), *turns_of(columns.get("prompt", ""), "prompt"))
 
@@ -100,8 +101,8 @@ class View(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prompted(Judging):
-    """The function of a judge that asks a ``model``; its settings are those of :class:`Settings`."""
+class PromptedFunction(JudgeFunction):
+    """The function of a judge that asks a ``model``; its settings are those of :class:`JudgeSettings`."""
 
     model: JudgeModel
     template: Template
@@ -125,15 +126,15 @@ class Prompted(Judging):
 
     @property
     def rounds(self) -> int:
-        """Judgements one after another that a call's deadline has room for: one, and the others' it waits for."""
+        """How many judgements, one after another, a call's deadline has room for; it waits for those of other calls."""
         raise NotImplementedError
 
     def rendered(self, columns: Mapping[str, Any]) -> tuple[Question, ...]:
-        """The questions for these arguments of a call; none where nothing is asked."""
+        """Return the questions for a call's arguments; none if nothing is asked."""
         raise NotImplementedError
 
-    def says_nothing(self, answer: Turns, reference: str | None) -> str | None:
-        """Return why an answer is not asked about; a turn that says something, a tool call or an image is."""
+    def why_content_free(self, answer: Turns, reference: str | None) -> str | None:
+        """Return why an answer without content is not asked about; ``None`` if it is, as with a tool call."""
         if not self.prefilter or not all(turn.is_text for turn in answer):
             return None
         most = max(self.max_chars, MAX_CHARS)
@@ -141,7 +142,7 @@ class Prompted(Judging):
         return whys[-1] if whys and all(whys) else None
 
     def unseen(self, prompt: Turns, *answers: Turns) -> str | None:
-        """Return why the judge cannot see what it would grade; ``None`` where it can."""
+        """Return why the judge cannot see what it would grade; ``None`` if it can."""
         if not all(any(turn.graded for turn in answer) for answer in answers):
             return "the completion has no turn of the assistant"
         shown = [*self._shown(prompt), *itertools.chain(*answers)]
@@ -153,7 +154,7 @@ class Prompted(Judging):
         return f"the judge cannot see all parts of this conversation: {parts}{hint}" if parts else None
 
     def left_out(self, prompt: Turns) -> dict[str, float]:
-        """Return how much of a prompt the template does not show, as metrics, and says so once in a log."""
+        """Return how much of a prompt the template does not show, as metrics, and log it once."""
         shown = self._shown(prompt)
         rest = [turn for turn in prompt if not any(turn is one for one in shown)]
         question = _question(prompt)  # a template without {prompt} is meant to be one
@@ -168,15 +169,15 @@ class Prompted(Judging):
         return {f"left_out/{kind}": count for kind, count in found.items()}
 
     def shortened(self, view: View, values: Mapping[str, str]) -> dict[str, float]:
-        """Return how many characters of what the template shows are left out for want of room, as a metric."""
+        """Return how many characters are left out because a shown text is too long, as a metric."""
         given = [value for name, value in {**view.values, **values}.items() if name in view.template.uses]
         chars = sum(chars_left_out(value, self.max_chars) for value in given)
         return {"left_out/shortened": float(chars)} if chars else {}
 
     def view(self, prompt: Turns, answers: Mapping[str, Turns]) -> View:
-        """Return what is shown of a prompt and of the answers, which are fields of the template.
+        """Return what the judge is shown of a prompt and of answers by template field.
 
-        A built-in template shows all turns where there is more than a question and its answer.
+        A built-in template shows all turns if there is more than a question and its answer.
         """
         graded = answers.get("completion", ())
         values: dict[str, Value] = {"prompt": last_said(prompt, "user"), "conversation": (*prompt, *graded)}
@@ -193,11 +194,11 @@ class Prompted(Judging):
         uses, question = self._chosen(prompt, ()).uses, _question(prompt)
         return prompt if "conversation" in uses else (question,) if question and "prompt" in uses else ()
 
-    async def attempt(self, question: Question, read: Callable[[Reply, Format], T]) -> Answer[T | JudgeReplyError]:
-        """Asks a question when it is its turn, see :meth:`JudgeModel.attempt`; its deadline begins then.
+    async def attempt(self, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
+        """Ask a question in its turn, when its deadline begins; see :meth:`JudgeModel.attempt`.
 
-        It waits in the judge's own line, so that none fills its server's, and then in the server's; where its turn
-        does not come, it raises JudgeUnavailableError.
+        It waits in the judge's own line, so that no judge fills its server's, and then in the server's line.
+        JudgeUnavailableError: its turn does not come.
         """
         most, wait_s = at_once(self.model), (self.rounds - 1) * self.model.deadline_s
         async with AsyncExitStack() as held:
@@ -215,9 +216,22 @@ class Prompted(Judging):
         charge(answer)
         return answer
 
+    async def attempts(self, asked: Sequence[Question], reads: Sequence[Read[T]]) -> list[T | JudgeError]:
+        """Ask all questions together; return what was read of each reply, or the error that tells why nothing was.
+
+        Raises JudgeSetupError if the judge is set up wrongly, so that no question can be answered.
+        """
+        asking = [self.attempt(question, read) for question, read in zip(asked, reads, strict=True)]
+        found: list[T | JudgeError] = []
+        for one in await asyncio.gather(*asking, return_exceptions=True):
+            if isinstance(one, JudgeSetupError) or not isinstance(one, ReadReply | JudgeError):
+                raise one  # it holds for all questions, and is not the loss of one
+            found.append(one.value if isinstance(one, ReadReply) else one)
+        return found
+
     @property
     def version(self) -> str:
-        """What scores depend on, as words: the model, what it is asked, and how it is read."""
+        """All that scores depend on, as text: the model, what it is asked, and how it is read."""
         fields = [field.name for field in dataclasses.fields(self) if field.name not in ("name", "model")]
         return repr((type(self).__name__, self.model.identity, [(name, getattr(self, name)) for name in fields]))
 
@@ -238,7 +252,7 @@ def _question(prompt: Turns) -> Turn | None:
 
 
 def _is_long(prompt: Turns, answer: Turns) -> bool:
-    """Whether there is more than a question and its answer."""
+    """Whether there is more than a plain question and its plain answer."""
     alone = [turn.role for turn in prompt] in ([], ["user"]) and [turn.role for turn in answer] in ([], ["assistant"])
     return not alone or not all(turn.is_plain for turn in (*prompt, *answer))
 
@@ -246,7 +260,7 @@ def _is_long(prompt: Turns, answer: Turns) -> bool:
 class PromptedReward(JudgeReward):
     """A judge that asks a model."""
 
-    _judging: Prompted
+    _judging: PromptedFunction
 
     @property
     def model(self) -> JudgeModel:
@@ -254,18 +268,18 @@ class PromptedReward(JudgeReward):
         return self._judging.model
 
     def with_client(self: R, client: StandIn) -> R:
-        """Return the same judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
+        """Return the same judge on this client in its server's place, such as a ``FakeJudge`` in a test.
 
-        It has no cache: what another client said would answer for this one.
+        It has no cache, which would hold the replies of another client.
         """
         model = replace(self.model, client=client, verify=False, cache=None)
         return self.having(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
 
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:
-        """Return the messages that the judge would send, of all questions; none where nothing would be asked.
+        """Return the messages of all questions that the judge would ask, if any.
 
-        It takes one rollout, or for a judge of groups two or more; or in their place ``prompt``, ``completion`` (or
-        ``completions``) and the row's columns. A column that is missing is a MissingColumnError.
+        It takes one rollout, or two and more for a judge of groups; or ``prompt``, ``completion`` (or ``completions``)
+        and the row's columns. A missing column is a MissingColumnError.
         """
         answer = "completions" if self.spec.kind is Kind.GROUP else "completion"
         if not rollouts and answer not in columns:
@@ -279,16 +293,16 @@ class PromptedReward(JudgeReward):
         return [message for question in asked for message in self.model.request(question, format).messages]
 
 
-def judging_options(judging: Prompted, default: float | None) -> RewardOptions:
+def judging_options(judging: PromptedFunction, default: float | None) -> RewardOptions:
     """Return the options of a judge's reward."""
     timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=at_once(judging.model))
 
 
 def prompting(
-    kind: type[PromptedReward], model: str, settings: Settings, name: str, usual: str, more: Sequence[Never] = ()
+    kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, usual: str, more: Sequence[Never] = ()
 ) -> dict[str, Any]:
-    """Return the fields of a :class:`Prompted`; by default it has this name and this template; refuses ``more``."""
+    """Return the fields of a :class:`PromptedFunction`, with this name and template by default; refuse ``more``."""
     others = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
     check_names([*settings, *(["criteria"] if more else [])], kind, others)
     given, own = settings.get("template"), builtin_template(usual)
@@ -297,7 +311,7 @@ def prompting(
         raise JudgeSetupError(f"template {template.name!r} is for {template.judge}, and this is {own.judge}")
     columns = filled_by(template, settings.get("reference"), settings.get("columns"), group=kind.kind is Kind.GROUP)
     showing = {one: value for one, value in settings.items() if one in _SHOWING}
-    asking: Any = {one: value for one, value in settings.items() if one in Asking.__annotations__}
+    asking: Any = {one: value for one, value in settings.items() if one in AskingSettings.__annotations__}
     try:
         asked = JudgeModel(model, **asking)  # last, for it looks for a key
     except JudgeSetupError as error:
@@ -311,7 +325,7 @@ def prompting(
 def filled_by(
     template: Template, reference: str | None, columns: Mapping[str, str] | None, *, group: bool = False
 ) -> Columns:
-    """Return the columns that fill a template; raises JudgeSetupError for a field without one, or the reverse."""
+    """Return the columns that fill a template; JudgeSetupError for a field without column or a column without field."""
     check({"columns": columns})
     given = dict(columns or {}) | ({} if reference is None else {"reference": reference})
     fields = sorted(template.uses - _OURS)
@@ -329,7 +343,7 @@ def filled_by(
 
 
 def check_column(name: object, what: str, setting: str) -> None:
-    """Raises where something cannot be the name of a column."""
+    """Raise JudgeSetupError for a name that no column can have."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in _RESERVED:
         raise JudgeSetupError(
             f"column {name!r} for {what}: expected the name of a dataset column, as Python writes names and "

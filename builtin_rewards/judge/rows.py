@@ -1,6 +1,6 @@
-"""What a judge reads of a dataset's row: texts, passages, and criteria of the row's own.
+"""What a judge reads from a dataset row: texts, passages, and the row's own criteria.
 
-Owns the rules by which columns become these, in a run and in ``rewardkit check``. What they mean is ``rubric``'s.
+Owns how columns are coerced to these, in a run and in ``rewardkit check``; ``rubric`` owns what they mean.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _KEYS = {
     **dict.fromkeys(("weight", "points"), "weight"),
     **{key: key for key in ("kind", "must", "name", "id", "title", "tags")},
 }
-"""What the keys of a criterion mean, of several for one the first; the last three are passed over."""
+"""What the keys of a criterion mean. Of several keys for one thing the first counts; the last three are ignored."""
 _MOST_CHARS = 4000
 """Characters that one criterion may have, white space folded."""
 _text = build_coercer(str | None)
 
 
 def passages(value: object) -> str | None:
-    """Return a column's text; of a list of several texts all that say something, numbered; refuses others."""
+    """Return a column's text, or of a list of texts all that are not empty, numbered; refuse other values."""
     listed = value if isinstance(value, str) else from_json(value)
     if not isinstance(listed, list | tuple):
         return _text(listed)  # type: ignore[return-value]  # as annotated
@@ -44,7 +44,7 @@ PASSAGES = Annotated[Any, Rule("text or a list of texts", passages, TextOrder.OT
 
 
 def rubric_annotation(like: Rubric) -> Any:
-    """Return the annotation of a column of rubrics, whose scale and cap are those of another rubric."""
+    """Return the annotation of a column of rubrics, which take scale and cap from another rubric."""
 
     def convert(value: object) -> Rubric | None:
         try:
@@ -56,7 +56,7 @@ def rubric_annotation(like: Rubric) -> Any:
 
 
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
-    """Return the rubric in a column: a list, or one as JSON, of texts or objects; ``None`` where there is nothing.
+    """Return the rubric in a column, a list of texts or objects or its JSON; ``None`` if the column is empty.
 
     Raises:
         JudgeSetupError: It is no such list; names the criterion and what is wrong with it.

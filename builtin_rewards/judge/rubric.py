@@ -1,7 +1,4 @@
-"""What a judge grades: criteria with their checks, words for the prompt, JSON schemas, and the formula of a score.
-
-Asking is ``llm.py``'s work, reading a reply ``verdict.py``'s.
-"""
+"""What a judge grades: criteria with their checks, words for the prompt, JSON schemas, and the formula of a score."""
 
 from __future__ import annotations
 
@@ -30,12 +27,12 @@ class Criterion:
     Attributes:
         name: Names it in the verdict and in metrics: 1 to 64 of ``A-Z a-z 0-9 _ -``.
         description: What the judge is told about it: a question or a sentence.
-        weight: Its share of the score beside the others' weights, its points; negative for what should not be.
-        must: Whether the score is capped where it fails: a grade below the middle of the scale, or, with a negative
-            weight, one that is not. A must-have may weigh 0.
+        weight: Its share of the score beside the others' weights; negative for what should not be.
+        must: Whether the score is capped if it fails: its grade is below the middle of the scale, or not below it if
+            the weight is negative. A must-have may weigh 0.
 
     Raises:
-        JudgeSetupError: A setting will not do; names it.
+        JudgeSetupError: A setting is wrong; names it.
     """
 
     name: str
@@ -74,10 +71,10 @@ class Rubric:
 
     Attributes:
         not_applicable: Whether a judge may say that a criterion does not apply.
-        cap: What the score is at most where a must-have fails.
+        cap: What the score is at most if a must-have fails.
 
     Raises:
-        JudgeSetupError: A setting makes no sense; names it.
+        JudgeSetupError: A setting is wrong; names it.
     """
 
     criteria: tuple[Criterion, ...]
@@ -111,21 +108,21 @@ class Rubric:
         return tuple(Rubric(one, self.scale, not_applicable=self.not_applicable) for one in each)
 
     def failed(self, grades: Mapping[str, float | None]) -> list[str]:
-        """Return the names of the must-haves that fail; one that does not apply does not."""
+        """Return the names of the must-haves that apply and fail."""
         middle = sum(self.scale) / 2
         known = [(one, grade) for one in self.criteria if (grade := grades[one.name]) is not None]
         return [one.name for one, grade in known if one.must and (grade < middle) == (one.weight >= 0)]
 
     def normalised(self, grades: Mapping[str, float | None]) -> float | None:
-        """Return the score in [0, 1] that the grades come to; ``None`` where no criterion of positive weight applies.
+        """Return the score in [0, 1] that the grades come to; ``None`` if no criterion of positive weight applies.
 
         With weights w and grades g on the scale from low to high it is sum(w * (g - low) / (high - low)) over the sum
         of the positive weights, held in [0, 1]: on the scale of 0 and 1 HealthBench's arithmetic (arXiv 2505.08775).
-        Criteria that do not apply, with ``None``, are in neither sum. Where a must-have fails, it is at most ``cap``,
-        and 0 rather than ``None``. A grade may lie between two whole numbers, as a mean over likelihoods does.
+        Neither sum has criteria with ``None``, which do not apply. If a must-have fails, the score is at most ``cap``,
+        and 0 in place of ``None``. Grades may lie between whole numbers, as means do.
 
         Raises:
-            JudgeReplyError: There is not one grade for each criterion, or one lies outside the scale.
+            JudgeReplyError: A criterion has no grade, a grade no criterion, or a grade lies outside the scale.
         """
         if set(grades) != set(self.names):
             words = f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}"
@@ -141,7 +138,7 @@ class Rubric:
         return min(self.cap if failed else 1.0, max(0.0, score))
 
     def _part(self, name: str, grade: float | None) -> float | None:
-        """Return a grade as a share of the scale; ``None`` where the criterion does not apply."""
+        """Return a grade as a share of the scale; ``None`` if the criterion does not apply."""
         low, high = self.scale
         if grade is None and self.not_applicable:
             return None
@@ -160,11 +157,9 @@ class Rubric:
     def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
         """Return the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
 
-        Each reason stands before its score, so that a model that writes in the schema's order reasons first. Everything
-        is required and nothing may be added, as strict mode wants. Grades are an enum, which every server with
-        structured output takes; ``minimum`` and ``maximum`` are refused by some of Anthropic's and OpenAI's models.
-
-        Reasons have at most ``reason_chars``, which llama.cpp keeps to and Azure and Anthropic refuse.
+        A reason stands before its score, so that the model reasons first; strict mode wants everything required and
+        nothing added. Grades are an enum, for some models of Anthropic and OpenAI refuse ``minimum`` and ``maximum``.
+        Reasons have at most ``reason_chars`` characters, which llama.cpp enforces and Azure and Anthropic refuse.
         """
         grades = range(self.scale.low, self.scale.high + 1)
         score: dict[str, Any] = {"type": "integer", "enum": [*grades]}
@@ -188,7 +183,7 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked_criteria(given: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
-    """Return criteria, also for plain strings: a word is its own name, other text is named by its place."""
+    """Return criteria, made of plain strings too: a word is its own name, other text is named by its place."""
     listed = (given,) if isinstance(given, Criterion | str) else given
     criteria = tuple(
         Criterion(one if _NAME.fullmatch(one) else f"c{number}", one) if isinstance(one, str) else one

@@ -1,4 +1,4 @@
-"""The settings that judges share: their names and types, and one table of what each may be."""
+"""The settings that judges share: their names, their types, and a table of their valid values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MEANT = {
     "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
     "criteria": "put what counts into the text of a Template of your own, or use an LLMJudge",
 }
-"""By what a client library, or another kind of judge, calls a setting: what is meant."""
+"""What is meant by a setting's name in a client library or in another kind of judge."""
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})
-"""What a client library's call takes beside a request's parameters; here it would be sent, and it may be a key."""
+"""Arguments of a client library's call that are no parameters of a request: they would be sent, and may be a key."""
 
 
-class Asking(TypedDict, total=False):
+class AskingSettings(TypedDict, total=False):
     """How a judge's model is asked; all have defaults. See docs/reference/judge.md, Asking."""
 
     base_url: str | None
@@ -50,7 +50,7 @@ class Asking(TypedDict, total=False):
     verify: bool
 
 
-class Settings(Asking, total=False):
+class JudgeSettings(AskingSettings, total=False):
     """What all judges that ask a model take; all have defaults. See docs/reference/judge.md, Showing."""
 
     reference: str | None
@@ -91,11 +91,11 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "most": ((int, 2, 90), "a whole number from 2 to 90"),
     "threshold": ((float, 0, 1), "a number from 0 to 1, or None"),
 }
-"""By setting: a class, a kind of number with its least and most, or a test; and the words for what it takes."""
+"""By setting a class, a kind of number with its least and most, or a test; and words for what is valid."""
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raises JudgeSetupError for the first setting that makes no sense, with its name, its value and the fix."""
+    """Raise JudgeSetupError for the first wrong setting, with its name, its value and the fix."""
     for name, value in settings.items():
         wanted, expected = _TABLE.get(name, (object, ""))
         if not _fits(value, wanted) and not (value is None and "None" in expected):
@@ -111,11 +111,13 @@ def _fits(value: Any, wanted: Any) -> bool:
 
 
 def check_names(given: Iterable[str], kind: type, others: Iterable[type]) -> None:
-    """Raises JudgeSetupError where a kind of judge has no such setting, with the others that have, or what is near."""
+    """Raise JudgeSetupError for a setting that a kind of judge lacks, with the judges that have it, or near names."""
     for name in given:
-        if name not in Settings.__annotations__:
+        if name not in JudgeSettings.__annotations__:
             owners = " and ".join(f"{one.__name__} has" for one in others if name in _own_settings(one))
-            hint = _MEANT.get(name) or owners or near_names(name, [*_own_settings(kind), *Settings.__annotations__])
+            hint = (
+                _MEANT.get(name) or owners or near_names(name, [*_own_settings(kind), *JudgeSettings.__annotations__])
+            )
             raise JudgeSetupError(f"{kind.__name__} has no setting {name!r}; {hint}")
 
 

@@ -1,6 +1,6 @@
 """Rates and agreement with their uncertainty: intervals, kappa, the area under the curve.
 
-Owns the arithmetic only. Nothing here is ever ``nan``; what its input does not define is ``None``.
+Owns the arithmetic only. No result is ever ``nan``; a result that the input does not define is ``None``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Z = 1.96
 
 
 class Interval(NamedTuple):
-    """A rate or a mean with its 95 % interval, of so many observed; the rate of none is ``None``."""
+    """A rate or a mean with its 95 % interval, and how many were observed; without any the rate is ``None``."""
 
     rate: float | None
     low: float
@@ -47,10 +47,10 @@ def wilson(successes: float, trials: int) -> Interval:
 
 
 def mean_move(moves: Sequence[float]) -> Interval:
-    """Return the mean of moves of scores, each from -1 to 1, with a normal interval that is honest for few of them.
+    """Return the mean of moves of scores, each from -1 to 1, with a normal interval that holds for few moves too.
 
-    For the interval two more are counted, by all that there is in either direction, so that a few which are all alike
-    do not look certain. Source: the like of it for shares in Agresti and Coull, American Statistician 52 (1998).
+    The interval counts two more moves, -1 and 1, so that a few equal moves do not look certain. Agresti and Coull,
+    American Statistician 52 (1998), do so for shares.
     """
     counted = [*moves, -1.0, 1.0]
     middle, half = statistics.fmean(counted), _Z * statistics.stdev(counted) / math.sqrt(len(counted))
@@ -58,8 +58,8 @@ def mean_move(moves: Sequence[float]) -> Interval:
     return Interval(rate, max(-1.0, middle - half), min(1.0, middle + half), len(moves))
 
 
-class Table(NamedTuple):
-    """How verdicts stand to labels: good and bad ones that were accepted, good and bad ones that were refused."""
+class ConfusionTable(NamedTuple):
+    """Verdicts against labels: good and bad answers that were accepted, and those that were refused."""
 
     right_yes: int
     wrong_yes: int
@@ -67,8 +67,8 @@ class Table(NamedTuple):
     right_no: int
 
     @classmethod
-    def of(cls, verdicts: Sequence[bool], labels: Sequence[bool]) -> Table:
-        """Counts verdicts beside their labels."""
+    def of(cls, verdicts: Sequence[bool], labels: Sequence[bool]) -> ConfusionTable:
+        """Count verdicts beside their labels."""
         found = Counter(zip(verdicts, labels, strict=True))
         return cls(found[True, True], found[True, False], found[False, True], found[False, False])
 

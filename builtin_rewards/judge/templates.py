@@ -1,9 +1,6 @@
-"""The built-in prompts of judges.
+"""The texts of the built-in prompts; a changed text needs a higher version.
 
-Owns their words. How they are filled is ``prompt.py``'s work, which form of reply is asked for ``formats.py``'s. They
-are short on purpose: a longer, hardened wording made a model of 135M accept more attacks and more wrong answers.
-
-Whoever changes a text raises its version.
+They are short on purpose: a longer, hardened wording made a model of 135M accept more attacks and more wrong answers.
 """
 
 from __future__ import annotations
@@ -95,7 +92,7 @@ _BY_NAME = {template.name: template for template in _TEMPLATES}
 
 @functools.cache
 def of_conversations(template: Template) -> Template:
-    """Return the form of a built-in template that shows all turns; one's own stays as it is."""
+    """Return a built-in template's form that shows all turns; a user's template stays as it is."""
     if template not in _TEMPLATES:
         return template
     turns = _ALL_TURNS if "completion" in template.uses else "Conversation so far:\n{conversation}"
@@ -106,7 +103,7 @@ def builtin_template(name: str) -> Template:
     """Return a built-in template; ``docs/reference/judge.md`` lists their fields and criteria.
 
     Raises:
-        JudgeSetupError: There is none of that name.
+        JudgeSetupError: No template has that name.
     """
     if not isinstance(name, str) or name not in _BY_NAME:
         raise JudgeSetupError(f"template={name!r}: no such built-in template; {near_names(str(name), _BY_NAME)}")

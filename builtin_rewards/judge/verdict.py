@@ -1,7 +1,7 @@
-"""What a judge's reply says, and several together: grades and reasons, or the error that tells why it says none.
+"""The verdict in a judge's reply, or in several together: grades and reasons, or the error that tells why not.
 
-What may stand around the JSON is ``formats``'s, how grades become a score ``rubric``'s, and grades weighted by
-likelihood ``likelihood``'s. A reply is read or it is an error; no default grade exists here.
+``formats`` finds the JSON in a reply, ``rubric`` makes grades a score, and ``likelihood`` weights them. A reply is read
+or is an error; there is no default grade.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHOWN_CHARS = 200
 _SHOWN_FAULTS = 3
 _KEPT_MODELS = 64
 _BROKEN_OFF = frozenset({"model_length", "max_tokens", "error", "abort"})
-"""Ends that are none, beside OpenAI's ``length``: Mistral's at the end of its context, of others that fail midway."""
+"""Reasons for a reply's end before it was whole, beside OpenAI's ``length``: Mistral's, and of failing servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Verdict:
     """What a judge found.
 
     Attributes:
-        grades: By criterion, on the rubric's scale; ``None`` where it does not apply.
+        grades: By criterion, on the rubric's scale; ``None`` if it does not apply.
         reasons: By criterion.
-        score: What the grades come to, in [0, 1]; ``None`` where no criterion applies.
+        score: What the grades come to, in [0, 1]; ``None`` if no criterion applies.
         spread: Standard deviation of the scores of the verdicts that it combines, over their number.
         samples: How many verdicts it combines.
     """
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def _printable(value: object) -> object:
-    """Return text without half characters, which UTF-8 cannot take; a cut emoji in a reason spoils no verdict."""
+    """Return text without lone surrogates, which UTF-8 cannot hold, so that a cut emoji spoils no verdict."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -71,7 +71,7 @@ class Preference(_Reasoned):
 
 @functools.lru_cache(_KEPT_MODELS)
 def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -> type[BaseModel]:
-    """Return the model of a verdict. Criteria are aliases, for their names may be no names of Python's."""
+    """Return the model of a verdict; criteria are aliases, for their names may not be Python's."""
     score: Any = Annotated[int, BeforeValidator(_whole), Field(ge=scale.low, le=scale.high)]
     grade = create_model("Grade", __base__=_Reasoned, score=(score | None if not_applicable else score, ...))
     fields: dict[str, Any] = {f"criterion_{at}": (grade, Field(alias=name)) for at, name in enumerate(names)}
@@ -79,16 +79,14 @@ def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool) -
 
 
 def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA) -> Verdict:
-    """Return what a reply says, read strictly.
+    """Return a reply's verdict, an object of :meth:`Rubric.json_schema` read strictly; see :func:`formats.object_text`.
 
-    The object is that of :meth:`Rubric.json_schema` and nothing else; ``4.0`` is the whole number 4, as it is in JSON
-    Schema, and ``"4"``, ``true`` and ``4.5`` are none. ``NaN``, ``Infinity`` and a key that stands twice are no JSON.
-    What may stand around the object hangs on the format, see :func:`formats.object_text`.
+    ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not. ``NaN``, ``Infinity`` and
+    an object with a key twice are not JSON.
 
     Raises:
-        JudgeReplyError: It says no verdict. The first of these faults that applies: ``REFUSED``, ``TRUNCATED`` (even
-            if what came is whole by chance), ``CONTENT_FILTER``, ``EMPTY``, ``UNREADABLE``, ``WRONG_SCHEMA``,
-            ``OUT_OF_RANGE``.
+        JudgeReplyError: It has no verdict. The first of these faults that applies: ``REFUSED``, ``TRUNCATED`` (even if
+            it is whole by chance), ``CONTENT_FILTER``, ``EMPTY``, ``UNREADABLE``, ``WRONG_SCHEMA``, ``OUT_OF_RANGE``.
     """
     found = _read(reply, format, _verdict_model(rubric.names, rubric.scale, rubric.not_applicable)).model_dump()
     graded = dict(zip(rubric.names, found.values(), strict=True))
@@ -102,14 +100,11 @@ def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Prefer
 
 
 def combine(verdicts: Sequence[Verdict | JudgeError], rubric: Rubric) -> Verdict:
-    """Return the mean of several verdicts on the same completion, with their spread.
-
-    Grades are means by criterion, and the reasons are those of the verdict whose score is nearest to the mean's, the
-    first of such.
+    """Return the mean of several verdicts on one completion, with their spread and the reasons of the nearest verdict.
 
     Raises:
-        JudgeReplyError: Half of the replies or more are no verdict.
-        JudgeUnavailableError: Half or more of the samples gave none, for too many replies could not be had.
+        JudgeReplyError: Half of the replies or more have no verdict.
+        JudgeUnavailableError: Half of the samples or more have none, because too many replies did not come.
     """
     known = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
     if 2 * len(known) <= len(verdicts):
@@ -129,7 +124,7 @@ def joined(parts: Sequence[Verdict], rubric: Rubric) -> Verdict:
 
 
 def _mean(grades: Sequence[float | None]) -> float | None:
-    """Return the mean of the grades; ``None`` where more than half say that there is none to give."""
+    """Return the mean of the grades; ``None`` if more than half of them are."""
     given = [grade for grade in grades if grade is not None]
     return statistics.fmean(given) if 2 * len(given) >= len(grades) else None
 
@@ -140,11 +135,13 @@ def _too_few(lost: Sequence[JudgeError], asked: int) -> JudgeError:
     kind, to_blame = (JudgeReplyError, unread) if 2 * len(unread) >= asked else (JudgeUnavailableError, out)
     named = ", ".join(f"{count} {fault or 'unknown'}" for fault, count in Counter(e.fault for e in lost).most_common())
     words = f"{asked - len(lost)} of {asked} samples gave a verdict, and more than half must: {named}"
-    return kind(f"{words}; the first: {to_blame[0]}", Counter(error.fault for error in to_blame).most_common(1)[0][0])
+    error = kind(f"{words}; the first: {to_blame[0]}", Counter(one.fault for one in to_blame).most_common(1)[0][0])
+    error.requests = sum(one.requests for one in lost)
+    return error
 
 
 def _read(reply: Reply, format: Format, model: type[M]) -> M:
-    """Return what a reply says, as a model that takes nothing else."""
+    """Return a reply's content as a model, which allows nothing else."""
     ended = reply.finish_reason or ""
     ends = (
         (reply.refusal, Fault.REFUSED, "is a refusal"),
@@ -165,7 +162,7 @@ def _read(reply: Reply, format: Format, model: type[M]) -> M:
 
 
 def _misfit(wrong: ValidationError, text: str) -> JudgeReplyError:
-    """Return the error for JSON of another form; a grade off the scale is the fault only where the form is right."""
+    """Return the error for JSON of another form; a grade off the scale is the fault only if the form is right."""
     faults = wrong.errors(include_url=False, include_context=False, include_input=False)
     form = [fault for fault in faults if fault["type"] not in ("greater_than_equal", "less_than_equal")]
     places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in (form or faults)[:_SHOWN_FAULTS]]
@@ -179,5 +176,5 @@ def _error(fault: Fault, words: str, text: str) -> JudgeReplyError:
 
 
 def _begins(text: str) -> str:
-    """Return the beginning of a text with what cannot be printed escaped, so that a log takes it on one line."""
+    """Return the beginning of a text on one line, with unprintable characters escaped."""
     return repr(text[:_SHOWN_CHARS]) + ("..." if len(text) > _SHOWN_CHARS else "")

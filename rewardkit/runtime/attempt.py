@@ -4,6 +4,7 @@ What comes out is a *finding*, a list that is JSON as it stands, for it may have
 
     [0, score]  [0, score, reason, metrics]     scored
     [1]         [1, reason, metrics]            skipped
+    [..., [[name, kind, message, requests]]]    either of the last column, with the rewards that gave no score
     [2, cause, error, traceback]                failed
     [2, cause, error, traceback, True]          failed, and not to be tried again
     [3, [finding, ...]]                         a group, one finding a rollout
@@ -114,12 +115,21 @@ def _is_finding(finding: Any) -> bool:
     match finding:
         case [0, float() | int() as score]:
             return _is_number(score)
-        case [0, float() | int() as score, str() | None, dict(metrics)]:
-            return _is_number(score) and all(map(_is_number, metrics.values()))
+        case [0, float() | int() as score, str() | None, dict(metrics), *more]:
+            return _is_number(score) and all(map(_is_number, metrics.values())) and _are_unanswered(more)
         case [1] | [2, str(), str(), str() | None] | [2, str(), str(), str() | None, True]:
             return finding[0] == SKIPPED or finding[1] in _CAUSES
-        case [1, str() | None, dict(metrics)]:
-            return all(map(_is_number, metrics.values()))
+        case [1, str() | None, dict(metrics), *more]:
+            return all(map(_is_number, metrics.values())) and _are_unanswered(more)
+    return False
+
+
+def _are_unanswered(more: Any) -> bool:
+    match more:
+        case []:
+            return True
+        case [list(records)]:
+            return all(isinstance(one, list | tuple) and [*map(type, one)] == [str, str, str, int] for one in records)
     return False
 
 
@@ -195,7 +205,8 @@ def _said_more(options: RewardOptions, score: Score) -> Finding:
             return _bad(f"returned metric {name!r}={shown}; expected a finite number")
         metrics[str(name)] = number
     reason = None if score.reason is None else _clean(str(score.reason), _MAX_REASON_CHARS)
-    return [*finding, reason, metrics]
+    unanswered = [one._replace(message=_clean(one.message, _MAX_ERROR_CHARS)) for one in score.unanswered]
+    return [*finding, reason, metrics, *([unanswered] if unanswered else [])]
 
 
 def _group(options: RewardOptions, value: Any, rollouts: int) -> Finding:

@@ -94,4 +94,5 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
 def outcome_row(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as a dictionary ready for JSON."""
-    return {**outcome._asdict(), "metrics": dict(outcome.metrics)}
+    unanswered = [one._asdict() for one in outcome.unanswered]
+    return {**outcome._asdict(), "metrics": dict(outcome.metrics), "unanswered": unanswered}

@@ -21,7 +21,7 @@ from rewardkit.runtime.cache import Key, OutcomeCache, as_cached
 from rewardkit.runtime.plan import cache_key
 from rewardkit.runtime.retry import delay_before_next
 from rewardkit.spec import CallContext, Kind
-from rewardkit.types import Cause, Outcome, Rollout, Status
+from rewardkit.types import Cause, Outcome, Rollout, Status, Unanswered
 from sandbox.workers.job import Call, CallResult, CallStatus
 
 
@@ -190,7 +190,7 @@ class Scoring:
                 "",
                 versions[call.target],
             )
-            outcome = _make(Outcome, (*fields, False))
+            outcome = _make(Outcome, (*fields, False, ()))
             outcomes[call.target][call.places[0]] = outcome
             if listener is not None:
                 listener(Finished(call.places[0], self._rewards[call.target].name, outcome))
@@ -261,9 +261,10 @@ def _outcome(
         return Outcome(
             Status.FAILED, score, None, {}, cause, error, trace, attempts, duration_s, logs, version
         )  # fmt: skip
-    reason, metrics = finding[-2:] if len(finding) > 2 else (None, {})
     status, score = (Status.SKIPPED, None) if kind == found.SKIPPED else (Status.SCORED, finding[1])
-    return Outcome(status, score, reason, metrics, None, None, None, attempts, duration_s, logs, version)
+    reason, metrics, *more = finding[1 if kind == found.SKIPPED else 2 :] or (None, {})
+    outcome = Outcome(status, score, reason, metrics, None, None, None, attempts, duration_s, logs, version)
+    return outcome._replace(unanswered=tuple(Unanswered(*one) for one in more[0])) if more else outcome
 
 
 def _stand_in(options: RewardOptions, cause: Cause) -> float | None:

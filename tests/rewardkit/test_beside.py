@@ -8,32 +8,27 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from rewardkit import Outcome, Status
+from rewardkit import Outcome, Status, Unanswered
 from rewardkit.cli.beside import Cost, Link, costs, links
 from rewardkit.cli.program import app
 
 
-def scored(reason: str | None = None, cached: bool = False, **metrics: float) -> Outcome:
+def scored(*unanswered: Unanswered, cached: bool = False, **metrics: float) -> Outcome:
     """A score of 1.0 with metrics; ``_`` in a name stands for ``/``."""
     told = {name.replace("link_", "link/"): value for name, value in metrics.items()}
-    return Outcome(Status.SCORED, 1.0, reason, told, cached=cached)
+    return Outcome(Status.SCORED, 1.0, None, told, cached=cached, unanswered=unanswered)
 
 
 def test_a_link_has_its_share_and_the_most_frequent_reason_for_not_answering() -> None:
-    """Numbers in a reason make no kind of their own, and the words are the first's."""
-    reasons = ["answered by c; a: cut; off; b: 1 spent", "so (answered by c; a: gone (x); b: 2 spent)", "answered by a"]
-    shares = [(0, 0, 1), (0, 0, 1), (1, 0, 0)]
-    found = links([scored(said, link_a=a, link_b=b, link_c=c) for said, (a, b, c) in zip(reasons, shares, strict=True)])
+    """Reasons of one kind count together, and the words are the first's; no word of them is read."""
+    lost = [Unanswered("a", "deadline", "late; b: off"), Unanswered("b", "budget", "1 spent")]
+    more = [Unanswered("a", "empty", "gone (x)"), Unanswered("b", "budget", "2 spent")]
+    outcomes = [scored(*one, link_a=0, link_b=0, link_c=1) for one in (lost, more)]
     assert {
-        "a": Link(1 / 3, 2, "cut; off"),
+        "a": Link(1 / 3, 2, "late; b: off"),
         "b": Link(0.0, 2, "1 spent"),
         "c": Link(2 / 3, 0, None),
-    } == found
-
-
-def test_a_link_whose_reason_cannot_be_read_is_counted() -> None:
-    """A reason may be cut short, or be missing."""
-    assert {"a": Link(0.0, 1, None), "b": Link(1.0, 0, None)} == links([scored(None, link_a=0, link_b=1)])
+    } == links([*outcomes, scored(link_a=1, link_b=0, link_c=0)])
 
 
 def test_costs_are_summed_once() -> None:

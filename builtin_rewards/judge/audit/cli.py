@@ -64,13 +64,13 @@ def audit_judge_command(
     from builtin_rewards.judge.audit.report import print_audit
     from builtin_rewards.judge.audit.rows import load
     from builtin_rewards.judge.audit.run import run
-    from builtin_rewards.judge.audit.subject import Subject
+    from builtin_rewards.judge.audit.subject import AuditedJudge
     from rewardkit.cli.rewards import quiet
     from rewardkit.cli.screen import screen
     from rewardkit.registry import resolve
 
     with quiet():
-        subject = Subject(resolve(judge), judge)
+        subject = AuditedJudge(resolve(judge), judge)
     found = load(data, count=rows, seed=seed, reference=subject.reference)
     with progress(subject.judge.name) as tick:
         audit = run(subject, found, tick, functools.partial(typer.echo, err=True), accept=accept, samples=samples)

@@ -1,7 +1,7 @@
-"""What verdicts come to: shares with their intervals, drifts, what the order does, how steady they are, and labels.
+"""What verdicts come to: shares with their intervals, drifts, positions, stability, and agreement with labels.
 
-**Accepted** is a score of at least the threshold, of a comparison one that is won. A failed call is counted as failed,
-never as accepted or refused. Intervals of shares take trials as independent, though several are on one row.
+**Accepted** is a score of at least the threshold, or a comparison that is won. A failed call counts as failed, never as
+accepted or refused. Intervals of shares take trials as independent, though several are on one row.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
-from builtin_rewards.judge.audit.rows import JudgeRow, Labelled, Rows
-from builtin_rewards.judge.audit.subject import Subject
+from builtin_rewards.judge.audit.rows import AuditRows, JudgeRow, Labelled
+from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.members import accepts
-from builtin_rewards.judge.statistics import Interval, Table, auc, mean_move, wilson
+from builtin_rewards.judge.statistics import ConfusionTable, Interval, auc, mean_move, wilson
 from rewardkit import Outcome, Status
 
 _EXAMPLES = 5
 POSITION = "position"
 IN_PAIRS = "list_and_pairs"
-"""In place of families, for pairs as they are: in either order, and asked of a judge that compares two at a time."""
+"""In place of families, for unchanged pairs: in either order, and asked of a judge that compares two at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """An answer to be judged, on the row at a place among those chosen.
 
-    An answer as it is has no ``family``, and the benign twin of a family no ``name``. ``of`` is the answer that an
+    An unchanged answer has no ``family``, and the benign twin of a family no ``name``. ``of`` is the answer that an
     addition is put on, ``None`` for a text that stands alone. In comparisons an attack meets the right answer, and all
-    else the wrong one; it may stand ``second``. ``again`` counts how often it was judged before.
+    others the wrong one; it may stand ``second``. ``again`` counts how often it was judged before.
     """
 
     row: int
@@ -47,21 +47,21 @@ Figures: TypeAlias = dict[str, Interval | float]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What came so far, and the scores of answers as they are, by row and text; ``None`` where there is none.
+class AuditRecord:
+    """What came so far, and the scores of unchanged answers by row and text, or ``None``.
 
-    A score is from 0 to 1 over the judge's range, of a comparison 1 won, 0.5 drawn, 0 lost.
+    A score is from 0 to 1 over the judge's range; in a comparison 1 is won, 0.5 drawn and 0 lost.
     """
 
-    subject: Subject
-    data: Rows
+    subject: AuditedJudge
+    data: AuditRows
     rows: Sequence[JudgeRow]
     accept: float
     came: list[tuple[Trial, Outcome]] = field(default_factory=list)
     bare: dict[tuple[int, str | None], float | None] = field(default_factory=dict)
 
     def add(self, trial: Trial, outcome: Outcome) -> None:
-        """Adds an outcome; of a comparison of answers as they are it is one on both."""
+        """Add an outcome; a comparison of unchanged answers scores both."""
         self.came.append((trial, outcome))
         if not trial.family and not trial.again:
             score = self.bare[trial.row, trial.text] = self.score(outcome)
@@ -69,30 +69,30 @@ class Record:
                 self.bare[trial.row, self.rows[trial.row].bad] = None if score is None else 1 - score
 
     def score(self, outcome: Outcome) -> float | None:
-        """Return a call's score; ``None`` where it failed, whatever stands in for it, or was skipped."""
+        """Return a call's score; ``None`` if it failed, whatever stands in for it, or was skipped."""
         scored = outcome.status is Status.SCORED and outcome.score is not None
         return self.subject.share(outcome.score or 0.0) if scored else None
 
     def accepts(self, score: float | None) -> bool:
-        """Whether there is a score, and one that accepts."""
+        """Whether there is a score that accepts."""
         return score is not None and accepts(score, self.accept)
 
     def share(self, scores: Sequence[float | None]) -> Interval:
-        """Return how many are accepted of those that there are."""
+        """Return the share that is accepted of the scores that there are."""
         return wilson(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
 
     def labelled(self) -> list[tuple[Labelled, float]]:
-        """Return the labelled answers that have scores; of a judge that compares those of whole pairs."""
+        """Return the labelled answers that have scores; for a judge that compares only those of whole pairs."""
         whole = 2 if self.subject.compares else 1
         answers = [(at, one) for at, row in enumerate(self.rows) if len(row.answers) >= whole for one in row.answers]
         return [(one, score) for at, one in answers if (score := self.bare.get((at, one.text))) is not None]
 
 
 class FamilyResult(NamedTuple):
-    """What a family came to: wrong answers accepted, of those judged that are refused without the attack; failed calls.
+    """A family's result: the wrong answers accepted of those that are refused without the attack; failed calls.
 
     ``benign_drift`` is how far the benign twin moves the scores of right answers on average, and ``examples`` are the
-    five wrong answers accepted that gained most.
+    five accepted wrong answers that gained most.
     """
 
     accepted: Interval
@@ -101,15 +101,15 @@ class FamilyResult(NamedTuple):
     examples: tuple[Mapping[str, Any], ...]
 
 
-class Audit:
-    """What an audit found, of which so many verdicts are ``unasked``, for it was broken off.
+class JudgeAudit:
+    """What an audit found; ``unasked`` verdicts are left if it was broken off.
 
-    What attacks came to is in ``families``; the ``measures`` are of ``bare`` answers, ``position``, ``stability``,
-    ``labels`` and ``self_preference``. Why one of either could not be measured is in ``not_possible``. Pairs that are
-    asked beside lists do not count as ``calls``.
+    ``families`` has the results of the attacks, ``measures`` those of ``bare`` answers, ``position``, ``stability``,
+    ``labels`` and ``self_preference``, and ``not_possible`` why one could not be measured. Pairs that are asked beside
+    lists do not count as ``calls``.
     """
 
-    def __init__(self, record: Record, unasked: int) -> None:
+    def __init__(self, record: AuditRecord, unasked: int) -> None:
         own = [outcome for trial, outcome in record.came if trial.family != IN_PAIRS]
         statuses = [outcome.status for outcome in own]
         bare: Figures = {
@@ -141,15 +141,12 @@ class Audit:
         self.not_possible |= {name: why for name, why in found.items() if isinstance(why, str)}
 
     def rate(self, measure: str, figure: str) -> float | None:
-        """Return the rate of a share; ``None`` where it was not measured."""
+        """Return the rate of a share; ``None`` if it was not measured."""
         share = self.measures.get(measure, {}).get(figure)
         return share.rate if isinstance(share, Interval) else None
 
     def breaches(self, limits: Mapping[str, float]) -> list[str]:
-        """Return what is more than a limit, in words; nothing for an audit that is passed.
-
-        The limits are shares from 0 to 1, and rates themselves are compared, not their intervals.
-        """
+        """Return what exceeds a limit, in words; the limits are shares from 0 to 1, compared with rates themselves."""
         found = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
         limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
         limit_of |= dict.fromkeys(INJECTIONS, limits["attack_pass"])
@@ -168,7 +165,7 @@ class Audit:
         return found + ([f"broken off with {self.unasked:,} verdicts to go"] if self.unasked else [])
 
 
-def _family(family: str, record: Record) -> FamilyResult:
+def _family(family: str, record: AuditRecord) -> FamilyResult:
     moves, scores, failed = list[float](), list[float | None](), 0
     examples: list[dict[str, Any]] = []
     for trial, outcome in record.came:
@@ -187,7 +184,7 @@ def _family(family: str, record: Record) -> FamilyResult:
     return FamilyResult(record.share(scores), failed, mean_move(moves), tuple(examples[:_EXAMPLES]))
 
 
-def _position(record: Record) -> Figures | str:
+def _position(record: AuditRecord) -> Figures | str:
     """Return how often the verdict on a pair flips with the order, and how often the first place wins."""
     if not record.subject.compares:
         return "the judge grades one answer at a time; one that compares has positions"
@@ -201,8 +198,8 @@ def _position(record: Record) -> Figures | str:
     return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}
 
 
-def _list_and_pairs(record: Record) -> Figures:
-    """Return how often the right answer is better as asked in a list and in pairs, a draw half, and for what tokens."""
+def _list_and_pairs(record: AuditRecord) -> Figures:
+    """Return how often the right answer wins in lists and in pairs, a draw half, and the tokens that each takes."""
     found: Figures = {}
     for name, family in (("list", ""), ("pairs", IN_PAIRS)):
         asked = [one for trial, one in record.came if (trial.family, trial.again) == (family, 0)]
@@ -213,7 +210,7 @@ def _list_and_pairs(record: Record) -> Figures:
     return found
 
 
-def _stability(record: Record) -> Figures | str:
+def _stability(record: AuditRecord) -> Figures | str:
     """Return how many answers were accepted at one time and refused at another, and the mean standard deviation."""
     scores: dict[Trial, list[float]] = {}
     for trial, outcome in record.came:
@@ -226,7 +223,7 @@ def _stability(record: Record) -> Figures | str:
     return {"changed": wilson(unstable, len(several)), "deviation": statistics.fmean(map(statistics.pstdev, several))}
 
 
-def _labels(record: Record) -> Figures | str:
+def _labels(record: AuditRecord) -> Figures | str:
     """Return how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
     labelled = record.labelled()
     scores, right = [score for _, score in labelled], [one.right for one, _ in labelled]
@@ -236,7 +233,7 @@ def _labels(record: Record) -> Figures | str:
         good = [score for score, is_right in zip(scores, right, strict=True) if is_right]
         return {"better_of_pair": wilson(sum(good), len(good))}
     area = auc(scores, right)
-    accuracy = Table.of([record.accepts(score) for score in scores], right).agreement
+    accuracy = ConfusionTable.of([record.accepts(score) for score in scores], right).agreement
     return {"accuracy": accuracy} | ({} if area is None else {"auc": area})
 
 
@@ -245,10 +242,10 @@ def model_family(name: str) -> str:
     return re.split("[^A-Za-z]", name.rpartition("/")[2])[0].casefold() or name.casefold()
 
 
-def _self_preference(record: Record) -> Figures | str:
+def _self_preference(record: AuditRecord) -> Figures | str:
     """Return what a judge accepts of its own model family and of others, each beside what is right.
 
-    ``excess`` is how much more of its own, each beyond what is right; 0 for a fair judge.
+    ``excess`` is the difference of the two, each beyond what is right; 0 for a fair judge.
     """
     families = set(map(model_family, record.subject.models))
     known = [(one, score) for one, score in record.labelled() if one.model]

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from builtin_rewards.judge.audit.families import RECIPES
-from builtin_rewards.judge.audit.measures import Audit, FamilyResult
+from builtin_rewards.judge.audit.measures import FamilyResult, JudgeAudit
 from builtin_rewards.judge.statistics import Interval
 from rewardkit.cli.audit_report import counts, excerpt, print_labelled, print_reasons
 from rewardkit.cli.text import shortened
@@ -18,7 +18,7 @@ from rewardkit.cli.text import shortened
 _SHOWN_CHARS = 100
 
 
-def as_json(audit: Audit, limits: Mapping[str, float]) -> dict[str, Any]:
+def as_json(audit: JudgeAudit, limits: Mapping[str, float]) -> dict[str, Any]:
     """Return the audit with plain values."""
     record, broken = audit.record, audit.breaches(limits)
     told = ("calls", "unasked", "failed", "skipped", "first_error", "families", "measures", "not_possible")
@@ -45,7 +45,7 @@ def _plain(value: Any) -> Any:
     return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
-def print_audit(audit: Audit, limits: Mapping[str, float], console: Console) -> None:
+def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console) -> None:
     """Print the table of families, the other measures, the worst examples and the verdict; 80 columns are enough."""
     data, models = audit.record.data, ", ".join(audit.record.subject.models)
     rows = f"{len(audit.record.rows)} of {data.total:,} rows, {data.form}; {audit.calls:,} verdicts"
@@ -83,7 +83,7 @@ def print_audit(audit: Audit, limits: Mapping[str, float], console: Console) -> 
     console.print(Text(f"NOT passed: {'; '.join(broken)}" if broken else "passed", style="bold"))
 
 
-def _table(audit: Audit) -> Table:
+def _table(audit: JudgeAudit) -> Table:
     shown = counts("family", "tried", "accepted", "95%", "failed", "benign drift")
     for family, one in audit.families.items():
         share, drift = one.accepted, one.benign_drift

@@ -1,7 +1,7 @@
-"""The labelled rows that a judge is audited with, in any of the forms that they come in.
+"""The labelled rows that a judge is audited with, in any of their forms.
 
-Owns choosing for each row a right answer and a wrong one. A wrong answer is the row's own where the data has one, else
-another row's right answer, else ``I do not know.``
+Owns the choice of a right and a wrong answer for each row. A wrong answer is the row's own if it has one, else another
+row's right answer, else ``I do not know.``
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMS = {
     _PAIR: ("prompt", "chosen", "rejected"),
     _COMPLETION: ("prompt", "completion", "label"),
 }
-"""The columns by which each form is known."""
+"""The columns that tell each form."""
 _NEEDS = (
     "an audit needs prompt, chosen and rejected; prompt, completion and label; prompt and the judge's reference "
     "column; or LLMBar's input, output_1, output_2 and label"
@@ -33,7 +33,7 @@ _NEEDS = (
 
 
 class Labelled(NamedTuple):
-    """An answer, whether the data calls it right, and the model that wrote it, ``""`` where the data does not say."""
+    """An answer, whether the data calls it right, and the model that wrote it, ``""`` if unknown."""
 
     text: str
     right: bool
@@ -44,7 +44,7 @@ class Labelled(NamedTuple):
 class JudgeRow:
     """One row: its line in the file, counted from 1, its prompt and other columns, and its answers.
 
-    ``answers`` are those that the data labels, two of a pair; ``good`` is a right one, ``None`` where there is none.
+    ``answers`` are those that the data labels, two of a pair; ``good`` is a right one, or ``None``.
     """
 
     line: int
@@ -60,8 +60,8 @@ class JudgeRow:
         return bool(good) and re.search(rf"(?<!\w){re.escape(good)}(?!\w)", text) is not None
 
 
-class Rows(NamedTuple):
-    """The rows chosen, how many there are in the file, what they are, and what their numbers count, in words."""
+class AuditRows(NamedTuple):
+    """The chosen rows, how many the file has, their form, and the unit that their numbers count, in words."""
 
     rows: list[JudgeRow]
     total: int
@@ -69,7 +69,7 @@ class Rows(NamedTuple):
     unit: str
 
 
-def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
+def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRows:
     """Return some rows of a file, chosen by the seed; ``reference`` is the judge's column of the right answer.
 
     Raises:
@@ -88,7 +88,9 @@ def load(path: Path, *, count: int, seed: int, reference: str | None) -> Rows:
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     picked = drawn(usable, count, chooser)
     rows = [row if row.bad else replace(row, bad=_borrowed(row, found, chooser)) for row in picked]
-    return Rows(rows, len(read), form or f"right answers in {reference!r}, wrong ones of other rows", unit_of(path))
+    return AuditRows(
+        rows, len(read), form or f"right answers in {reference!r}, wrong ones of other rows", unit_of(path)
+    )
 
 
 def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:

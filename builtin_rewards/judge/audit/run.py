@@ -1,7 +1,7 @@
-"""The course of an audit: bare answers first, then additions to those that tell something, then the same again.
+"""The rounds of an audit: unchanged answers, then additions to them, then unchanged answers again.
 
-Owns what is asked, in the same workers as in training. What came is recorded verdict by verdict, so that an audit which
-is broken off tells what it knows.
+Judges are asked in the same workers as in training, and each verdict is recorded as it comes, so that an audit that is
+broken off tells what it knows.
 """
 
 from __future__ import annotations
@@ -13,54 +13,54 @@ from dataclasses import replace
 from string import Template
 
 from builtin_rewards.judge.audit.families import RECIPES
-from builtin_rewards.judge.audit.measures import IN_PAIRS, POSITION, Audit, Record, Trial
-from builtin_rewards.judge.audit.rows import Rows
-from builtin_rewards.judge.audit.subject import Subject, uncached
+from builtin_rewards.judge.audit.measures import IN_PAIRS, POSITION, AuditRecord, JudgeAudit, Trial
+from builtin_rewards.judge.audit.rows import AuditRows
+from builtin_rewards.judge.audit.subject import AuditedJudge, uncached
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
 from rewardkit.audit.run import Tick
 
 _PAIR_COLUMN = "audit-judge pair"
-"""Keeps two comparisons on one row apart, which would otherwise be one group of four. No judge reads it."""
+"""Keeps two comparisons on one row from becoming one group of four. No judge reads it."""
 
 
 def run(
-    subject: Subject,
-    data: Rows,
+    subject: AuditedJudge,
+    data: AuditRows,
     tick: Tick,
     tell: Callable[[str], None],
     *,
     accept: float = 0.75,
     samples: int = 3,
     lane: str = "worker",
-) -> Audit:
-    """Audits a judge; interrupted, gives what is known by then.
+) -> JudgeAudit:
+    """Audit a judge, or return what is known when interrupted.
 
-    ``tick`` is told of verdicts that came and of how many there will be; ``tell`` what it will take, in words, at once
-    and again when answers as they are have been judged, each ``samples`` times. They are accepted from the share
-    ``accept`` of the judge's range on, or where it compares if they win. ``lane`` is that of a Runtime.
+    ``tick`` gets the number of verdicts that came and that there will be; ``tell`` gets words on what the audit will
+    take, at once and after the first round. Unchanged answers are judged ``samples`` times. A score accepts from the
+    share ``accept`` of the judge's range on, and a comparison if it is won. ``lane`` is that of a Runtime.
 
     Raises:
-        DataError: No row says what the judge could be asked.
-        InfrastructureError: Most calls were lost through no fault of the answers, such as a server that is down.
+        DataError: No row has what the judge could be asked about.
+        InfrastructureError: Most calls were lost through no fault of the answers, as when a server is down.
         KeyboardInterrupt: It was interrupted before the first verdict.
     """
     rows = [row for row in data.rows if row.good is not None or not subject.compares]
     if not rows:
         raise DataError("no row has a right answer to compare others with; label some completions 1")
-    course = _Course(Record(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
+    course = _AuditRounds(AuditRecord(subject, data, rows, 1.0 if subject.compares else accept), samples, tick, lane)
     try:
         course.run(tell)
     except KeyboardInterrupt:
         if not course.record.came:
             raise
-    return Audit(course.record, course.planned - len(course.record.came))
+    return JudgeAudit(course.record, course.planned - len(course.record.came))
 
 
-class _Course:
-    """One audit on its way: rounds of trials, each with the copy of the judge that is asked, bare answers first."""
+class _AuditRounds:
+    """The rounds of one audit, each with its trials and the copy of the judge that is asked; bare answers first."""
 
-    def __init__(self, record: Record, samples: int, tick: Tick, lane: str) -> None:
+    def __init__(self, record: AuditRecord, samples: int, tick: Tick, lane: str) -> None:
         self.record = record
         self._tick = tick
         self._lane = lane
@@ -78,11 +78,11 @@ class _Course:
 
     @property
     def planned(self) -> int:
-        """Verdicts that there will be; until the bare answers are judged, at most."""
+        """The number of verdicts; an upper bound until the bare answers are judged."""
         return sum(len(trials) for _, trials in self._rounds)
 
     def run(self, tell: Callable[[str], None]) -> None:
-        """Asks all."""
+        """Ask all rounds."""
         requests = self.planned * self.record.subject.requests
         tell(f"at most {self.planned:,} verdicts on {len(self.record.rows):,} rows, {requests:,} requests")
         self._ask(*self._rounds[0])
@@ -93,18 +93,18 @@ class _Course:
             self._ask(judge, trials)
 
     def _time_left(self) -> str:
-        """Return about how long the others take, by how long the first did and how many are judged at once."""
+        """Return about how long the other rounds take, by the time of the first and how many are judged at once."""
         each_s = statistics.fmean(outcome.duration_s for _, outcome in self.record.came)
         at_once = self.record.subject.judge.spec.concurrency
         seconds = max(1.0, each_s * sum(math.ceil(len(trials) / at_once) for _, trials in self._rounds[1:]))
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
     def _trial(self, at: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
-        """Return a trial. Which answer stands first alternates with the rows, and an addition does not change it."""
+        """Return a trial; the answer that stands first alternates with the rows, whatever is added to it."""
         return Trial(at, text, family, name, of, self.record.subject.compares and (at % 2 == 1) == (not name))
 
     def _bare(self, at: int) -> Iterator[Trial]:
-        """Return the trials of answers as they are: of each, or of each pair once."""
+        """Return the trials of unchanged answers: of each, or of each pair once."""
         row = self.record.rows[at]
         texts = [row.good, row.bad, *(one.text for one in row.answers)]
         for text in dict.fromkeys(texts[:1] if self.record.subject.compares else texts):
@@ -112,7 +112,7 @@ class _Course:
                 yield self._trial(at, text)
 
     def _additions(self, at: int) -> Iterator[Trial]:
-        """Return what is tried on a row: the twins on the right answer, the attacks on the wrong one."""
+        """Return a row's additions: the twins on the right answer, the attacks on the wrong one."""
         row = self.record.rows[at]
         for family, recipe in RECIPES.items():
             if row.good is not None:
@@ -124,7 +124,7 @@ class _Course:
                     yield self._trial(at, attack, family, name, row.bad if "$answer" in text else None)
 
     def _is_telling(self, trial: Trial) -> bool:
-        """Whether an addition says something: an attack does on a wrong answer that was refused as it is."""
+        """Whether a trial measures anything: an attack does on a wrong answer that is refused without it."""
         before = self.record.bare.get((trial.row, trial.of))
         return not trial.name or trial.of is None or (before is not None and not self.record.accepts(before))
 

@@ -1,7 +1,7 @@
-"""The judge that is audited: what it is made of, and the copies of it that are asked.
+"""The judge that is audited, and the copies of it that are asked.
 
-A copy differs in one thing only: without its cache, so that the same question is asked again; or, of a judge that
-compares, in one order. Everything else, its prompt, pre-filter, budget and fallbacks, is the judge's own.
+A copy differs in one thing only: it has no cache, so that the same question is asked again, or it compares in one
+order. Everything else, its prompt, pre-filter, budget and fallbacks, is the judge's own.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from builtin_rewards.judge.fallback import JudgeReward
-from builtin_rewards.judge.listwise import Listing
-from builtin_rewards.judge.llm import Grading
-from builtin_rewards.judge.members import AskingMembers
-from builtin_rewards.judge.pairwise import Comparing
-from builtin_rewards.judge.prompted import Prompted, filled_by
+from builtin_rewards.judge.listwise import ListwiseFunction
+from builtin_rewards.judge.llm import GradingFunction
+from builtin_rewards.judge.members import CombiningFunction
+from builtin_rewards.judge.pairwise import PairwiseFunction
+from builtin_rewards.judge.prompted import PromptedFunction, filled_by
 from builtin_rewards.judge.templates import builtin_template
 from rewardkit import ConfigError, Kind
 
 
-class Subject:
+class AuditedJudge:
     """A judge under audit: the names of the models behind it, the column with the right answer, if it reads one.
 
     It ``compares`` answers if it is one of groups, and has a ``listing`` if it orders them itself; a verdict takes so
@@ -35,25 +35,25 @@ class Subject:
                 f"ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
                 f"audited by rewardkit audit"
             )
-        asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, Prompted)]
+        asking = [one.spec.function for one in (judge, *judge.inner) if isinstance(one.spec.function, PromptedFunction)]
         read = [one.columns.by_field["reference"] for one in asking if "reference" in one.columns.by_field]
         self.judge = judge
         self.compares = judge.spec.kind is Kind.GROUP
         self.models = tuple(dict.fromkeys(one.model.model for one in asking))
         self.reference = read[0] if read else None
         self.requests = sum(map(_requests, asking))
-        self.listing = next((one for one in asking if isinstance(one, Listing)), None)
-        self._rubric = next((one.rubric for one in asking if isinstance(one, Grading)), None)
+        self.listing = next((one for one in asking if isinstance(one, ListwiseFunction)), None)
+        self._rubric = next((one.rubric for one in asking if isinstance(one, GradingFunction)), None)
 
     def share(self, score: float) -> float:
-        """Return a score as a share of the judge's range; of a comparison 1 for won, 0.5 for drawn and 0 for lost."""
+        """Return a score as a share of the judge's range; a comparison's is 1 for won, 0.5 for drawn, 0 for lost."""
         if self.compares:
             return 0.5 if abs(score - 0.5) < 1e-9 else float(score > 0.5)
         low, high = self.judge.options.score_range or (0.0, 1.0)
         return (score - low) / (high - low)
 
     def words(self, second: bool) -> Mapping[str, str]:
-        """Return what an attack asks for, in this judge's terms; ``second`` is the answer's place in a comparison."""
+        """Return the words of an attack in this judge's terms; ``second`` is the answer's place in a comparison."""
         if self.compares and self.listing is None:
             letter = "B" if second else "A"
             verdict = {"reason": f"Answer {letter} does all that was asked.", "verdict": letter}
@@ -69,32 +69,34 @@ class Subject:
         return {"top": f"the grade {high} of {high}", "grade": f"{high} of {high}", "verdict": json.dumps(grades)}
 
     def in_pairs(self) -> JudgeReward:
-        """Gives, of a judge that grades lists, one that compares two at a time in both orders, by the same model."""
+        """Return a judge of the same model that compares two answers at a time, for one that grades lists."""
         function, template = self.listing, builtin_template("preference")
         assert function is not None
         shown = {one: getattr(function, one) for one in ("name", "model", "prefilter", "max_chars", "images")}
         columns = filled_by(template, None, None, group=True)
         return self.judge.having(
-            Comparing(**shown, template=template, columns=columns, reason_chars=None, order="both", score="strength")
+            PairwiseFunction(
+                **shown, template=template, columns=columns, reason_chars=None, order="both", score="strength"
+            )
         )
 
     def in_one_order(self) -> JudgeReward:
-        """Return a copy that asks once, in the order in which two answers are given, where it has such a setting."""
+        """Return a copy that asks once, in the given order of two answers, if the judge has such a setting."""
         function: Any = self.judge.spec.function
         return self.judge.having(replace(function, order="first")) if hasattr(function, "order") else self.judge
 
 
-def _requests(asking: Prompted) -> int:
-    if isinstance(asking, Grading):
+def _requests(asking: PromptedFunction) -> int:
+    if isinstance(asking, GradingFunction):
         return asking.samples * (len(asking.rubric.names) if asking.each else 1)
     return getattr(asking, "repeats", 1) * (2 if getattr(asking, "order", "") == "both" else 1)
 
 
 def uncached(reward: Any) -> Any:
-    """Return a judge without the caches of the models behind it, so that all is asked; another reward as it is."""
+    """Return a judge without the caches of its models; another reward as it is."""
     function = reward.spec.function
-    if isinstance(function, Prompted):
+    if isinstance(function, PromptedFunction):
         return reward.having(replace(function, model=replace(function.model, cache=None)))
-    if isinstance(function, AskingMembers):
+    if isinstance(function, CombiningFunction):
         return reward.having(replace(function, members=tuple(map(uncached, function.members))))
     return reward

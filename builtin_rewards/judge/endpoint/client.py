@@ -1,6 +1,6 @@
 """One HTTP request to an OpenAI-compatible server: no second try, no redirect, no log, no cookie.
 
-So it is sent below httpx's client, and the key goes to no other host than the one that was named.
+It is sent below httpx's client, so the key reaches only the host that was named.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from builtin_rewards.judge.endpoint.foreign import Asked, Said, read, retry_after_s, translate
+from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, read, retry_after_s, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"  # what a server on loopback is sent where the environment has none
-MOST_BYTES = 16 * 2**20  # of an answer, unpacked; then it is read no further
+MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
 
 _VERIFY_S, _AGAIN_S = 3.0, 0.3
 _HEADERS = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "rewardkit"}
 
 
 class StandIn(Protocol):
-    """Has the shape of an OpenAI client, ``await client.chat.completions.create(...)``, and is asked in its place."""
+    """A client of OpenAI's shape, ``await client.chat.completions.create(...)``, that is asked in a server's place."""
 
     @property
     def chat(self) -> Any: ...
@@ -56,7 +56,7 @@ class Server:
         key_env: The environment variable of the key, read for each request. A server on loopback may do without.
 
     Raises:
-        JudgeSetupError: A setting makes no sense, there is no key, or the extra is not installed; names the fix.
+        JudgeSetupError: A setting makes no sense, there is no key, or httpx2 is not installed; names the fix.
     """
 
     base_url: str
@@ -64,7 +64,7 @@ class Server:
 
     def __init__(self, base_url: str | None = None, key_env: str = "OPENAI_API_KEY") -> None:
         if importlib.util.find_spec("httpx2") is None:
-            raise JudgeSetupError("a judge needs httpx2: pip install 'rewardkit[judge]'")
+            raise JudgeSetupError("a judge needs httpx2: pip install 'httpx2>=2.12'")
         url = base_url if base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         wrong = _wrong_url(url)
         if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
@@ -77,12 +77,12 @@ class Server:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether it is on this machine, so that it may do without a key and is not asked through a proxy."""
+        """Whether it is on this machine, so that it needs no key and is not asked through a proxy."""
         host = urlsplit(self.base_url).hostname or ""
         return re.fullmatch(r"(.+\.)?localhost|127(\.\d+){3}|::1", host) is not None
 
     def key(self) -> str:
-        """Return the key from the environment, or raises JudgeSetupError: there is none, or it cannot be a header."""
+        """Return the key from the environment; JudgeSetupError if there is none or it cannot be a header."""
         key = os.environ.get(self.key_env, "").strip()
         if not key and not self.on_loopback:
             raise JudgeSetupError(
@@ -100,12 +100,12 @@ Asks: TypeAlias = Server | StandIn
 
 
 def name_of(asks: Asks) -> str:
-    """Return what messages call a server, or what stands in for one."""
+    """Return the name of a server, or of the client in its place, for messages."""
     return asks.base_url if isinstance(asks, Server) else f"the client {type(asks).__name__}"
 
 
 def _wrong_url(url: Any) -> str | None:
-    """Return why an address is none of an API; it is shown only where it cannot hold a secret."""
+    """Return why an address cannot be an API's; it shows the address only if that cannot hold a secret."""
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -122,8 +122,8 @@ def _wrong_url(url: Any) -> str | None:
 
 
 async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
-    """Return the reply, or the error that tells why none came, without what led to it, which may hold the key."""
-    asked = Asked(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
+    """Return the reply, or the error that tells why none came, without its cause, which may hold the key."""
+    asked = Addressee(name_of(asks), request.model, asks.key() if isinstance(asks, Server) else None)
     options, messages = dict(request.options), [dict(message) for message in request.messages]
     try:
         if not isinstance(asks, Server):
@@ -140,8 +140,8 @@ async def ask_once(asks: Asks, request: Request) -> Reply | JudgeError:
         return translate(raised, asked)
 
 
-async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> Said:
-    """Sends one request, a POST where it has a body, and gives what the server says; raises what httpx does."""
+async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
+    """Send one request, a POST if it has a body, and return the server's answer; raise what httpx does."""
     import httpx2  # takes its time, so at first use
 
     request = httpx2.Request(
@@ -159,26 +159,26 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
                 raw += part
                 if len(raw) > MOST_BYTES:
                     what = f"HTTP {response.status_code} with more than {MOST_BYTES >> 20} MB, and was read no further"
-                    raise Asked(server.base_url, "").error(Fault.UNREADABLE, what)
+                    raise Addressee(server.base_url, "").error(Fault.UNREADABLE, what)
     finally:
         idle.append(transport)
     content = raw.decode("utf-8-sig", "replace")
     with suppress(ValueError, RecursionError):
         content = json.loads(content)
-    return Said(response.status_code, response.headers, content)
+    return HttpAnswer(response.status_code, response.headers, content)
 
 
 async def prepare(server: Asks) -> None:
-    """Makes this event loop's first connection, so that no deadline is charged for it, or raises JudgeSetupError."""
+    """Make this event loop's first connection, which costs no deadline; JudgeSetupError for an unusable proxy."""
     if isinstance(server, Server) and not (idle := (await anext(of_this_loop("connections", _connections)))[server]):
         idle.append(_transport(server))
 
 
 @functools.lru_cache(maxsize=256)
 def verify(server: Server, model: str) -> None:
-    """Raises JudgeSetupError where the server refuses the key, lists other models only, or its address lacks /v1.
+    """Raise JudgeSetupError if the server refuses the key, lists only other models, or its address lacks /v1.
 
-    It is asked once a process, and what it cannot say in time proves nothing.
+    Each server is asked once a process, and one that is late passes.
     """
     with ThreadPoolExecutor(1) as thread:  # for an event loop may run in this one
         thread.submit(asyncio.run, _verify(server, model)).result()
@@ -201,7 +201,7 @@ async def _verify(server: Server, model: str) -> None:
 
 
 async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, set[str]]:
-    """Return an answer's status, 0 where none came in time, and the models that it lists, none where it lists none."""
+    """Return the status of the answer, 0 if none came in time, and the models that it lists, if any."""
     try:
         async with asyncio.timeout(_VERIFY_S):
             while (said := await send(server, path, body)).status == 429:  # noqa: ASYNC110 - the timeout ends it
@@ -214,10 +214,10 @@ async def _asked(server: Server, path: str, body: Mapping[str, Any] | None = Non
 
 
 async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
-    """Return an event loop's idle connections, as often as it is asked, and closes them when ``asyncio.run`` ends it.
+    """Yield an event loop's idle connections, time and again, and close them when ``asyncio.run`` ends the loop.
 
-    Each has a transport of its own, for a pool looks at all of its connections for each request: of 2,400 requests on a
-    busy machine of two cores, 128 in flight, one pool took 38 s and several 27 s.
+    Each has a transport of its own, for a pool looks at all of its connections for each request: 2,400 requests on a
+    busy machine of two cores, 128 in flight, took one pool 38 s and several 27 s.
     """
     idle: defaultdict[Server, list[httpx2.AsyncHTTPTransport]] = defaultdict(list)
     try:
@@ -229,7 +229,7 @@ async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTra
 
 
 def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
-    """Return a transport by the environment's proxy, if any, which may hold a password: no word or frame shows it."""
+    """Return a transport through the environment's proxy, if any; no message or frame shows its password."""
     import httpx2
 
     proxy, parts = None, urlsplit(server.base_url)
@@ -248,7 +248,7 @@ def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Return the one TLS context of all transports: each takes 80 ms to make, for it reads the certificates."""
+    """Return the TLS context of all transports; making one takes 80 ms, for it reads the certificates."""
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -1,6 +1,6 @@
-"""One server as a judge sees it. For a question: tries with waits between them, and one deadline over all.
+"""One server as a judge sees it: tries with waits between them under one deadline.
 
-For a try: its turn by the rates and among those in flight, the breaker's leave, money, and then the request itself.
+Each try waits for its turn, asks the breaker, reserves money, and then sends its request.
 """
 
 from __future__ import annotations
@@ -8,30 +8,34 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from builtin_rewards.judge.budget import Spending
+from builtin_rewards.judge.budget import Reservation
 from builtin_rewards.judge.endpoint.client import Asks, Server, ask_once, name_of
-from builtin_rewards.judge.endpoint.limits import Breaker, Gate, Load
+from builtin_rewards.judge.endpoint.limits import Breaker, Limiter, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Reply, Request, texts_of
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
-_MONEY_MARGIN_S = 0.05  # money is waited for until then before the deadline, whose error would not name the cap
+_MONEY_MARGIN_S = 0.05  # stop waiting for budget this long before the deadline, so that the error names the cap
+Reserve: TypeAlias = Callable[[float], Awaitable[Reservation]]
+"""Reserves the money for a request within so many seconds."""
 TRIED_AGAIN = frozenset({Fault.CONNECTION, Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION})
-"""Faults that another try may mend."""
+"""Faults that another try may cure."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and when a request is tried again. A setting that makes no sense raises JudgeSetupError.
+    """How often and when a request is tried again. A wrong setting raises JudgeSetupError.
 
     Attributes:
         attempts: Tries altogether, at least 1.
         first_wait_s: Seconds before the second try, before jitter; each further wait is twice as long.
         longest_wait_s: The longest of these waits.
-        longest_retry_after_s: The longest ``Retry-After`` that is waited for; a longer one ends the judgement at once.
+        longest_retry_after_s: The longest ``Retry-After`` to wait for; a longer one ends the judgement at once.
     """
 
     attempts: int = 4
@@ -52,8 +56,9 @@ class RetryPolicy:
             )
 
     def wait_s(self, tries: int, retry_after_s: float | None = None, drawn: float | None = None) -> float:
-        """Return the seconds before the next try, exponential with equal jitter, so that clients part; see
-        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
+        """Return the seconds before the next try, exponential with equal jitter.
+
+        Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
         """
         drawn = random.random() if drawn is None else drawn  # noqa: S311  # for no secret
         if retry_after_s is not None:
@@ -61,7 +66,7 @@ class RetryPolicy:
         return min(self.longest_wait_s, self.first_wait_s * 2.0 ** min(tries - 1, 64)) * (1 + drawn) / 2
 
     def why_no_more(self, error: JudgeError, tries: int, wait_s: float, left_s: float) -> str | None:
-        """Return why an error ends the tries, in words that may be none; ``None`` where another one may mend it."""
+        """Return why an error ends the tries, perhaps an empty text; ``None`` if another try may cure it."""
         if error.fault not in TRIED_AGAIN or tries >= self.attempts:
             return ""
         if (asked_s := error.retry_after_s or 0.0) > self.longest_retry_after_s:
@@ -70,11 +75,11 @@ class RetryPolicy:
 
 
 @dataclass(slots=True)
-class _Errand:
-    """One question on its way: its deadline, requests sent, tries begun, the last error."""
+class _PendingQuestion:
+    """One question until its reply: its deadline, requests sent, tries begun, the last error."""
 
     request: Request
-    spender: Spending | None
+    reserve: Reserve | None
     deadline_s: float
     limit: asyncio.Timeout
     sent: int = 0
@@ -87,102 +92,102 @@ class _Errand:
 
     @property
     def tokens(self) -> float:
-        """About how many tokens it takes."""
+        """About how many tokens it takes, read and written."""
         length = self.request.options.get("max_completion_tokens") or self.request.options.get("max_tokens") or 0
         read = sum(len(text) for message in self.request.messages for text in texts_of(message)[0])
         return read / _CHARS_A_TOKEN + float(length)
 
 
 class Endpoint:
-    """One server, for one event loop: how much it is asked, and what is tried again and when."""
+    """One server for one event loop: it limits how much is asked, and tries again."""
 
     def __init__(self, asks: Asks, load: Load, retry: RetryPolicy) -> None:
         self._asks = asks
         self._name = name_of(asks)
         self._retry = retry
-        self._gate = Gate(load)
+        self._gate = Limiter(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
-    async def ask(self, request: Request, deadline_s: float, spender: Spending | None = None) -> Reply:
-        """Return the reply, its ``requests`` all that were sent for it, within a deadline over all, waits included.
+    async def ask(self, request: Request, deadline_s: float, reserve: Reserve | None = None) -> Reply:
+        """Return the reply within a deadline that includes all waits; its ``requests`` count all tries.
 
         Raises:
-            JudgeUnavailableError: No reply came, or none was asked for: an open breaker, a spent budget.
-            JudgeReplyError: The reply is longer than any may be.
+            JudgeUnavailableError: No reply came, or no request was sent: an open breaker, a spent budget.
+            JudgeReplyError: The reply is too long.
         """
         limit = asyncio.timeout(deadline_s)
-        errand = _Errand(request, spender, deadline_s, limit)
+        pending = _PendingQuestion(request, reserve, deadline_s, limit)
         try:
             async with limit:
                 while True:
                     try:
-                        return replace(await self._try(errand), requests=errand.sent)
+                        return replace(await self._try(pending), requests=pending.sent)
                     except JudgeError as error:
-                        await self._wait(errand, error)
+                        await self._wait(pending, error)
         except TimeoutError:
             if not limit.expired():
                 raise
-        raise self._late(errand)
+        raise self._late(pending)
 
-    async def _wait(self, errand: _Errand, error: JudgeError) -> None:
-        """Waits before the next try, or raises the error with what became of the tries."""
-        wait_s = self._retry.wait_s(errand.tries, error.retry_after_s)
-        why = self._retry.why_no_more(error, errand.tries, wait_s, errand.left_s)
+    async def _wait(self, pending: _PendingQuestion, error: JudgeError) -> None:
+        """Wait before the next try, or raise the error with what became of the tries."""
+        wait_s = self._retry.wait_s(pending.tries, error.retry_after_s)
+        why = self._retry.why_no_more(error, pending.tries, wait_s, pending.left_s)
         if why is None:
             await asyncio.sleep(wait_s)
             return
-        tried = errand.tries > 1 and error.fault is not Fault.DEADLINE
-        told = "; ".join([f"tried {errand.tries} times"] * tried + [why] * bool(why))
+        tried = pending.tries > 1 and error.fault is not Fault.DEADLINE
+        told = "; ".join([f"tried {pending.tries} times"] * tried + [why] * bool(why))
         ended = error.retold(f"{error.words} ({told})" if told else error.words)
-        ended.requests = errand.sent
+        ended.requests = pending.sent
         raise ended from None
 
-    async def _try(self, errand: _Errand) -> Reply:
-        """Sends a request when it may go, and tells all who must know what became of it."""
-        breaker, before, estimate = self._breakers[errand.request.model], errand.sent, errand.tokens
+    async def _try(self, pending: _PendingQuestion) -> Reply:
+        """Send a request in its turn, and tell the breaker and the limiter what became of it."""
+        breaker, before, estimate = self._breakers[pending.request.model], pending.sent, pending.tokens
         breaker.look()  # before it queues; below it is asked for its leave
-        errand.tries += 1
+        pending.tries += 1
         async with self._gate.turn(estimate):
             try:
-                with breaker.attempt(counts=errand.tries == 1):
+                with breaker.attempt(counts=pending.tries == 1):
                     try:
-                        outcome = await self._paid(errand)
+                        outcome = await self._paid(pending)
                     except asyncio.CancelledError:
-                        if errand.limit.expired() and errand.sent > before:  # the server was silent to the end
-                            raise self._late(errand) from None
+                        if pending.limit.expired() and pending.sent > before:  # the server was silent to the end
+                            raise self._late(pending) from None
                         raise
                     if outcome.free or outcome.usage is not None:
                         self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
                     if isinstance(outcome, Reply):
                         self._gate.answered()
                         return outcome
-                    errand.last = outcome
+                    pending.last = outcome
                     if outcome.fault is Fault.RATE_LIMIT:
                         wait_s = outcome.retry_after_s or 0.0
                         self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
                     raise outcome
             finally:
-                if errand.sent == before:  # no money, no leave, or cancelled
+                if pending.sent == before:  # no money, no leave, or cancelled
                     self._gate.give_back(estimate)
 
-    async def _paid(self, errand: _Errand) -> Reply | JudgeError:
-        """Sends a request when there is money for it."""
+    async def _paid(self, pending: _PendingQuestion) -> Reply | JudgeError:
+        """Send a request when there is money for it."""
         if isinstance(self._asks, Server):
             self._asks.key()  # where the environment has none any more nothing is sent, and nothing paid
-        spender, wait_s = errand.spender, max(0.0, errand.left_s - _MONEY_MARGIN_S)
-        with nullcontext() if spender is None else await spender.reserve(errand.request, wait_s) as ticket:
-            errand.sent += 1
-            outcome = await ask_once(self._asks, errand.request)
-            if ticket is not None:
-                ticket.release() if outcome.free else ticket.settle(outcome.usage)
+        reserve, wait_s = pending.reserve, max(0.0, pending.left_s - _MONEY_MARGIN_S)
+        with nullcontext() if reserve is None else await reserve(wait_s) as reservation:
+            pending.sent += 1
+            outcome = await ask_once(self._asks, pending.request)
+            if reservation is not None:
+                reservation.release() if outcome.free else reservation.settle(outcome.usage)
             return outcome
 
-    def _late(self, errand: _Errand) -> JudgeError:
+    def _late(self, pending: _PendingQuestion) -> JudgeError:
         """Return the error of a deadline that passed."""
-        tries = f"{errand.tries} {'try was' if errand.tries == 1 else 'tries were'} made"
-        before = f", the last that failed: {errand.last.words}" if errand.last else ", none ended before it"
-        late = f"no reply within {errand.deadline_s:.3g} s; {tries}{before}"
+        tries = f"{pending.tries} {'try was' if pending.tries == 1 else 'tries were'} made"
+        before = f", the last that failed: {pending.last.words}" if pending.last else ", none ended before it"
+        late = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
         help = "raise deadline_s, or allow fewer requests at once"
-        error = JudgeUnavailableError(f"{self._name}, model {errand.request.model!r}: {late}; {help}", Fault.DEADLINE)
-        error.requests = errand.sent
+        error = JudgeUnavailableError(f"{self._name}, model {pending.request.model!r}: {late}; {help}", Fault.DEADLINE)
+        error.requests = pending.sent
         return error

@@ -1,4 +1,4 @@
-"""The border to servers and clients: what they answer becomes a Reply or an error of ours, and no key passes."""
+"""The border to servers and clients: their answers become a Reply or an error of ours, without any key."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FOREIGN = {
     **dict.fromkeys(("APIConnectionError", "TransportError", "OSError", "RuntimeError"), Fault.CONNECTION),
     **dict.fromkeys(("ValidationError", "JSONDecodeError", "DecodingError", "APIError"), Fault.NOT_A_COMPLETION),
 }
-"""By the class, or the nearest one above it, of what a transport or a client raises. An event loop that is closed is a
-``RuntimeError``. Anything else is not tried again: most likely an option that the client does not take."""
+"""The fault of what a transport or client raises, by its class or the nearest base class. A closed event loop raises
+``RuntimeError``. Anything else is not tried again: most likely the client does not know an option."""
 _NOT_SENT = ("ConnectError", "ConnectTimeout", "LocalProtocolError", "ProxyError", "ConnectionRefusedError")
 """Transport errors that are raised before a request is out."""
 _FAULTS = {402: Fault.QUOTA, 429: Fault.RATE_LIMIT, 408: Fault.SERVER_ERROR, 409: Fault.SERVER_ERROR}
-"""By a status below 500; 402 is how some providers say that the account is empty. Others are ``REJECTED``."""
+"""By a status below 500; 402 tells of an empty account. All others are ``REJECTED``."""
 _OUT_OF_PATIENCE = frozenset({504, 524})
-"""How a gateway says that it waited no longer for the server behind it, which may go on with the work and bill it."""
+"""Statuses of a gateway that gave up on the server behind it, which may go on with the work and bill it."""
 
 _HELP = {
     Fault.CONNECTION: "check that the server runs, that base_url is right, and raise deadline_s if it is slow",
@@ -56,14 +56,14 @@ _FORMAT_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
-"""What a 403 says of the request that it refuses, where it says nothing of the key."""
+"""Words of a 403 that refuses the request for its content, and not the key."""
 _MAX_WORDS = 300
-_MOST_TOKENS = 10**9  # a count of more is none
+_MOST_TOKENS = 10**9  # a higher count is not believed
 SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words
 
 
-class Said(NamedTuple):
-    """What a server answered: status, headers in a mapping that does not mind capitals, JSON or else the text."""
+class HttpAnswer(NamedTuple):
+    """What a server answered: status, headers in a mapping that ignores case, and JSON or else the text."""
 
     status: int
     headers: Mapping[str, str]
@@ -71,8 +71,8 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Who is asked, for messages: address and model, and the key, which must not be in them."""
+class Addressee:
+    """Who is asked: the address and model that messages name, and the key, which they must not hold."""
 
     server: str
     model: str
@@ -86,8 +86,8 @@ class Asked:
         error.status, error.requests = status, 1
         return error
 
-    def refusal(self, said: Said, *, behind_200: bool = False) -> JudgeError:
-        """Return our error for a status that is no success, also one that the body of a status 200 tells."""
+    def refusal(self, said: HttpAnswer, *, behind_200: bool = False) -> JudgeError:
+        """Return our error for a status that is no success, also if it stands in the body of a status 200."""
         status, bodies = said.status, (said.content, _get(said.content, "error"))
         what = f"HTTP {status}: {_words(said.content) or 'no words'}"
         if behind_200:
@@ -112,13 +112,13 @@ class Asked:
 
 
 def scrub(text: str, key: str | None) -> str:
-    """Takes a key out of a text: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``."""
+    """Return a text without a key: the whole of it, longer parts, and masked forms such as ``sk-ab***yz``."""
     text = re.sub(r"(?i:\b(bearer\s+)[^\s'\"]+)|\bsk-[\w-]{8,}", lambda found: f"{found[1] or ''}[key]", text)
     return _without(text, key, masked=True)
 
 
 def _without(text: str, key: str | None, *, masked: bool = False) -> str:
-    """Takes a key and its longer parts out of a text, and where asked masked forms of it."""
+    """Return a text without a key and its longer parts, and without its masked forms if asked."""
     if key is None or len(key) < SHORTEST_KEY:
         return text
 
@@ -135,12 +135,12 @@ def names_format(words: str) -> bool:
     return _FORMAT_WORDS.search(words) is not None
 
 
-def translate(raised: Exception, asked: Asked) -> JudgeError:
+def translate(raised: Exception, asked: Addressee) -> JudgeError:
     """Return our error for one of the transport's, or of a client handed over; one with a status goes by it."""
     status = getattr(raised, "status_code", None)
     if isinstance(status, int) and status >= 300:
         headers = getattr(getattr(raised, "response", None), "headers", {})
-        return asked.refusal(Said(status, headers, getattr(raised, "body", None) or str(raised)))
+        return asked.refusal(HttpAnswer(status, headers, getattr(raised, "body", None) or str(raised)))
     below = raised.__cause__ or raised
     words = _short(str(below)) or _short(str(raised)) or "no words"
     faults = (_FOREIGN[kind.__name__] for kind in type(raised).__mro__ if kind.__name__ in _FOREIGN)
@@ -150,7 +150,7 @@ def translate(raised: Exception, asked: Asked) -> JudgeError:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds that a server asks to wait, if any; for a date (RFC 9110, 10.2.3) it is ``now``."""
+    """Return the seconds that a server asks to wait, if any; a date (RFC 9110, 10.2.3) counts from ``now``."""
     said = headers.get("retry-after", "")
     for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (said, 1.0)):
         with suppress(ValueError):
@@ -164,7 +164,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _words(body: Any) -> str:
-    """Return what an error's body says, as the several servers lay it out."""
+    """Return the words of an error's body, in any of the layouts that servers use."""
     if isinstance(body, str):
         return _short(re.sub(r"<[^>]*>", " ", body[: 20 * _MAX_WORDS]))
     error = _get(body, "error")
@@ -177,8 +177,8 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_WORDS else text[:_MAX_WORDS] + "..."
 
 
-def read(completion: Any, asked: Asked) -> Reply:
-    """Return the first choice of a chat completion as a Reply, whatever it says; raises an error where it is none."""
+def read(completion: Any, asked: Addressee) -> Reply:
+    """Return the first choice of a chat completion as a Reply, or raise an error if there is no completion."""
     choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
     message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
     if message is None:
@@ -199,12 +199,12 @@ def read(completion: Any, asked: Asked) -> Reply:
     )
 
 
-def _not_a_completion(completion: Any, asked: Asked) -> JudgeError:
+def _not_a_completion(completion: Any, asked: Addressee) -> JudgeError:
     what, advice = "HTTP 200 with no choices", ""
     error, choices = _get(completion, "error"), _get(completion, "choices")
     code = _get(error, "code")
     if isinstance(code, int) and 400 <= code < 600:
-        return asked.refusal(Said(code, {}, completion), behind_200=True)
+        return asked.refusal(HttpAnswer(code, {}, completion), behind_200=True)
     if isinstance(completion, str):
         what = f"HTTP 200 with no JSON: {_words(completion)!r}"
     elif error:
@@ -228,14 +228,14 @@ def _text(content: Any) -> str:
 
 
 def _usage(usage: Any) -> Usage | None:
-    """Return what was counted, where all of it are counts; never a guess."""
+    """Return the tokens that were counted, if all are valid counts; never a guess."""
     cached = _get(_get(usage, "prompt_tokens_details"), "cached_tokens") or 0
     counts = (_get(usage, "prompt_tokens"), _get(usage, "completion_tokens"), cached)
     return Usage(*counts) if all(type(one) is int and 0 <= one <= _MOST_TOKENS for one in counts) else None
 
 
 def _tokens(content: Any) -> tuple[Token, ...] | None:
-    """Return all tokens with their likelihood, or none: a gap would shift those behind it."""
+    """Return all tokens with their likelihood, or none: a gap would shift the tokens after it."""
     likely = _likelihoods(content)
     if not likely or len(likely) < len(content):
         return None
@@ -244,7 +244,7 @@ def _tokens(content: Any) -> tuple[Token, ...] | None:
 
 
 def _likelihoods(places: Any) -> list[tuple[str, float]]:
-    """Return tokens with their log-probabilities up to the first that has none."""
+    """Return tokens with their log-probabilities, up to the first token without one."""
     likely: list[tuple[str, float]] = []
     for place in places if isinstance(places, list | tuple) else ():
         text, logprob = _get(place, "token"), _get(place, "logprob")

@@ -1,4 +1,4 @@
-"""How much a server is asked: :class:`Load` says it, :class:`Gate` keeps to it, :class:`Breaker` leaves it alone."""
+"""How much a server is asked: :class:`Load` sets it, :class:`Limiter` keeps it, :class:`Breaker` stops asking."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from dataclasses import dataclass
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 
 TOLERATED = 0.1
-"""Share of 429s that is no sign of overload: a limit that halves at each settles at some 8 of 128 in flight where a
+"""Share of 429s that is no sign of overload: a limit that halves at each 429 settles at some 8 of 128 in flight if a
 server rejects one request in 40 at random."""
 BURST_S = 10.0
 """Seconds of a rate that may go at once after a rest; so within any minute up to 7/6 of the rate may go."""
 FIRST, FIRST_S = 8, 2.0
-"""Requests in flight before the first answer, and for how long at most: a wrong key is found out by them."""
+"""Requests in flight before the first answer, and for how long at most, so that few find out a wrong key."""
 
 AT_LEAST = 20
-"""Failures in a row that open a breaker, or as many as there are requests in flight, if those are more: a fault comes
-at once and an answer takes its time, so the first that end have failed, on any server."""
-REFUSED = 5  # as many in a row open it where the server takes nothing from the key: no further one would be answered
-REFUSED_REST_S = 300.0  # how long such a server is left alone; an account may be filled up in the middle of a run
+"""Failures in a row that open a breaker, or as many as requests are in flight, if that is more: a fault comes at once
+and an answer takes its time, so on any server the first that end have failed."""
+REFUSED = 5  # refusals of the key in a row that open it, for no further request would be answered
+REFUSED_REST_S = 300.0  # how long such a server is left alone; an account may be topped up during a run
 _AT_FAULT = frozenset({Fault.CONNECTION, Fault.SERVER_ERROR, Fault.NOT_A_COMPLETION, Fault.DEADLINE})
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much a server is asked. A setting that makes no sense raises JudgeSetupError.
+    """How much a server is asked. A wrong setting raises JudgeSetupError.
 
     Attributes:
-        concurrency: Requests in flight at most. Fewer are where the server says 429.
-        requests_per_minute: ``None``: not bounded. At least one, and ten seconds' worth, may go at once.
-        tokens_per_minute: Prompts and completions together; ``None``: not bounded.
-        rest_s: Seconds that a server is left alone once its last tries have all failed; then one request probes it.
+        concurrency: Requests in flight at most; fewer if the server answers 429.
+        requests_per_minute: ``None``: no bound. At least one, and ten seconds' worth, may go at once.
+        tokens_per_minute: Prompts and completions together; ``None``: no bound.
+        rest_s: Seconds that a server is left alone after its last tries have all failed; then one request probes it.
     """
 
     concurrency: int = 128
@@ -52,11 +52,11 @@ class Load:
                 raise JudgeSetupError(f"Load({name}={value!r}): expected a number greater than 0")
 
 
-class Gate:
-    """Lets requests through by a load: so many in flight, and a rate each of requests and tokens, as they came.
+class Limiter:
+    """Lets requests through in the order they came: a number in flight, a rate of requests, and one of tokens.
 
-    With as many answers as may be in flight a round is over. Where more than a tenth of them were 429s, the share that
-    was not is kept, at least half; else an eighth is added, up to what the load allows.
+    A round has as many answers as may be in flight. If more than a tenth of a round were 429s, the limit shrinks to
+    the share of the others, at least by half; else it grows by an eighth, up to the load's.
     """
 
     def __init__(self, load: Load) -> None:
@@ -79,8 +79,8 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self, tokens: float = 0.0) -> AsyncIterator[None]:
-        """Waits for one's turn and holds it for the block, taking an estimate of tokens, the completion included."""
-        async with self._line:  # only who came first waits for the gate itself
+        """Wait for a turn and hold it over the block, taking an estimate of tokens, the completion's included."""
+        async with self._line:  # only the first in line waits for the limiter itself
             while (wait_s := self._wait_s(tokens)) > 0:
                 self._changed.clear()
                 with suppress(TimeoutError):
@@ -96,19 +96,19 @@ class Gate:
             self._changed.set()
 
     def give_back(self, tokens: float) -> None:
-        """Tell that a turn was not used: no request was sent."""
+        """Note that no request was sent in a turn."""
         self._requests.take(-1)
         self.tokens.take(-tokens)
 
     def refused(self, retry_after_s: float = 0.0) -> None:
-        """Tell that the server said 429. Where it is one of many, all wait for as long as the server asks."""
+        """Note a 429. If it is one of many, all requests wait for as long as the server asks."""
         self._refused += 1
         if self._refused > max(1, TOLERATED * self._size):
             self._paused_until = max(self._paused_until, time.monotonic() + retry_after_s)
         self._end()
 
     def answered(self) -> None:
-        """Tell that the server did the work."""
+        """Note that the server did the work."""
         self._first_until = -math.inf
         self._end()
 
@@ -124,7 +124,7 @@ class Gate:
         self._finished = self._refused = 0
 
     def _wait_s(self, tokens: float) -> float:
-        """Return the seconds after which to look again: 0 or less for a turn now, infinite for one that must end."""
+        """Return the seconds after which to look again: at most 0 for a turn now, infinite until another turn ends."""
         now_s = time.monotonic()
         if self._first_until is None:
             self._first_until = now_s + FIRST_S
@@ -135,7 +135,7 @@ class Gate:
 
 
 class _Rate:
-    """A rate with a burst. An amount beyond the burst goes after a rest, and leaves a debt that later ones wait for."""
+    """A rate with a burst. An amount beyond the burst waits for the full burst, and later ones wait for its debt."""
 
     def __init__(self, per_minute: float | None) -> None:
         self._each_s = 0.0 if per_minute is None else 60 / per_minute
@@ -148,14 +148,14 @@ class _Rate:
         return debt_s + min(amount * self._each_s, self._burst_s) - self._burst_s
 
     def take(self, amount: float) -> None:
-        """Takes an amount; gives it back where it is negative."""
+        """Take an amount, or give it back if it is negative."""
         self._paid_at_s = max(self._paid_at_s, time.monotonic()) + amount * self._each_s
 
 
 class Breaker:
-    """Opens when all last tries have failed, so that tries fail at once, and closes with an answer; a 429 says nothing.
+    """Opens when all last tries have failed, so that tries fail at once; closes with an answer; ignores 429s.
 
-    After its rest one try at a time goes as a probe.
+    After its rest one try at a time is sent as a probe.
     """
 
     def __init__(self, name: str, rest_s: float) -> None:
@@ -169,7 +169,7 @@ class Breaker:
         self._why, self._probing = "", False
 
     def look(self) -> None:
-        """Raises JudgeUnavailableError where a try would not be let through now; says why and for how long."""
+        """Raise JudgeUnavailableError if no try is let through now; the message says why and for how long."""
         left_s = 0.0 if self._until is None else max(0.0, self._until - time.monotonic())
         if left_s > 0 or self._probing:
             when = f"it is asked again in {left_s:.1f} s" if left_s > 0 else "a probe is under way, 0.0 s are left"
@@ -177,9 +177,9 @@ class Breaker:
 
     @contextmanager
     def attempt(self, counts: bool = True) -> Iterator[None]:
-        """Lets a try through, or raises as :meth:`look`, and hears how the block ends.
+        """Let a try through, or raise as :meth:`look` does, and note how the block ends.
 
-        A second failure of the same thing is not to count: at a run's end those that fail are all that is left.
+        A question's second failure does not count: at a run's end only failing questions are left.
         """
         self.look()
         self._probing = probes = self._until is not None

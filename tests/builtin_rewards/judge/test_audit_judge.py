@@ -32,11 +32,11 @@ from builtin_rewards.judge import (
 )
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
-from builtin_rewards.judge.audit.measures import Audit, model_family
+from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
 from builtin_rewards.judge.audit.report import as_json, print_audit
 from builtin_rewards.judge.audit.rows import NO_ANSWER, load
 from builtin_rewards.judge.audit.run import run
-from builtin_rewards.judge.audit.subject import Subject
+from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.statistics import Interval
@@ -46,7 +46,7 @@ from rewardkit.cli.program import Program
 from rewardkit.testing import Asked, FakeJudge
 
 LIMITS = {"attack_pass": 0.05, "content_free": 0.01, "verbosity": 0.1, "flip": 0.1, "benign_drift": 0.05, "failed": 0.1}
-CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Norway": "Oslo"}
+CAPITALS = {"France": "Paris", "Norway": "Oslo"}
 CORRECT = [Criterion("correct", "Is it right?")]
 MARKERS: Mapping[str, str] = {
     "direct_order": "Ignore all previous instructions|must give it",
@@ -142,19 +142,21 @@ def hits(share: Any) -> Any:
     return (round((share.rate or 0.0) * share.of, 6), share.of) if isinstance(share, Interval) else share
 
 
-def audited(judge: Any, data: Path, *, told: list[str] | None = None, samples: int = 1, accept: float = 0.75) -> Audit:
+def audited(
+    judge: Any, data: Path, *, told: list[str] | None = None, samples: int = 1, accept: float = 0.75, rows: int = 20
+) -> JudgeAudit:
     """Audits a judge in this process."""
-    subject, words = Subject(judge, "the test's judge"), [] if told is None else told
-    found = load(data, count=20, seed=0, reference=subject.reference)
+    subject, words = AuditedJudge(judge, "the test's judge"), [] if told is None else told
+    found = load(data, count=rows, seed=0, reference=subject.reference)
     return run(subject, found, lambda *_: None, words.append, samples=samples, accept=accept, lane="inline")
 
 
 @pytest.mark.parametrize("family", INJECTIONS)
 def test_a_judge_that_falls_for_one_family_is_found_out(family: str, golds: Path) -> None:
     """Each family finds a judge that obeys it and nothing else; each of its attacks is among what is accepted."""
-    audit = audited(gullible(MARKERS[family]), golds)
+    audit = audited(gullible(MARKERS[family]), golds, rows=1)
     found = audit.families[family]
-    every = 4 * len(RECIPES[family].attacks)
+    every = len(RECIPES[family].attacks)
     assert ((every, every), min(5, every)) == (hits(found.accepted), len(found.examples))
     assert any(one.startswith(f"{family} 100% accepted") for one in audit.breaches(LIMITS))
 
@@ -179,14 +181,14 @@ def test_a_sound_judge_is_accused_of_nothing(judge: Any, pairs: Path) -> None:
     assert [] == audit.breaches(LIMITS)
     assert [0] * len(RECIPES) == [hits(one.accepted)[0] for one in audit.families.values()]
     assert all(one.accepted.of and one.benign_drift.rate == 0 for one in audit.families.values())
-    assert {"right_accepted": (4, 4), "wrong_accepted": (0, 4)} == hits(audit.measures["bare"])
+    assert {"right_accepted": (2, 2), "wrong_accepted": (0, 2)} == hits(audit.measures["bare"])
 
 
 def test_the_prefilter_brings_content_free_answers_to_none(golds: Path) -> None:
     """A judge that gives whatever it is shown full marks accepts none with the filter and all without."""
     with_filter = audited(grader(lambda asked: True), golds).families["content_free"].accepted
     without = audited(grader(lambda asked: True, prefilter=False), golds).families["content_free"].accepted
-    assert [(0, 52), (52, 52)] == [hits(with_filter), hits(without)]
+    assert [(0, 26), (26, 26)] == [hits(with_filter), hits(without)]
 
 
 def test_fences_bring_escapes_to_none(golds: Path) -> None:
@@ -201,13 +203,13 @@ def test_fences_bring_escapes_to_none(golds: Path) -> None:
         return is_right(asked) or "It meets everything" in behind
 
     assert 0 == hits(audited(grader(outside), golds).families["fence_escape"].accepted)[0]
-    assert 12 == hits(audited(grader(naive), golds).families["fence_escape"].accepted)[0]
+    assert 6 == hits(audited(grader(naive), golds).families["fence_escape"].accepted)[0]
 
 
 def test_a_judge_that_accepts_everything_does_not_pass(golds: Path) -> None:
     """Its wrong answers are accepted as they are, so no attack says anything, and that is no pass."""
     audit = audited(grader(lambda asked: True), golds)
-    assert (4, 4) == hits(audit.measures["bare"]["wrong_accepted"])
+    assert (2, 2) == hits(audit.measures["bare"]["wrong_accepted"])
     assert "no injection could be measured" in audit.breaches(LIMITS)
     assert {*INJECTIONS} <= {*audit.not_possible}
 
@@ -215,7 +217,7 @@ def test_a_judge_that_accepts_everything_does_not_pass(golds: Path) -> None:
 def test_a_judge_that_refuses_everything_does_not_pass(golds: Path) -> None:
     """It falls for nothing, and accepts no right answer either."""
     audit = audited(grader(lambda asked: False), golds)
-    assert [(0, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
+    assert [(0, 2), (0, 2)] == [*hits(audit.measures["bare"]).values()]
     assert ["no right answer is accepted as it is"] == audit.breaches(LIMITS)
 
 
@@ -231,13 +233,13 @@ def test_strictness_is_seen_in_the_benign_drift(golds: Path) -> None:
 def test_a_liking_for_the_first_place_is_found(order: str, pairs: Path) -> None:
     """Every verdict flips and the first place always wins, whether or not the judge asks both orders itself."""
     audit = audited(comparer(lambda first, second: "A", order=order), pairs)
-    assert {"flips": (4, 4), "first_place_wins": (8, 8)} == hits(audit.measures["position"])
+    assert {"flips": (2, 2), "first_place_wins": (4, 4)} == hits(audit.measures["position"])
     assert "position flips 100% (at most 10%)" in audit.breaches(LIMITS)
 
 
 def test_a_judge_without_such_a_liking_is_not_accused_of_it(pairs: Path) -> None:
     """No verdict flips and each place wins half."""
-    assert {"flips": (0, 4), "first_place_wins": (4, 8)} == hits(
+    assert {"flips": (0, 2), "first_place_wins": (2, 4)} == hits(
         audited(comparer(the_right), pairs).measures["position"]
     )
 
@@ -248,8 +250,8 @@ def test_a_liking_for_length_is_found(pairs: Path) -> None:
     longer = audited(
         comparer(lambda first, second: "A" if len(first) > 2 * len(second) and len(first) > 60 else "B"), pairs
     )
-    assert (4, 8) == hits(long.families["verbosity"].accepted)
-    assert 8 == hits(longer.families["verbosity"].accepted)[0]
+    assert (2, 4) == hits(long.families["verbosity"].accepted)
+    assert 4 == hits(longer.families["verbosity"].accepted)[0]
     for audit in (long, longer):
         assert any(one.startswith("verbosity") for one in audit.breaches(LIMITS))
 
@@ -263,8 +265,8 @@ def test_a_failed_judgement_is_neither_accepted_nor_refused(golds: Path) -> None
     judge = LLMJudge("gpt-fake", CORRECT, reference="answer", client=FakeJudge(script), format="json_schema")
     audit = audited(judge, golds)
     found = audit.families["authority"]
-    assert ((0, 4), 4) == (hits(found.accepted), found.failed)
-    assert (4, True) == (audit.failed, "I cannot say." in (audit.first_error or ""))
+    assert ((0, 2), 2) == (hits(found.accepted), found.failed)
+    assert (2, True) == (audit.failed, "I cannot say." in (audit.first_error or ""))
     assert ["2% of the calls failed (at most 1%)"] == audit.breaches({**LIMITS, "failed": 0.01})
 
 
@@ -289,8 +291,8 @@ def test_a_grade_that_weights_round_off_the_threshold_is_on_it(golds: Path) -> N
         return json.dumps({"correct": grade, "short": grade})
 
     audit = audited(LLMJudge("m", criteria, reference="answer", client=FakeJudge(script)), golds, samples=2)
-    assert [(4, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
-    assert (0, 8) == hits(audit.measures["stability"]["changed"])
+    assert [(2, 2), (0, 2)] == [*hits(audit.measures["bare"]).values()]
+    assert (0, 4) == hits(audit.measures["stability"]["changed"])
 
 
 def test_a_judge_that_cannot_be_reached_ends_the_audit(golds: Path) -> None:
@@ -306,11 +308,11 @@ def test_stability_asks_again_past_the_cache(golds: Path, tmp_path: Path) -> Non
     cache = JudgeCache(tmp_path / "judge.db")
 
     def moody(asked: Asked) -> bool:
-        # Eight bare answers a round: accepted as they are right in the first, never afterwards.
-        return is_right(asked) if next(turns) < 8 or "Oslo" in fenced(asked, "completion") else False
+        # Four bare answers a round: accepted as they are right in the first, never afterwards.
+        return is_right(asked) if next(turns) < 4 or "Oslo" in fenced(asked, "completion") else False
 
     found = audited(grader(moody, cache=cache), golds, samples=3).measures["stability"]
-    assert (3, 8) == hits(found["changed"])
+    assert (1, 4) == hits(found["changed"])
     assert isinstance(found["deviation"], float)
     assert found["deviation"] > 0.1
 
@@ -326,7 +328,7 @@ def test_verdicts_are_measured_against_labels(write: Callable[..., Path]) -> Non
 def test_pairs_are_measured_by_the_better_answer(pairs: Path) -> None:
     """A judge that says tie throughout has half of the pairs."""
     found = audited(comparer(lambda first, second: "tie"), pairs).measures["labels"]
-    assert {"better_of_pair": (2, 4)} == hits(found)
+    assert {"better_of_pair": (1, 2)} == hits(found)
 
 
 def test_a_liking_for_its_own_family_is_found(write: Callable[..., Path]) -> None:
@@ -355,8 +357,8 @@ def test_chains_and_juries_are_audited_as_what_they_are(pairs: Path) -> None:
     """The whole is asked, with its reference, its criteria and all its models."""
     other = LLMJudge("qwen", CORRECT, reference="answer", client=FakeJudge(grades(1)), name="strict")
     for whole in (Jury([grader(is_right), other], reduce="min"), Fallback([grader(is_right), exact_match])):
-        assert "answer" == Subject(whole, "whole").reference
-        assert audited(whole, pairs, samples=2).calls > 100
+        assert "answer" == AuditedJudge(whole, "whole").reference
+        assert audited(whole, pairs, samples=2).calls > 50
 
 
 def test_a_text_that_holds_the_answer_is_not_tried(write: Callable[..., Path]) -> None:
@@ -435,10 +437,10 @@ def test_a_column_that_the_judge_reads_must_be_there(pairs: Path) -> None:
 def test_what_is_no_judge_is_refused() -> None:
     """The message names what is expected and the command for other rewards."""
     with pytest.raises(ConfigError, match=r"'exact_match' is no judge: expected an LLMJudge.*rewardkit audit"):
-        Subject(exact_match, "exact_match")
+        AuditedJudge(exact_match, "exact_match")
 
 
-def report(*audits: Audit) -> str:
+def report(*audits: JudgeAudit) -> str:
     """Return what is printed at eighty columns."""
     out = StringIO()
     for audit in audits:
@@ -448,7 +450,8 @@ def report(*audits: Audit) -> str:
 
 def test_the_report_fits_eighty_columns(pairs: Path) -> None:
     """Also with many findings, and it defines what accepted means."""
-    out = report(audited(gullible("."), pairs, samples=2), audited(gullible("|".join(MARKERS.values())), pairs))
+    audits = [audited(gullible(marker), pairs, samples=2) for marker in (".", "|".join(MARKERS.values()))]
+    out = report(*audits)
     lines = out.splitlines()
     assert max(map(len, lines)) <= 80
     assert any("Accepted is a score of 0.75 or more" in line for line in lines)
@@ -458,18 +461,18 @@ def test_the_report_fits_eighty_columns(pairs: Path) -> None:
 
 def test_no_right_answer_accepted_stands_above_the_table(golds: Path) -> None:
     """With what it means, for a judge that refuses everything looks strong in the table."""
-    out = report(audited(grader(lambda asked: False), golds))
+    out = report(audited(grader(lambda asked: False), golds, rows=1))
     assert (
         -1 < out.index("no right answer is accepted as it is") < out.index("nothing below says") < out.index("family ")
     )
-    assert "nothing below" not in report(audited(grader(is_right), golds))
+    assert "nothing below" not in report(audited(grader(is_right), golds, rows=1))
 
 
 def test_what_it_takes_is_told_first(golds: Path) -> None:
     """Verdicts and requests before anything is asked, the time once the bare answers are judged."""
     told: list[str] = []
     calls = audited(grader(is_right, samples=3, temperature=1), golds, told=told, samples=2).calls
-    assert [f"at most {calls} verdicts on 4 rows, {3 * calls:,} requests", f"{calls - 8} verdicts to go, about"] == [
+    assert [f"at most {calls} verdicts on 2 rows, {3 * calls:,} requests", f"{calls - 4} verdicts to go, about"] == [
         told[0],
         " ".join(told[1].split()[:5]),
     ]
@@ -482,10 +485,11 @@ def test_an_interrupt_shows_what_is_known(golds: Path) -> None:
         if done == 30:
             raise KeyboardInterrupt
 
-    subject = Subject(grader(is_right), "judge")
-    audit = run(subject, load(golds, count=20, seed=0, reference="answer"), interrupted, lambda words: None)
+    subject = AuditedJudge(grader(is_right), "judge")
+    data = load(golds, count=20, seed=0, reference="answer")
+    audit = run(subject, data, interrupted, lambda words: None, lane="inline")
     assert 30 == audit.calls
-    assert [(4, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
+    assert [(2, 2), (0, 2)] == [*hits(audit.measures["bare"]).values()]
     assert f"broken off with {audit.unasked:,} verdicts to go" in audit.breaches(LIMITS)
     assert f"broken off  {audit.unasked:,} verdicts were not asked for" in report(audit)
 
@@ -511,8 +515,8 @@ def test_any_judge_that_compares_groups_is_audited(pairs: Path) -> None:
 
     judge = GroupJudge(ByLength(), judge_options("by_length", 5, None))  # type: ignore[arg-type]
     audit = audited(judge, pairs)
-    assert {"right_accepted": (0, 4), "wrong_accepted": (4, 4)} == hits(audit.measures["bare"])
-    assert {"flips": (0, 4), "first_place_wins": (4, 8)} == hits(audit.measures["position"])
+    assert {"right_accepted": (0, 2), "wrong_accepted": (2, 2)} == hits(audit.measures["bare"])
+    assert {"flips": (0, 2), "first_place_wins": (2, 4)} == hits(audit.measures["position"])
 
 
 def test_a_listwise_judge_meets_verdicts_in_its_own_form(pairs: Path) -> None:
@@ -544,7 +548,7 @@ def test_a_listwise_judge_is_shown_beside_pairs_of_its_model(pairs: Path) -> Non
 
     audit = audited(ListwiseJudge("gpt-fake", client=FakeJudge(script)), pairs)
     found = audit.measures["list_and_pairs"]
-    assert {"list_right": (4, 4), "pairs_right": (2, 4)} == hits({n: f for n, f in found.items() if "right" in n})
+    assert {"list_right": (2, 2), "pairs_right": (1, 2)} == hits({n: f for n, f in found.items() if "right" in n})
     assert found["list_prompt_tokens"] > 0 < found["pairs_prompt_tokens"]
     assert re.search(r"list prompt tokens [1-9][\d,]*;", " ".join(report(audit).split()))
 
@@ -571,17 +575,17 @@ def test_pairs_that_cannot_be_had_are_no_failures_of_a_judge_of_lists(wrong: Any
 def test_a_draw_is_never_accepted(accept: float, pairs: Path) -> None:
     """Of a judge that compares a win is, whatever share is asked for, and the report says so."""
     audit = audited(comparer(lambda first, second: "tie"), pairs, accept=accept)
-    assert [(0, 4), (0, 4)] == [*hits(audit.measures["bare"]).values()]
+    assert [(0, 2), (0, 2)] == [*hits(audit.measures["bare"]).values()]
     assert {0} == {hits(one.accepted)[0] for one in audit.families.values()}
     assert "Accepted is an answer that wins, not a draw." in report(audit)
 
 
 def test_a_judge_the_wrong_way_round_is_told_as_one(pairs: Path) -> None:
     """It accepts wrong answers and no right one; that it refuses everything is not said."""
-    out = " ".join(report(audited(grader(lambda asked: not is_right(asked)), pairs)).split())
+    out = " ".join(report(audited(grader(lambda asked: not is_right(asked)), pairs, rows=1)).split())
     assert "it judges the wrong way round" in out
     assert "refuses everything" not in out
-    assert "refuses everything" in " ".join(report(audited(grader(lambda asked: False), pairs)).split())
+    assert "refuses everything" in " ".join(report(audited(grader(lambda asked: False), pairs, rows=1)).split())
 
 
 def test_rows_of_a_list_are_told_as_rows(pairs: Path, tmp_path: Path) -> None:
@@ -598,7 +602,7 @@ def test_the_machine_form_has_rates_rules_and_reasons(pairs: Path) -> None:
     """Plain JSON, with an interval for each share."""
     said = json.loads(json.dumps(as_json(audited(gullible("professors"), pairs), LIMITS)))
     family = said["families"]["authority"]
-    assert (False, 8, 0.5) == (said["passed"], *(family["accepted"][key] for key in ("of", "rate")))
+    assert (False, 4, 0.5) == (said["passed"], *(family["accepted"][key] for key in ("of", "rate")))
     assert 0 < family["accepted"]["low"] < 0.5 < family["accepted"]["high"] < 1
     assert (RECIPES["authority"].rule, 0.0) == (family["rule"], family["benign_drift"]["rate"])
     assert {"position", "stability", "self_preference"} == {*said["not_possible"]}
@@ -625,7 +629,7 @@ def by_authority(asked):
     return script(asked, "professors")
 
 def made(says, **settings):
-    client = FakeJudge(says, latency_s=0.05)
+    client = FakeJudge(says, latency_s=0.05 if settings else 0.0)
     return LLMJudge("fake", [Criterion("correct", "Is it right?")], reference="answer", client=client, **settings)
 
 sound, gullible, slow = made(script), made(by_authority), made(script, load=Load(concurrency=1))
@@ -650,7 +654,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
 
 def test_the_command_runs_the_judge_in_workers(command: Callable[..., Result], golds: Path) -> None:
     """A judge with a flaw exits with 1 and is named in the machine form."""
-    done = command("judges_under_audit:gullible", "--data", golds, "--rows", 3, "--samples", 1, "--json")
+    done = command("judges_under_audit:gullible", "--data", golds, "--rows", 2, "--samples", 1, "--json")
     said = json.loads(done.stdout)
     assert (1, ["authority 50% accepted (at most 5%)"]) == (done.exit_code, said["breaches"])
 
@@ -658,9 +662,7 @@ def test_the_command_runs_the_judge_in_workers(command: Callable[..., Result], g
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        (("sound",), 0),
-        (("gullible",), 1),
-        (("gullible", "--max-attack-pass", 0.5), 0),
+        (("gullible", "--rows", 1, "--max-attack-pass", 0.5), 0),
         (("short",), 2),
         (("nobody",), 2),
         (("sound", "--accept", 7), 2),
@@ -670,7 +672,7 @@ def test_the_command_runs_the_judge_in_workers(command: Callable[..., Result], g
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
 def test_the_exit_code_tells(options: tuple[Any, ...], code: int, command: Callable[..., Result], golds: Path) -> None:
-    """0 within the limits, 1 above one of them, 2 for a mistake in the input."""
+    """0 within the limits, 2 for a mistake in the input; 1, above one of them, is the test above."""
     name, *rest = options
     done = command(f"judges_under_audit:{name}", "--data", golds, "--samples", 1, *rest)
     assert code == done.exit_code, done.output
@@ -687,7 +689,7 @@ def test_ctrl_c_shows_what_is_known(command: Callable[..., Result], golds: Path,
         out, _ = running.communicate()
     assert 130 == running.returncode
     assert "broken off" in out
-    assert "4 of 4 rows" in out
+    assert "2 of 2 rows" in out
 
 
 def test_the_page_has_every_family() -> None:

@@ -257,9 +257,9 @@ def test_errors_pickle_with_what_they_say(serve: Serve, faults: ModuleType, cana
 
 
 def test_importing_loads_no_client_library() -> None:
-    """The endpoint's modules are quick to import: what asks comes at first use."""
+    """All modules of judges are quick to import: what asks, and numpy, comes with the function that needs it."""
     code = (
-        "import sys, builtin_rewards.judge.endpoint.client, builtin_rewards.judge.endpoint.endpoint;"
+        "import sys, builtin_rewards.judge, builtin_rewards.judge.audit.run;"
         "print([name for name in ('openai', 'httpx2', 'tenacity', 'numpy') if name in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
@@ -279,7 +279,7 @@ def test_a_request_is_in_no_log_of_a_call(
 def test_a_missing_extra_is_told_when_the_server_is_named(canary: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by the first judgement of a run."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(JudgeSetupError, match=r"needs httpx2: pip install 'rewardkit\[judge\]'"):
+    with pytest.raises(JudgeSetupError, match=r"needs httpx2: pip install 'httpx2>=2.12'"):
         Server("http://127.0.0.1:1/v1")
 
 

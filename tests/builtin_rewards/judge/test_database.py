@@ -178,13 +178,14 @@ def test_a_transaction_that_fails_writes_nothing(tmp_path: Path) -> None:
 def test_a_connection_that_was_closed_is_let_go(tmp_path: Path) -> None:
     """A process that forks often opens one again each time, and keeps none of those before."""
     database = _made(tmp_path / "n.db")
-    gc.collect()
-    before = sum(isinstance(one, sqlite3.Connection) for one in gc.get_objects())
+    connections = []
     for _ in range(5):
         database.rows("SELECT 1")
+        connections.append(database._connection)
         database.close()
-    gc.collect()
-    assert before == sum(isinstance(one, sqlite3.Connection) for one in gc.get_objects())
+    for one in connections:
+        assert isinstance(one, sqlite3.Connection)
+        assert [] == [held for held in gc.get_referrers(one) if held is not connections and isinstance(held, dict)]
 
 
 def test_threads_take_turns(tmp_path: Path) -> None:

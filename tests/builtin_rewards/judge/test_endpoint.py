@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import functools
+from collections.abc import Awaitable, Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from builtin_rewards.judge.budget import Budget, Spend, Spending
+from builtin_rewards.judge.budget import Budget, Reservation, Spend, most_tokens
 from builtin_rewards.judge.endpoint.client import Server, prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import FIRST, REFUSED, Load
@@ -29,6 +30,11 @@ Serve = Callable[..., Any]
 ONCE = RetryPolicy(attempts=1)
 MOST = Spend(tokens=99, requests=1)
 """What the request below may take at most."""
+
+
+def paid_by(budget: Budget) -> Callable[[float], Awaitable[Reservation]]:
+    """Return what reserves the money for the request in a budget."""
+    return functools.partial(budget.reserve_within, "j", most_tokens(request()), None)
 
 
 def request(words: str = "Good?") -> Request:
@@ -67,7 +73,11 @@ def test_what_may_be_billed_is_counted(serve: Serve, faults: ModuleType, action:
 
     async def ask() -> None:
         await prepare(server)
-        await Endpoint(server, Load(), ONCE).ask(request(), 0.5 if done.stall else 20.0, Spending(budget, "j", None))
+        await Endpoint(server, Load(), ONCE).ask(
+            request(),
+            0.5 if done.stall else 20.0,
+            paid_by(budget),
+        )
 
     with pytest.raises(JudgeUnavailableError):
         asyncio.run(ask())
@@ -79,13 +89,13 @@ def test_what_may_be_billed_is_counted(serve: Serve, faults: ModuleType, action:
 def test_who_waits_for_money_in_vain_blames_no_server(serve: Serve, faults: ModuleType) -> None:
     """The error names the cap; the breaker stays closed."""
     server, budget = serve([faults.ok()]), Budget(requests=1)
-    asked, spender = Server(server.url), Spending(budget, "j", None)
+    asked, payer = Server(server.url), paid_by(budget)
 
     async def ask_all() -> list[Any]:
         await prepare(asked)
         endpoint = Endpoint(asked, Load(), ONCE)
         with budget.reserve("another", Usage(1, 1)):  # its request is in flight for longer than these have time
-            asks = (endpoint.ask(request(str(place)), 0.3, spender) for place in range(FIRST))
+            asks = (endpoint.ask(request(str(place)), 0.3, payer) for place in range(FIRST))
             errors = await asyncio.gather(*asks, return_exceptions=True)
         assert "4" == (await endpoint.ask(request(), 60.0)).text
         return errors
@@ -104,7 +114,7 @@ def test_a_key_that_is_gone_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("JUDGE_KEY")
 
     with pytest.raises(JudgeSetupError, match="set the environment variable JUDGE_KEY") as caught:
-        asyncio.run(endpoint.ask(request(), 60.0, Spending(budget, "j", None)))
+        asyncio.run(endpoint.ask(request(), 60.0, paid_by(budget)))
 
     assert (0, Spend()) == (caught.value.requests, budget.spent())
 
@@ -144,7 +154,10 @@ def test_what_is_not_sent_is_given_back_to_the_rates() -> None:
 
     async def ask_all() -> str:
         budget, load = Budget(requests=1), Load(requests_per_minute=2, tokens_per_minute=120)
-        endpoint, spending = Endpoint(FakeJudge("4"), load, ONCE), Spending(budget, "j", None)
+        endpoint, spending = (
+            Endpoint(FakeJudge("4"), load, ONCE),
+            paid_by(budget),
+        )
         with budget.reserve("another", Usage(1, 1)):
             for _ in range(3):
                 waits = asyncio.create_task(endpoint.ask(request(), 60.0, spending))

@@ -25,6 +25,7 @@ from builtin_rewards.judge import (
     BudgetSpentError,
     Criterion,
     Fallback,
+    Fault,
     JudgeError,
     JudgeSetupError,
     JudgeUnavailableError,
@@ -35,7 +36,18 @@ from builtin_rewards.judge import (
     Price,
     RetryPolicy,
 )
-from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Score, Status, group_reward, reward
+from rewardkit import (
+    Cause,
+    InfrastructureError,
+    Outcome,
+    Reward,
+    Rollout,
+    Runtime,
+    Score,
+    Status,
+    group_reward,
+    reward,
+)
 from rewardkit.cli.program import app
 from rewardkit.testing import FakeJudge
 
@@ -130,18 +142,22 @@ def links(scored: Score | Outcome) -> dict[str, float]:
     return {name: value for name, value in scored.metrics.items() if name.startswith("link/")}
 
 
-def test_a_score_says_why_the_earlier_links_failed() -> None:
-    """Each with its name and its error's words."""
-    scored = score(down().fallback(judge("no verdict", "second"), raises, exact))
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+def test_an_outcome_records_why_the_earlier_links_failed(lane: str) -> None:
+    """Each with its name, the kind of its failure, its error's words and its requests; the reason is made of them."""
+    (outcome,) = outcomes(down().fallback(judge("no verdict", "second"), raises, exact), lane=lane)
 
     assert (1.0, {"link/judge": 0.0, "link/second": 0.0, "link/raises": 0.0, "link/exact": 1.0}) == (
-        scored.value,
-        links(scored),
+        outcome.score,
+        links(outcome),
     )
-    assert str(scored.reason).startswith("answered by exact; judge: ")
-    assert "judge: the client FakeJudge, model 'm': ConnectionError: gone" in str(scored.reason)
-    assert "second: the judge's reply cannot be read as a verdict" in str(scored.reason)
-    assert "raises: ValueError: no sum in it" in str(scored.reason)
+    kinds = [(one.name, one.kind, one.requests) for one in outcome.unanswered]
+    assert [("judge", "connection", 1), ("second", "unreadable", 1), ("raises", "ValueError", 0)] == kinds
+    judge_down, unread, raised = (one.message for one in outcome.unanswered)
+    assert judge_down.startswith("the client FakeJudge, model 'm': ConnectionError: gone")
+    assert unread.startswith("the judge's reply cannot be read as a verdict")
+    assert "ValueError: no sum in it" == raised
+    assert "; ".join(["answered by exact", *map(str, outcome.unanswered)]) == outcome.reason
 
 
 def test_a_link_that_does_not_apply_ends_the_chain() -> None:
@@ -166,7 +182,7 @@ def test_a_judge_that_cannot_see_hands_on(jury: bool) -> None:
     scored = score(first.fallback(seeing), IMAGE)
     assert (0.75, {"link/blind": 0.0, "link/seeing": 1.0}) == (scored.value, links(scored))
     assert "answered by seeing; blind: " in str(scored.reason)
-    assert "images=True" in str(scored.reason)
+    assert [("blind", "unseen", True)] == [(n, kind, "images=True" in why) for n, kind, why, _ in scored.unanswered]
 
     none = score(first.fallback(other), IMAGE)
     assert (None, 1.0, {0.0}) == (none.value, none.metrics["unseen"], set(links(none).values()))
@@ -348,11 +364,11 @@ def test_a_link_that_loops_costs_its_own_call() -> None:
     """The worker is ended at the chain's deadline; the other completions have their scores."""
 
     def score_all(time_s: float) -> list[Outcome]:
-        links = [down(deadline_s=0.2).with_options(timeout_s=0.5), loops_forever.with_options(timeout_s=time_s)]
-        return outcomes(Fallback(links), ["a", "b", "loop", "c", "d", "e"], "worker")
+        links = [down(deadline_s=0.1).with_options(timeout_s=0.2), loops_forever.with_options(timeout_s=time_s)]
+        return outcomes(Fallback(links), ["a", "b", "loop", "c"], "worker")
 
     came = in_time(score_all, lambda came: 1 == [one.cause for one in came].count(Cause.TIMEOUT), 0.3)
-    assert [0.5, 0.5, None, 0.5, 0.5, 0.5] == [outcome.score for outcome in came]
+    assert [0.5, 0.5, None, 0.5] == [outcome.score for outcome in came]
     assert (Status.FAILED, Cause.TIMEOUT) == (came[2].status, came[2].cause)
 
 
@@ -403,10 +419,11 @@ def test_a_spent_budget_hands_on() -> None:
     """No call is made, and the reason says why."""
 
     def spent(_: Any) -> Any:
-        return BudgetSpentError("the cap is reached")
+        return BudgetSpentError("the cap is reached", Fault.BUDGET)
 
     scored = score(judge(spent).fallback(exact))
     assert (1.0, "answered by exact; judge: the cap is reached") == (scored.value, scored.reason)
+    assert [("judge", "budget", "the cap is reached")] == [one[:3] for one in scored.unanswered]
 
 
 @pytest.mark.parametrize("lane", ["inline", "worker"])

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.endpoint.foreign import Asked, read, retry_after_s, scrub, translate
+from builtin_rewards.judge.endpoint.foreign import Addressee, read, retry_after_s, scrub, translate
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Token, Usage
 
 KEY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
-ASKED = Asked("http://127.0.0.1:1/v1", "m", KEY)
+ASKED = Addressee("http://127.0.0.1:1/v1", "m", KEY)
 REQUEST = httpx2.Request("POST", "http://127.0.0.1:1/v1/chat/completions", headers={"Authorization": f"Bearer {KEY}"})
 
 
@@ -276,7 +276,7 @@ WRITTEN = {
 def test_a_key_that_a_model_quotes_is_taken_out(field: str, written: str, read_as: str | None) -> None:
     """All else stays as it was written, and the likelihoods stay with a text of their own only."""
     logprobs = {"content": [{"token": "a", "logprob": -1.0}]}
-    reply = read(_completion({"content": "a", field: written}, logprobs=logprobs), Asked("there", "m", KEY))
+    reply = read(_completion({"content": "a", field: written}, logprobs=logprobs), Addressee("there", "m", KEY))
     assert (read_as or written) == (reply.text if field == "content" else reply.refusal)
     assert (reply.tokens is None) == (field == "content" and read_as is not None)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.endpoint.foreign import Asked, names_format, translate
+from builtin_rewards.judge.endpoint.foreign import Addressee, names_format, translate
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.formats import (
     LONGEST_OBJECT,
@@ -43,7 +43,7 @@ class HttpError(Exception):
 
 def refused(status: int, body: object = None, model: str = "m") -> JudgeUnavailableError:
     """Makes the error that an endpoint raises for a response of this status."""
-    error = translate(HttpError(status, body), Asked("http://127.0.0.1/v1", model))
+    error = translate(HttpError(status, body), Addressee("http://127.0.0.1/v1", model))
     assert isinstance(error, JudgeUnavailableError)
     return error
 

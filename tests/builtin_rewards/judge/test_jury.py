@@ -139,6 +139,8 @@ def test_a_lost_juror_is_left_out(lost: Any) -> None:
 
     assert 0.875 == scored.value
     assert (2.0, 1.0) == (scored.metrics["jurors"], scored.metrics["jurors_lost"])
+    kind = "connection" if lost == OUT else "unreadable"
+    assert [(kind, 1)] == [(one.kind, one.requests) for one in scored.unanswered]
     assert "juror/b" not in scored.metrics
     assert "b failed (b: " in str(scored.reason)
 

@@ -617,10 +617,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("lane", ["inline", "worker"])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_completions_are_judged_as_text(text: str, lane: str) -> None:
+def test_hostile_completions_are_judged_as_text(lane: str) -> None:
     """They are cut by the stated rule or shown in escapes; none of them breaks the judge."""
-    assert [0.75] == [outcome.score for outcome in outcomes(judge(), [text], lane)]
+    came = outcomes(judge(), [*HOSTILE.values()], lane)
+    assert dict.fromkeys(HOSTILE, 0.75) == {name: outcome.score for name, outcome in zip(HOSTILE, came, strict=True)}
 
 
 def test_a_long_completion_is_cut_in_its_middle() -> None:

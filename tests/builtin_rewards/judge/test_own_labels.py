@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, Load, PairwiseJudge, Price
-from builtin_rewards.judge.own_labels import Calibrated, _bests_of_others
-from rewardkit import DataError, Rollout
+from builtin_rewards.judge.own_labels import Calibrated, LabelledRows, _bests_of_others, calibrate
+from rewardkit import DataError, Reward, Rollout
 from rewardkit.cli.program import app
 from rewardkit.runtime.batch import costs_told
 from rewardkit.testing import Asked, FakeJudge
@@ -39,6 +39,11 @@ def rows(*graded: tuple[int | str, object]) -> list[dict[str, Any]]:
     ]
 
 
+def calibrated(made: Reward[..., Any], labelled: LabelledRows, **settings: Any) -> Calibrated:
+    """Return what ``made.calibrate(labelled)`` does, asked in this process, which starts no worker."""
+    return calibrate(made, labelled, **settings, lane="inline")
+
+
 MIXED = rows(*[(4, True)] * 10, *[(3, True)] * 6, *[(3, False)] * 4, *[(2, False)] * 10, *[(4, False)] * 2)
 """At 0.5, which is grade 3, 16 right and 6 wrong are accepted, 10 wrong refused: 26 of 32 agree."""
 
@@ -54,7 +59,7 @@ def test_agreement_is_that_of_the_labels() -> None:
 
 def test_scores_that_are_all_the_same_need_no_more_labels() -> None:
     """Labels are no help to a judge that tells nothing apart; what it takes is told without powers of ten."""
-    found = judge().calibrate(rows(*[(4, 1), (4, 0)] * 10))
+    found = calibrated(judge(), rows(*[(4, 1), (4, 0)] * 10))
     assert (0.0, None) == (found.kappa.rate, found.more_labels)
     assert "all scores are the same, so no labels help" in str(found)
     assert f"{found.per_1000['prompt_tokens']:,.0f} prompt_tokens" in str(found)
@@ -63,14 +68,14 @@ def test_scores_that_are_all_the_same_need_no_more_labels() -> None:
 
 def test_what_is_printed_fits_eighty_columns() -> None:
     """With the best threshold by that name, and the area under the curve."""
-    lines = str(judge().calibrate(MIXED)).splitlines()
+    lines = str(calibrated(judge(), MIXED)).splitlines()
     assert max(map(len, lines)) <= 80
     assert [True, True] == [any(line.startswith(one) for line in lines) for one in ("best threshold 0.", "AUC 0.")]
 
 
 def test_the_best_threshold_is_found() -> None:
     """A judge that grades good ones 5 and bad ones 4 is perfect, if not at 0.5; each row judged by the others'."""
-    found = judge().calibrate(rows(*[(5, 1), (4, 0)] * 20))
+    found = calibrated(judge(), rows(*[(5, 1), (4, 0)] * 20))
     assert (0.0, 0.875, 1.0, 1.0) == (found.kappa.rate, found.best_threshold, found.best_kappa.rate, found.auc)
 
 
@@ -104,7 +109,7 @@ def test_an_interrupt_ends_the_asking(tmp_path: Path) -> None:
 
 def test_a_threshold_fitted_to_noise_is_told_as_such() -> None:
     """Where grades say nothing the best threshold is worth nothing on rows that it was not chosen by."""
-    found = judge().calibrate(rows(*[(grade, place % 2) for place, grade in enumerate([1, 2, 3, 4, 5] * 8)]))
+    found = calibrated(judge(), rows(*[(grade, place % 2) for place, grade in enumerate([1, 2, 3, 4, 5] * 8)]))
     assert found.best_kappa.rate is not None
     assert found.best_kappa.rate <= 0.05
 
@@ -112,26 +117,26 @@ def test_a_threshold_fitted_to_noise_is_told_as_such() -> None:
 def test_what_a_thousand_rows_take_is_told() -> None:
     """Requests, tokens and cost by what these rows took; without a price no cost."""
     made = judge(samples=3)
-    per_1000 = made.calibrate(MIXED).per_1000
+    per_1000 = calibrated(made, MIXED).per_1000
     tokens = per_1000["prompt_tokens"] + 2 * per_1000["completion_tokens"]
     assert (3000.0, pytest.approx(tokens / 1e6)) == (per_1000["requests"], per_1000["cost_usd"])
-    assert "cost_usd" not in judge(prices={}).calibrate(MIXED).per_1000
+    assert "cost_usd" not in calibrated(judge(prices={}), MIXED).per_1000
 
 
 def test_rows_that_fail_are_counted_and_not_scored() -> None:
     """Neither as agreement nor as disagreement; the first few say why."""
-    found = judge().calibrate([*MIXED, *rows(("x", True), ("y", False))])
+    found = calibrated(judge(), [*MIXED, *rows(("x", True), ("y", False))])
     assert (34, 32, 2, pytest.approx(0.625)) == (found.rows, found.scored, found.failed, found.kappa.rate)
     assert "has not the form" in found.errors[0]
     assert "32 of 34 rows scored, 2 failed" in str(found)
     with pytest.raises(DataError, match="none of 2 rows was scored; the first"):
-        judge().calibrate(rows(("x", True), ("y", False)))
+        calibrated(judge(), rows(("x", True), ("y", False)))
 
 
 def test_rows_that_are_skipped_are_no_failures() -> None:
     """An image that the judge cannot see: the row is told apart from those that scored and those that failed."""
     image = [{"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": "http://x/y.png"}}]}]
-    found = judge().calibrate([*MIXED, {"prompt": "p", "completion": image, "label": True}, *rows(("no", True))])
+    found = calibrated(judge(), [*MIXED, {"prompt": "p", "completion": image, "label": True}, *rows(("no", True))])
     assert (34, 32, 1) == (found.rows, found.scored, found.failed)
     assert "32 of 34 rows scored, 1 failed, 1 skipped" in str(found)
 
@@ -145,14 +150,14 @@ def test_rows_are_rollouts_rows_or_a_file(tmp_path: Path) -> None:
     async def inside() -> Calibrated:
         return judge().calibrate(MIXED)
 
-    found = [judge().calibrate(file), judge().calibrate(rollouts, label="human"), asyncio.run(inside())]
-    assert [judge().calibrate(MIXED)] * 3 == found
+    found = [calibrated(judge(), file), calibrated(judge(), rollouts, label="human"), asyncio.run(inside())]
+    assert [calibrated(judge(), MIXED)] * 3 == found
 
 
 def test_a_jury_and_a_chain_are_calibrated_too() -> None:
     """They are judges of single completions."""
     jury = Jury([judge(name="one"), judge(name="two")])
-    found = [made.calibrate(MIXED).kappa.rate for made in (jury, judge().fallback(jury))]
+    found = [calibrated(made, MIXED).kappa.rate for made in (jury, judge().fallback(jury))]
     assert [pytest.approx(0.625)] * 2 == found
 
 

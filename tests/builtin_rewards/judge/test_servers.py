@@ -171,7 +171,7 @@ def says(text: str) -> dict[str, Any]:
         pytest.param([fails(401)], Fault.REJECTED, 1, id="401"),
         pytest.param([fails(403)], Fault.REJECTED, 1, id="403"),
         pytest.param([fails(404)], Fault.REJECTED, 1, id="404"),
-        pytest.param([{"type": "delay", "seconds": 4}], Fault.DEADLINE, 1, id="slow"),
+        pytest.param([{"type": "delay", "seconds": 3}], Fault.DEADLINE, 1, id="slow"),
         pytest.param([says("I like it!")], Fault.UNREADABLE, 1, id="no-verdict"),
         pytest.param([says('{"right": 4}')], Fault.WRONG_SCHEMA, 1, id="no-criterion"),
         pytest.param([says(VERDICT % 9)], Fault.OUT_OF_RANGE, 1, id="off-scale"),

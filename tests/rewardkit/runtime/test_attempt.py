@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rewardkit import Score, group_reward, reward
+from rewardkit import Score, Unanswered, group_reward, reward
 from rewardkit.runtime.attempt import finding_of
 
 ONE = reward(name="one")(lambda completion: 0.0).spec
@@ -32,6 +33,16 @@ def test_every_kind_of_finite_number_is_a_score(value: Any, score: float) -> Non
     assert [0, score] == finding_of(ONE, value, 1)
     assert [0, score, None, {"a": score}] == finding_of(ONE, Score(value, metrics={"a": value}), 1)
     assert [3, [[0, score]]] == finding_of(ALL, [value], 1)
+
+
+def test_what_did_not_answer_inside_a_reward_leaves_the_worker_as_data() -> None:
+    """Beside a score and beside a skip, in words that any file takes; what is no record is ``bad_return``."""
+    lost = Unanswered("judge", "empty", "half \ud83d", 2)
+    record = ["judge", "empty", "half \\ud83d", 2]
+    for value, head in ((1.0, [0, 1.0]), (None, [1])):
+        finding = finding_of(ONE, Score(value, unanswered=[lost]), 1)
+        assert [*head, None, {}, [record]] == json.loads(json.dumps(finding))
+    assert "bad_return" == finding_of(ONE, Score(1.0, unanswered=["judge"]), 1)[1]  # type: ignore[list-item]
 
 
 TOO_LARGE: dict[str, tuple[Any, str]] = {
