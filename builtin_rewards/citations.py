@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
+from builtin_rewards.reading.json_values import read_json
 from builtin_rewards.reading.markdown import without_code
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import shows
-from builtin_rewards.reading.values import read_json
+from builtin_rewards.reading.normalisation import shows
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5

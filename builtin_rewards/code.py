@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading import program
-from builtin_rewards.reading.answer import Rule, final_answer
+from builtin_rewards.inside import program
+from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import code_blocks, last_code
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
@@ -53,8 +53,8 @@ def _prefix(prompt: str) -> str:
 def _program(
     completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
-    """Return the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
-    blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _MARKS)
+    """Return the program that a completion holds (see :func:`builtin_rewards.inside.program.assemble`), if any."""
+    blocks = code_blocks(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
     if len(blocks) > 1 or (blocks and prefix.strip()):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
         if execution.status == "infrastructure":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import string
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
+from builtin_rewards.reading.thoughts import after_thinking
 from builtin_rewards.repetition import grams
 from rewardkit import Reward, Score, reward
 

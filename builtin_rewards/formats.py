@@ -14,8 +14,8 @@ from xml.parsers import expat
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.markdown import heading_title, last_code, read_markdown, split_fences
-from builtin_rewards.reading.turn import after_thinking, begins_in_thought, unframed
-from builtin_rewards.reading.typography import fold, says, shows
+from builtin_rewards.reading.normalisation import fold, says, shows
+from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, unframed
 from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

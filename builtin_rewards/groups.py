@@ -6,7 +6,7 @@ import math
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.length import UNITS, measured
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
 

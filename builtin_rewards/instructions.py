@@ -7,7 +7,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.ifeval.checkers import Instruction, UnusableInstructionError, build_instruction
-from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 60.0

@@ -9,8 +9,8 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.markdown import split_fences, without_code
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _CODES = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.matching import normalized_match
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.answer import answer_as_text, final_answer
-from builtin_rewards.reading.denials import negations
+from builtin_rewards.reading.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
-from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normalise, prepared, struck_out, uses
+from builtin_rewards.reading.negation import negations
+from builtin_rewards.reading.normalisation import fold, normalise, prepared, struck_out, uses
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")

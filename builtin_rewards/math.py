@@ -14,13 +14,13 @@ from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.reading import numbers
-from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
-from builtin_rewards.reading.denials import clause_denies, denied_after, denies
+from builtin_rewards.reading.answer import UNMARKED, AnswerRule, Extraction, extract_answer, opening_verdict
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
+from builtin_rewards.reading.negation import clause_denies, denied_after, denies
 from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity, same_quantity
-from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 30.0
@@ -121,7 +121,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     found = extract_answer(completion)
     if gold.words and found.rule in UNMARKED:
         if opening_verdict(completion) == gold.text.casefold():
-            return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
+            return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({AnswerRule.VERDICT})")
         if not found.problem and _same_words(gold.text, clean(after_thinking(completion))):
             return Score(1.0, reason=f"it is {_shown(gold.text)}")
     if found.stuffed and not found.problem and (right := _several_right(gold, found, completion, prompt)):
@@ -139,7 +139,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 
 def _may_be_prose(found: Extraction) -> bool:
     """Whether an answer may be a sentence around its number; in a box only one that begins as text."""
-    return found.rule in (Rule.TAG, Rule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
+    return found.rule in (AnswerRule.TAG, AnswerRule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
 
 
 def _without_prompt(completion: str, prompt: str) -> str:
@@ -174,7 +174,7 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
         glued = re.search(rf"[^\W\d_]\\?[({{\[]*{first}[\s\S]*{last}|{last}[\\)}}\]]*[^\W\d_]", tail)
         denied = clause_denies(tail, max(0, tail.rfind(listed[0])))
         together = ", ".join(right_side(clean(candidate)) for candidate in listed[:50])
-        stands = found.rule is not Rule.LAST_NUMBER or not (glued or denied)
+        stands = found.rule is not AnswerRule.LAST_NUMBER or not (glued or denied)
         if stands and _differs(gold, together, prompt, prose=False) is None:
             return f"the {count} answers together equal"
     faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(listed))

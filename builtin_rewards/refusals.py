@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Score, reward
 
 _EDGE_CHARS = 300

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
 from rewardkit import Reward, Score, reward
 
 _LONG_WORDS, _LONGEST_WORD = 16, 32

@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.answer import Rule, final_answer
+from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
@@ -125,7 +125,7 @@ def sql_result(
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
                 return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            query = last_code(final_answer(completion, (Rule.TAG,)), _MARKS)
+            query = last_code(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
             if query is None:
                 return Score(0.0, reason="no query in the completion")
             try:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.typography import normalise
-from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
+from builtin_rewards.reading.json_values import count_leaves, deeper_than, expected_json, json_text, read_json, same
+from builtin_rewards.reading.normalisation import normalise
 from rewardkit import Reward, Score, reward
 
 _DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.calls import BROKEN, Call, call_of, calls_in, calls_of
-from builtin_rewards.reading.values import expected_json, same, spoken
+from builtin_rewards.reading.json_values import expected_json, same, spoken
+from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, call_of, calls_in, calls_of
 from rewardkit import Message, Reward, Score, reward
 
 _MAX_EXTRA = 10
@@ -74,7 +74,7 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         reason = f"{len(made)} calls made, {len(expected)} expected"
         if not expected or not made or len(made) > _MAX_EXTRA * (len(expected) + 1):
             return Score(float(not expected and not made), reason=reason, metrics=metrics)
-        pairs = _matched(expected, made, weights)
+        pairs = _paired(expected, made, weights)
         exact = sum(equal for equal, _ in pairs)
         missed = [call.name for call, (equal, _) in zip(expected, pairs, strict=True) if not equal]
         reason = f"{exact} of {len(expected)} expected calls made exactly, {len(made)} calls made"
@@ -86,7 +86,7 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
     return tool_call
 
 
-def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
+def _calls(completion: str | Sequence[Message]) -> list[ToolCall] | None:
     """Return the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
     messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
     own = [one for one in messages if isinstance(one, Mapping) and one.get("role", "assistant") == "assistant"]
@@ -98,7 +98,7 @@ def _calls(completion: str | Sequence[Message]) -> list[Call] | None:
     return None if None in found and not made else made + [BROKEN] * found.count(None)
 
 
-def _given(message: Message) -> list[Call]:
+def _given(message: Message) -> list[ToolCall]:
     """Return the calls that a message has beside its text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
     calls = message.get("tool_calls") or []
     given = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
@@ -114,7 +114,9 @@ def _blocks(message: Message) -> list[Mapping[str, Any]]:
     return [block if isinstance(block, Mapping) else {"text": block} for block in blocks]
 
 
-def _matched(expected: Sequence[Call], made: Sequence[Call], weights: Sequence[float]) -> list[tuple[bool, float]]:
+def _paired(
+    expected: Sequence[ToolCall], made: Sequence[ToolCall], weights: Sequence[float]
+) -> list[tuple[bool, float]]:
     """Return for each expected call what :func:`_worth` says of the one made that it is paired with, the best first."""
     pairs = [
         (_worth(wanted, given, weights), -place, -other)
@@ -131,7 +133,7 @@ def _matched(expected: Sequence[Call], made: Sequence[Call], weights: Sequence[f
     return [found.get(place, (False, 0.0)) for place in range(len(expected))]
 
 
-def _worth(wanted: Call, given: Call, weights: Sequence[float]) -> tuple[bool, float]:
+def _worth(wanted: ToolCall, given: ToolCall, weights: Sequence[float]) -> tuple[bool, float]:
     """Return whether two calls of the same name are the same, and what the one made is worth."""
     if given.arguments is None or wanted.arguments is None:
         return False, weights[0]

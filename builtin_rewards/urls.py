@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5

@@ -10,8 +10,8 @@ from typing import Any
 
 from builtin_rewards.ifeval.kinds import KINDS, LEAST, LESS
 from builtin_rewards.ifeval.language import known_languages
-from builtin_rewards.reading.turn import unframed
-from builtin_rewards.reading.typography import shows
+from builtin_rewards.reading.normalisation import shows
+from builtin_rewards.reading.thoughts import unframed
 
 _SHOWN_CHARS = 80
 

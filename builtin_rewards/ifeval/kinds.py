@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 
 from builtin_rewards.ifeval.language import count_capital_words, count_sentences, text_language
-from builtin_rewards.reading.typography import beyond_ascii, fold
+from builtin_rewards.reading.normalisation import beyond_ascii, fold
 
 LESS, LEAST = "less than", "at least"
 _LOOK_ALIKES = (

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.reading.announcements import DENIED, MAX_MARKS, announced, wordless
-from builtin_rewards.reading.denials import (
+from builtin_rewards.reading.boxes_and_tags import boxes, tags
+from builtin_rewards.reading.expressions import FUNCTION
+from builtin_rewards.reading.labels import label_at, read_label
+from builtin_rewards.reading.negation import (
     calls_wrong,
     clause_denies,
     denied_before,
@@ -16,18 +18,16 @@ from builtin_rewards.reading.denials import (
     objection,
     withdrawn_after,
 )
-from builtin_rewards.reading.expressions import FUNCTION
-from builtin_rewards.reading.labels import label_at, read_label
-from builtin_rewards.reading.marks import boxes, tags
+from builtin_rewards.reading.normalisation import SHOWN_OTHERWISE, shown_otherwise, without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import SHOWN_OTHERWISE, shown_otherwise, without_markup
+from builtin_rewards.reading.stated_answers import DENIED, MAX_MARKS, announced, wordless
+from builtin_rewards.reading.thoughts import after_thinking
 
 MAX_ANSWER_CHARS = 4_000
 """A marked answer that is longer is no answer."""
 
 
-class Rule(StrEnum):
+class AnswerRule(StrEnum):
     """By which rule an answer was found, in the order in which they are tried."""
 
     BOXED = "boxed"
@@ -47,9 +47,9 @@ class Rule(StrEnum):
     """There is no answer."""
 
 
-MARKED = (Rule.BOXED, Rule.TAG)
+MARKED = (AnswerRule.BOXED, AnswerRule.TAG)
 """The rules by which an answer is marked, in the order in which they are tried."""
-UNMARKED = (Rule.WHOLE, Rule.LAST_NUMBER, Rule.NONE)
+UNMARKED = (AnswerRule.WHOLE, AnswerRule.LAST_NUMBER, AnswerRule.NONE)
 """The rules of a completion that neither marks nor announces an answer."""
 
 
@@ -65,7 +65,7 @@ class Extraction:
     """
 
     answer: str | None
-    rule: Rule
+    rule: AnswerRule
     candidates: tuple[str, ...] = ()
     problem: str = ""
 
@@ -75,7 +75,7 @@ class Extraction:
         return len(self.candidates) > 1
 
 
-_NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
+_NOTHING = Extraction(None, AnswerRule.NONE, (), "no answer in the completion")
 
 _THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
@@ -88,7 +88,7 @@ _LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
 def extract_answer(completion: str) -> Extraction:
     """Return a completion's final answer, the rule that found it, and whether several distinct ones stand there.
 
-    The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Thoughts, markdown
+    The rules are tried in the order of :class:`AnswerRule`; the first that finds anything counts. Thoughts, markdown
     emphasis, stop tokens at the end, footnote marks and emoji are not read, nor marks with nothing in them. A last box
     that never closes and a last number that words before it change ("twice 42") are no answers, and a last number that
     is part of an expression ("3 to 4", ``x > 7``) is read with all of it.
@@ -105,7 +105,7 @@ def extract_answer(completion: str) -> Extraction:
     """
     text = without_markup(after_thinking(completion))
     if shown_otherwise(text):
-        return Extraction(None, Rule.LAST_NUMBER, (), SHOWN_OTHERWISE)
+        return Extraction(None, AnswerRule.LAST_NUMBER, (), SHOWN_OTHERWISE)
     text = in_latex(text) if _FULL_WIDTH.search(text) else text
     text = _THOUSANDS_MARK.sub(",", text) if "\\" in text or "{,}" in text else text
     marked = _marked(text, MARKED)
@@ -116,12 +116,12 @@ def extract_answer(completion: str) -> Extraction:
         return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
     if answers and calls_wrong(answers[-1]):
         problem = problem or "the answer is said to be wrong"
-    if rule is Rule.TAG:
+    if rule is AnswerRule.TAG:
         answers = [said for answer in answers for said in _spoken(answer)]
     return _extraction(answers, rule, problem) if answers else Extraction(None, rule, (), problem)
 
 
-def _extraction(answers: list[str], rule: Rule, problem: str = "") -> Extraction:
+def _extraction(answers: list[str], rule: AnswerRule, problem: str = "") -> Extraction:
     """The last of several answers, with the distinct ones among them, each taken apart where it is a list."""
     distinct: dict[object, str] = {}
     for answer in answers:
@@ -156,17 +156,17 @@ def _alternatives(answer: str) -> list[str]:
 # Boxes, tags and phrases
 
 
-def _marked(text: str, rules: Sequence[Rule]) -> tuple[list[str], Rule, str] | None:
+def _marked(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRule, str] | None:
     """What the boxes or else the tags of a text hold that stand, the last one at the end; with what is said against it.
 
     A tag that holds no box, and a number that a phrase announces, are held against a box.
     """
-    tagged = tags(text) if Rule.TAG in rules else []
-    found = (boxes(text) if Rule.BOXED in rules else []) or tagged
+    tagged = tags(text) if AnswerRule.TAG in rules else []
+    found = (boxes(text) if AnswerRule.BOXED in rules else []) or tagged
     if not found:
         return None
-    last, rule, others = found[-1], Rule.TAG if found is tagged else Rule.BOXED, []
-    if rule is Rule.BOXED:
+    last, rule, others = found[-1], AnswerRule.TAG if found is tagged else AnswerRule.BOXED, []
+    if rule is AnswerRule.BOXED:
         if not last.closed:
             return [], rule, "the last box never closes"
         others = [said for tag in tagged[-1:] if not boxes(tag.content) for said in _spoken(tag.content)]
@@ -190,7 +190,7 @@ _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)",
 def _stated(text: str) -> Extraction | None:
     """The last answer that a phrase announces; that it is not some other number says nothing against it."""
     if (closing := _CLOSING_MARK.search(text, max(0, len(text) - 200))) is not None:
-        return _extraction([closing[1]], Rule.PHRASE)
+        return _extraction([closing[1]], AnswerRule.PHRASE)
     said = announced(text)
     if not said:
         return None
@@ -202,7 +202,7 @@ def _stated(text: str) -> Extraction | None:
         said.pop()
     stand = [each.answer for each in said[:-1] if not each.problem]
     before = [answer for answer in stand if read_quantity(clean(answer)) or not _REMARK.search(answer)]
-    return _extraction([*before, said[-1].answer], Rule.PHRASE, said[-1].problem)
+    return _extraction([*before, said[-1].answer], AnswerRule.PHRASE, said[-1].problem)
 
 
 # The completion itself, and its last number
@@ -222,7 +222,7 @@ def _whole(text: str) -> Extraction | None:
     if not wordless(head):
         return None
     denied = (numbers or re.search("[\\\\$=+^*/<>\u2260\u00ac]", stripped)) and denies(stripped)
-    return _extraction([stripped], Rule.WHOLE, "the answer is denied" if denied else "")
+    return _extraction([stripped], AnswerRule.WHOLE, "the answer is denied" if denied else "")
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
@@ -281,7 +281,7 @@ def _last_number(text: str) -> Extraction:
         return _standing(text, *label)
     token = next((each for each in _TOKEN.finditer(text, low, high) if each.start() <= last < each.end()), None)
     if token is None or (low and token.start() == low):
-        return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
+        return Extraction(None, AnswerRule.LAST_NUMBER, (), "the last number is too long")
     start, end = label or token.span()
     ahead, behind = "", _BEHIND.match(text, end, high)
     first, second = _FIRST_UNIT.search(text, max(0, start - 20), start), _SECOND_UNIT.match(text, end, high)
@@ -362,7 +362,7 @@ def _standing(
     if not problem and denied_before(head, len(head)):
         contrast = run is not None and "it's" in run[0].lower()
         listed, problem = ([], "") if contrast else (listed, "the answer is denied before it")
-    return _extraction([*listed, ahead + answer + behind], Rule.LAST_NUMBER, problem)
+    return _extraction([*listed, ahead + answer + behind], AnswerRule.LAST_NUMBER, problem)
 
 
 _VERDICT = re.compile(
@@ -390,7 +390,7 @@ def opening_verdict(completion: str) -> str | None:
     return None if opposite.search(text, verdict.end()) else word
 
 
-def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extraction:
+def answer_as_text(completion: str, rules: Sequence[AnswerRule] = MARKED) -> Extraction:
     """Return a completion's answer as a text, for the rewards that compare it as a whole or parse it.
 
     It is the last box, else the last tag, as it stands. Where there is none, or marked answers differ, or the last
@@ -402,15 +402,15 @@ def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extractio
     """
     text = after_thinking(completion)
     if shown_otherwise(text):
-        return Extraction(None, Rule.WHOLE, (), SHOWN_OTHERWISE)
-    answers, rule, problem = _marked(text, rules) or ([], Rule.WHOLE, "")
+        return Extraction(None, AnswerRule.WHOLE, (), SHOWN_OTHERWISE)
+    answers, rule, problem = _marked(text, rules) or ([], AnswerRule.WHOLE, "")
     if not problem and len(set(map(_key, answers))) > 1:
         problem = f"marked answers that differ ({rule})"
     if problem or not answers:
-        return Extraction(text, Rule.WHOLE, (text,), problem)
+        return Extraction(text, AnswerRule.WHOLE, (text,), problem)
     return Extraction(answers[-1], rule, (answers[-1],))
 
 
-def final_answer(completion: str, rules: Sequence[Rule] = MARKED) -> str:
+def final_answer(completion: str, rules: Sequence[AnswerRule] = MARKED) -> str:
     """Return the text of :func:`answer_as_text`."""
     return answer_as_text(completion, rules).answer or ""

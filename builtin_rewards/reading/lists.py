@@ -15,10 +15,10 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from builtin_rewards.reading.denials import clause_denies, denied_before, denies, objection, supposed_before
-from builtin_rewards.reading.marks import boxes, tags
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import SHOWN_OTHERWISE, fold, normalise, shown_otherwise, struck_out
+from builtin_rewards.reading.boxes_and_tags import boxes, tags
+from builtin_rewards.reading.negation import clause_denies, denied_before, denies, objection, supposed_before
+from builtin_rewards.reading.normalisation import SHOWN_OTHERWISE, fold, normalise, shown_otherwise, struck_out
+from builtin_rewards.reading.thoughts import after_thinking
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]

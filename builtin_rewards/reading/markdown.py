@@ -6,7 +6,7 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
-from builtin_rewards.reading.typography import shows
+from builtin_rewards.reading.normalisation import shows
 
 _FENCES = ("```", "~~~")
 _FENCE_OR_INLINE_CODE = re.compile(r"^[ \t]*+(?:`{3,}+[^`\n]*+|~{3,}.*+)$|`[^`\n]*+`", re.MULTILINE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from builtin_rewards.reading.expressions import FUNCTION, FUNCTION_NAMES
-from builtin_rewards.reading.typography import FRACTIONS
+from builtin_rewards.reading.normalisation import FRACTIONS
 
 MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
 """Larger numbers are not read; a decimal of fewer places does not stand for a fraction without a finite decimal."""

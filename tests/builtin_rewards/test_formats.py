@@ -10,7 +10,7 @@ from patience import in_time
 
 from builtin_rewards.formats import code_fence, format_tags, markdown_structure, regex_match, xml_valid
 from builtin_rewards.reading.markdown import split_fences
-from builtin_rewards.reading.typography import shows
+from builtin_rewards.reading.normalisation import shows
 from rewardkit import Cause, Outcome, Rollout, Runtime
 
 GOOD = "<think>\nhm\n</think>\n<answer>4</answer>\n"

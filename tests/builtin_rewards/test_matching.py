@@ -25,7 +25,7 @@ from builtin_rewards.matching import (
     set_f1,
     token_f1,
 )
-from builtin_rewards.reading.typography import fold, normalise
+from builtin_rewards.reading.normalisation import fold, normalise
 from rewardkit import Rollout, Runtime
 
 EVERY = (

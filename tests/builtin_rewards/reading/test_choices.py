@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.matching import multiple_choice
-from builtin_rewards.reading.options import letters_chosen
+from builtin_rewards.reading.choices import letters_chosen
 from rewardkit import Score
 
 LETTERS = "ABCD"

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from builtin_rewards.reading.answer import Rule, final_answer
+from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
-from builtin_rewards.reading.turn import unframed
+from builtin_rewards.reading.thoughts import unframed
 
 _MAX_DEPTH = 100
 """Nesting of what a row expects, so that comparing with it cannot recurse too deep."""
@@ -38,7 +38,7 @@ def spoken(completion: str) -> str:
         with contextlib.suppress(ValueError):
             read_json(bare)
             return bare
-    return final_answer(completion, (Rule.TAG,))
+    return final_answer(completion, (AnswerRule.TAG,))
 
 
 def read_json(text: str) -> Any:

@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from builtin_rewards.reading.denials import TAKEN_BACK, clause_denies, denies, objection, supposed_before
-from builtin_rewards.reading.marks import boxes, tags
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, lowered, normalise
+from builtin_rewards.reading.boxes_and_tags import boxes, tags
+from builtin_rewards.reading.negation import TAKEN_BACK, clause_denies, denies, objection, supposed_before
+from builtin_rewards.reading.normalisation import fold, lowered, normalise
+from builtin_rewards.reading.thoughts import after_thinking
 
 _READ_CHARS = 50_000
 """Characters, the last ones, in which a choice is looked for."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from builtin_rewards.reading.json_values import Untyped, read_json, read_json_at
 from builtin_rewards.reading.markdown import last_code
-from builtin_rewards.reading.values import Untyped, read_json, read_json_at
 from sandbox.syntax import parse
 
 _MOST_CALLS = 100
@@ -22,14 +22,14 @@ _MAX_CODE_CHARS = 20_000
 """So many calls are read, and so much Python; what is longer is no call."""
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """A tool call; its name is empty where what was written is none, its arguments ``None`` where no object."""
 
     name: str
     arguments: dict[str, Any] | None
 
 
-BROKEN = Call("", None)
+BROKEN = ToolCall("", None)
 """What stands in the place of a call and is none."""
 _NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
 _SEP = "<\uff5ctool\u2581sep\uff5c>"
@@ -69,7 +69,7 @@ _BARE = re.compile(
 """An answer that is nothing but a name with its arguments."""
 
 
-def calls_in(text: str) -> list[Call] | None:
+def calls_in(text: str) -> list[ToolCall] | None:
     """Return the calls that a final answer makes; ``None`` where it makes some in a form that is not read.
 
     Wherever a form's mark stands, a call begins, as a server takes it; right behind a backtick it is spoken of and no
@@ -79,7 +79,7 @@ def calls_in(text: str) -> list[Call] | None:
     unmarked = _unmarked(text)
     if unmarked and BROKEN not in unmarked and text.lstrip().startswith(("{", "[")):
         return unmarked
-    calls: list[Call] = []
+    calls: list[ToolCall] = []
     place, unread = 0, 0
     while len(calls) <= _MOST_CALLS and (mark := _MARK.search(text, place)) is not None:
         place = mark.end()
@@ -96,7 +96,7 @@ def calls_in(text: str) -> list[Call] | None:
     return None if unread or looks_so else unmarked
 
 
-def call_of(value: Any) -> Call:
+def call_of(value: Any) -> ToolCall:
     """Return the call that a JSON value is, in OpenAI's form with ``function`` or plain; :data:`BROKEN` if none."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
@@ -107,10 +107,10 @@ def call_of(value: Any) -> Call:
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = read_json(arguments) or {}
-    return Call(name, dict(arguments) if isinstance(arguments, Mapping) else None)
+    return ToolCall(name, dict(arguments) if isinstance(arguments, Mapping) else None)
 
 
-def calls_of(value: Any) -> list[Call]:
+def calls_of(value: Any) -> list[ToolCall]:
     """Return the calls that a JSON value stands for: one, a list of them, or an object with ``tool_calls``."""
     return [call_of(one) for one in _listed(value)]
 
@@ -137,7 +137,7 @@ _PAIR = re.compile(
 )
 
 
-def _unmarked(text: str) -> list[Call]:
+def _unmarked(text: str) -> list[ToolCall]:
     """Return the calls that a text without marks is; data may have a name too."""
     written = (last_code(text, ("json",)) or "").strip()
     if _CODED_LIST.match(written):
@@ -169,7 +169,7 @@ def _json_values(text: str, place: int) -> tuple[list[Any], int]:
     return values, place
 
 
-def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[Call], int]:
+def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[ToolCall], int]:
     """Reads what stands behind a mark: another mark, JSON, a name with its arguments, or calls of Python."""
     if _MARK.match(text, place):
         return [], place
@@ -185,7 +185,7 @@ def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[Call], in
     return ([BROKEN], place) if closed is None else (calls, closed.end())
 
 
-def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[Call], int]:
+def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[ToolCall], int]:
     """Reads the arguments of a call whose name stood before them: JSON, or tags that carry no types.
 
     A key that stands twice makes no call, as in JSON.
@@ -195,13 +195,13 @@ def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[Call], in
             value, place = read_json_at(text, place)
         except ValueError:
             return [BROKEN], place
-        return [Call(name, value if isinstance(value, dict) else None)], place
+        return [ToolCall(name, value if isinstance(value, dict) else None)], place
     pairs: list[tuple[str, str]] = []
     while (pair := _PAIR.match(text, place)) is not None:
         value = pair["value"].removeprefix("\n").removesuffix("\n")
         pairs.append((pair["key"].strip(), value if pair["text"] == "true" else Untyped(value)))
         place = pair.end()
-    return [Call(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], place
+    return [ToolCall(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], place
 
 
 _PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)
@@ -209,7 +209,7 @@ _STRING_OR_WORD = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*+\1|\b(?:true|false|n
 _WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
-def _coded(code: str) -> list[Call]:
+def _coded(code: str) -> list[ToolCall]:
     """Return the calls that Python code makes and does nothing else; they stand in lines, in a list, or printed."""
     if len(code) > _MAX_CODE_CHARS:
         return [BROKEN]
@@ -225,15 +225,15 @@ def _coded(code: str) -> list[Call]:
         return [BROKEN]
 
 
-def _coded_call(node: ast.expr | None) -> Call:
+def _coded_call(node: ast.expr | None) -> ToolCall:
     name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
     if not isinstance(node, ast.Call) or not re.fullmatch(r"[\w.]+", name):
         return BROKEN
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     if node.args or None in given or len(given) < len(node.keywords):
-        return Call(name, None)
+        return ToolCall(name, None)
     try:
         arguments = {key: ast.literal_eval(value) for key, value in given.items()}
-        return Call(name.removesuffix(".call"), read_json(json.dumps(arguments)))
+        return ToolCall(name.removesuffix(".call"), read_json(json.dumps(arguments)))
     except (TypeError, ValueError):
-        return Call(name, None)
+        return ToolCall(name, None)

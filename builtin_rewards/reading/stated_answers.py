@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from builtin_rewards.reading.denials import begins_denied, denied_after, objection
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import read_label
+from builtin_rewards.reading.negation import begins_denied, denied_after, objection
+from builtin_rewards.reading.normalisation import lowered
 from builtin_rewards.reading.numbers import clean, read_quantity
-from builtin_rewards.reading.typography import lowered
 
 MAX_MARKS = 200
 """Of more boxes, tags or phrases the last ones are compared."""
