@@ -93,7 +93,7 @@ _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromke
 
 @functools.lru_cache(64)
 def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what finds one of the tags and what looks like one. The possessive repeats keep it linear."""
+    """Return the pattern of the tags and of what looks like them. The possessive repeats keep it linear."""
     listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
 
@@ -133,7 +133,6 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
 
 @functools.lru_cache(256)
 def _compiled(pattern: str) -> re.Pattern[str] | str:
-    """Return the pattern, or what is wrong with it."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return re.compile(pattern)

@@ -25,7 +25,7 @@ def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None
 
 
 def _score(instructions: Sequence[Instruction], followed: Sequence[bool], *, all_or_nothing: bool) -> Score:
-    """Return the share followed, by kind in the metrics, with what was not followed in the reason."""
+    """Return the share followed, with the shares of the kinds as metrics and what was missed as reason."""
     verdicts: dict[str, list[bool]] = {}
     missed = []
     for one, right in zip(instructions, followed, strict=True):

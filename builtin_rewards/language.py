@@ -49,7 +49,7 @@ def _detector() -> Any:
 
 
 def _code(language: str) -> str | None:
-    """Return the code of a language tag such as ``en``, ``EN-us`` or ``zh-tw``; ``None`` for an unknown one."""
+    """Return the code of a tag such as ``en``, ``EN-us`` or ``zh-tw``; ``None`` where it is unknown."""
     tag = language.strip().lower().replace("_", "-")
     for known in (tag, tag.partition("-")[0]):
         known = _ALIASES.get(known, known)
@@ -110,7 +110,7 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
 
 
 def _told(piece: str, code: str) -> tuple[int, int]:
-    """Return how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
+    """Return how many letters of a piece are in the language, and how many in another."""
     parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
     told = {True: 0, False: 0, None: 0}
     for part in parts:
@@ -121,7 +121,7 @@ def _told(piece: str, code: str) -> tuple[int, int]:
 def _is_spoken(text: str, code: str, *, alone: bool) -> bool | None:
     """Whether a text is in the language; ``None`` where that cannot be told.
 
-    Names and terms in Latin letters stand in texts of every language: to be the likeliest is enough only alone.
+    Names and terms in Latin letters stand in texts of every language, so only alone is being the likeliest enough.
     """
     shares = dict(_detector().rank(text[:_PIECE_CHARS]))
     language = code.partition("-")[0]
@@ -140,7 +140,7 @@ def _letters(text: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    """Return pieces of whole lines, of some letters each; a long line is cut."""
+    """Return pieces of whole lines with some letters each; long lines are cut."""
     least = max(_PIECE_LETTERS, _letters(text) // _PIECES)
     width = max(_LINE_CHARS, least)
     pieces, size = [""], 0

@@ -36,7 +36,7 @@ def _shown(text: str) -> str:
 def _compared(
     completion: str, answer: str | None, form: Callable[[str], str], compare: Callable[[str, str], Score]
 ) -> Score:
-    """Return how the final answer compares with the gold, both in a form; the reason names the rule of reading."""
+    """Return how the final answer compares with the gold, both in a form; the reason names the rule that found it."""
     gold = form(final_answer(answer).strip()) if answer else ""
     if not gold:
         return _NO_GOLD
@@ -155,13 +155,12 @@ _Found = tuple[list[str], list[str]]
 
 
 def _terms(given: _Terms) -> list[str]:
-    """Return terms without blanks around them, each once, no empty ones."""
     terms = [given] if isinstance(given, str) else given or ()
     return [term for term in dict.fromkeys(" ".join(term.split()) for term in terms) if term]
 
 
 def _search(terms: _Terms, *, words: bool, ignore_case: bool, negated: bool = True) -> Callable[[str, _Terms], _Found]:
-    """Return what finds the terms, of a setting or else of a row, that a completion uses, and those it does not."""
+    """Return a function that tells which terms, of the setting or else the row, a completion uses and which not."""
     fixed = _terms(terms)
     require(terms is None or fixed, "a text or a list of texts", terms=terms)
 
@@ -363,7 +362,7 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
 
 
 def _gold_numbers(answer: Sequence[float | str | None]) -> list[float]:
-    """Return the answer's numbers; none where any of them cannot be read."""
+    """Return the answer's numbers, or nothing where one of them cannot be read."""
     numbers: list[float] = []
     for part in answer:
         read = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]

@@ -29,14 +29,9 @@ DEADLINE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once.
+    """A gold answer, read once: as a number, as a label, as words, or else as a formula.
 
-    Attributes:
-        text: What is compared where it is a word or a formula.
-        number: The number that it is, if it is one.
-        label: The label that it is, if it is one.
-        unit: The unit of a number or a formula.
-        words: Whether it is compared as words.
+    ``text`` is compared where it is words or a formula; ``unit`` is that of a number or a formula.
     """
 
     text: str
@@ -68,7 +63,7 @@ _NO_NUMBER = "no number in the gold's unit"
 
 @functools.lru_cache(maxsize=1024)
 def _read_gold(answer: str) -> _Gold | str:
-    """Reads a gold, or says why it cannot be read."""
+    """Return the gold, or why it cannot be read."""
     if not answer.strip():
         return "the row has no gold: 'answer' is empty"
     marked = answer.rpartition("####")[2]
@@ -138,18 +133,18 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 
 
 def _may_be_prose(found: Extraction) -> bool:
-    """Whether an answer may be a sentence around its number; in a box only one that begins as text."""
+    """Whether an answer may be a sentence around its number; in a box only if it begins as text."""
     return found.rule in (AnswerRule.TAG, AnswerRule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
 
 
 def _without_prompt(completion: str, prompt: str) -> str:
-    """Takes copies of the question out of a completion: who repeats it has not answered it."""
+    """Return a completion without copies of the question, since repeating it is no answer."""
     asked = prompt.strip()
     return completion.replace(asked, " ") if len(asked) >= 12 and " " in asked else completion
 
 
 def _refused(found: Extraction) -> Score | None:
-    """The score of what has no answer, one that cannot count, or several."""
+    """Return the score of a completion with no answer, with one that cannot count, or with several."""
     if found.answer is None or found.problem:
         shown = f": {_shown(found.answer)}" if found.answer is not None else ""
         return Score(0.0, reason=f"{found.problem or 'no answer in the completion'}{shown}")
@@ -164,9 +159,9 @@ def _shown(text: str) -> str:
 
 
 def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str) -> str:
-    """Says that several distinct answers all equal the gold, or that together they are the list that it is.
+    """Return why several distinct answers are right: all equal the gold, or they are the list that it is.
 
-    Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
+    Arithmetic on the way to the last one is no answer, and is left out. Empty where they are not right.
     """
     count, listed = len(found.candidates), found.candidates
     if gold == _Gold(gold.text, unit=gold.unit):
@@ -183,7 +178,7 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
 
 
 def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | None:
-    """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
+    """Return how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
     if gold.words:
         return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
@@ -201,7 +196,7 @@ def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | Non
 
 
 def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
-    """Whether a gold and an answer, of which one at least is a label, are the same.
+    """Whether gold and answer are the same, where at least one of them is a label.
 
     A gold's base, its "o'clock" and the colon of a ratio may be left out: ``52`` answers ``52_8``, ``3/4`` ``3:4``.
     """
@@ -215,7 +210,7 @@ def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
 
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
-    """Says how an answer differs from a gold of which one at least is a formula."""
+    """Return how an answer differs from the gold, where at least one of them is a formula."""
     formula, unit = split_unit(answer)
     if numbers.factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
@@ -242,7 +237,6 @@ _MARKS = re.compile(r"\\[A-Za-z]+|\.0+(?!\d)|[^A-Za-z0-9]+")
 
 
 def _slashed(text: str) -> str:
-    """The text with its fractions and divisions written with a slash."""
     return _DIVIDED.sub(r"\g<top>/\g<under>", text)
 
 
@@ -259,10 +253,9 @@ def _restates(gold: _Gold, text: str, prompt: str) -> bool:
 
 
 def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
-    """Reads a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
+    """Read a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
 
-    It may be a sentence, without denial and comparison, if it is ``prose``; a letter right behind the number is a unit
-    if it may be ``attached``.
+    ``prose`` permits a sentence without denial or comparison, ``attached`` one letter right behind the number as unit.
     """
     alone = right_side(text)
     value = read_label(alone) or read_quantity(alone, attached=attached)
@@ -281,7 +274,7 @@ def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
 
 
 def _same_words(gold: str, text: str) -> bool:
-    """Whether two texts are the same words; a choice letter also counts with the choice's text behind it."""
+    """Whether two texts are the same words; a choice letter may have its choice's text behind it."""
     wanted, given = (re.sub(r"[^a-z0-9]+", " ", each.lower()).strip() for each in (gold, text))
     if not text.isascii() and text.strip(" .()").lower() != gold.strip(" .()").lower():
         return False
@@ -346,7 +339,7 @@ _LARGEST = 10**250
 
 
 def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> Quantity | None:
-    """The number that a value is or that a formula comes to; ``None`` where there is none, or one past all measure."""
+    """Return the number that a value is or a formula comes to; ``None`` for none, and beyond a float."""
     if isinstance(value, Label):
         number = bare_number(value)
         value = None if number is None else Quantity(Fraction(number))
@@ -356,7 +349,7 @@ def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> 
 
 
 def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Score:
-    """The score of a number, in the reading of its percent sign that is nearer to the gold."""
+    """Return the score of a number, its percent sign read in the way that is nearer to the gold."""
     gold = float(wanted.value)
     value = min(map(float, numbers.readings(wanted, given)), key=lambda each: math.fabs(each - gold))
     error, allowed = math.fabs(value - gold), max(rel * math.fabs(gold), absolute)

@@ -34,7 +34,7 @@ def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
 
 
 def _counted(text: str, n: int) -> tuple[int, int]:
-    """Return how many different n-grams a text has, and how many."""
+    """Return how many different n-grams a text has, and how many in all."""
     found = list(grams(units(text), n))
     return len(set(found)), len(found)
 

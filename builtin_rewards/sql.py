@@ -57,11 +57,11 @@ _KINDS = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
 
 
 class _QueryError(Exception):
-    """A script or query does not run, or goes beyond a bound; says which."""
+    """A script or query does not run, or goes beyond a bound."""
 
 
 class _Result(NamedTuple):
-    """What a query gives, and the tables that it reads."""
+    """What a query returns, and the tables that it reads."""
 
     columns: int
     rows: list[_Row]
@@ -140,7 +140,7 @@ def sql_result(
 
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:
-    """Run the row's script, and set the bounds of what comes after."""
+    """Run the row's script, and bound what comes after it."""
     connection.executescript("PRAGMA temp_store = FILE; PRAGMA cache_size = -8192;")
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
@@ -159,7 +159,7 @@ def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> Non
 
 
 def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query: str) -> _Result:
-    """Return what a query gives; raises where it is no single query, fails, or goes beyond a bound."""
+    """Return a query's result; raise where it is not one query, fails, or goes beyond a bound."""
     tables: set[str] = set()
 
     def allow(action: int, *about: str | None) -> int:
@@ -185,7 +185,7 @@ def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query:
 
 @contextmanager
 def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]:
-    """End what is done with a connection when its time is up."""
+    """End what a connection does when its time is up."""
     deadline = time.monotonic() + timeout_s
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
@@ -198,7 +198,6 @@ def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]
 
 
 def _bare(query: str) -> str:
-    """Return a query with blanks in place of its comments, strings, quoted names and parentheses."""
     bare = _HIDDEN.sub(lambda found: " " * len(found[0]), query)
     while (outer := _INNER.sub(lambda found: " " * len(found[0]), bare)) != bare:
         bare = outer
@@ -206,10 +205,10 @@ def _bare(query: str) -> str:
 
 
 def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
-    """Return the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
+    """Return the rows that the gold may give, each behind the number of its tie, and the ties in their order.
 
-    Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
-    they give the same rows. Raises where a run fails, or the limit is no plain number.
+    Without an order all rows are tied. Two more runs break ties by all columns, up and down: both give the same rows up
+    to the end of a tie. Raises a :class:`_QueryError` where a run fails, or the limit is no plain number.
     """
     bare = _bare(query).partition(";")[0]
     ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
@@ -252,7 +251,6 @@ def _tied(turns: list[int], rows: list[_Row]) -> list[_Row]:
 def _difference(
     gold: _Result, found: _Result, rows: list[_Row], turns: list[int], tolerance: float, any_column_order: bool
 ) -> str | None:
-    """Return how a result differs from the gold's, or ``None``."""
     if gold.tables and not found.tables:
         return "the query reads no table: its result is a guess"
     if gold.columns != found.columns:
@@ -270,18 +268,18 @@ def _difference(
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    """Return rows with their columns in an order that only the values in them make."""
+    """Return rows with their columns in an order that depends only on the values."""
     order = sorted(range(1, len(rows[0])), key=lambda place: sorted(_order(row[place]) for row in rows))
     return [(row[0], *(row[place] for place in order)) for row in rows]
 
 
 def _rest(rows: list[_Row], others: list[_Row]) -> list[_Row]:
-    """Return the rows that the others do not have exactly, sorted so that nearly equal rows meet."""
+    """Return the rows that the others lack, sorted so that nearly equal rows meet."""
     return sorted((Counter(rows) - Counter(others)).elements(), key=lambda row: [*map(_order, row)])
 
 
 def _order(value: _Value) -> _Value:
-    """Return where a value sorts; numbers by six digits, so that a difference within the tolerance moves none."""
+    """Return a value's key for sorting; numbers by six digits, so that the tolerance moves none."""
     return (1, float(f"{value[1]:.6g}")) if value[0] == 1 else value
 
 

@@ -27,7 +27,7 @@ _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError
 
 
 def _value_in(completion: str) -> Any:
-    """Return the one JSON value that a completion is, or the score of one that is none."""
+    """Return the one JSON value in a completion, or the score of a completion without one."""
     text = json_text(completion)
     if text is None:
         return Score(0.0, reason="no JSON in the completion")
@@ -69,7 +69,7 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
 
 def _read_schema(draft: str, remotes: Any, text: str) -> Any:
-    """Return jsonschema's validator of the schema that a text is, or what is wrong with it."""
+    """Return jsonschema's validator of a schema's text, or what is wrong with it."""
     library, specified = extra("jsonschema"), extra("referencing.jsonschema").specification_with
     try:
         schema = read_json(text)
@@ -92,7 +92,7 @@ def _read_schema(draft: str, remotes: Any, text: str) -> Any:
 
 
 def _check_references(root: Any, registry: Any) -> None:
-    """Raise where some reference leads nowhere, whether or not a value would lead there.
+    """Raise where any reference leads nowhere, even if this value does not follow it.
 
     Otherwise a completion could choose between a score and a skip.
     """
@@ -112,7 +112,6 @@ def _check_references(root: Any, registry: Any) -> None:
 
 
 def _judged(validator: Any, value: Any, partial: bool) -> Score:
-    """Return the score of a JSON value."""
     listed = validator.schema.get("required") if isinstance(validator.schema, dict) else None
     required = set(listed if isinstance(listed, list) else ())
     present = required & value.keys() if isinstance(value, dict) else set()
@@ -195,7 +194,7 @@ _normal = functools.lru_cache(maxsize=4096)(normalise)
 
 
 class _Comparison(NamedTuple):
-    """How fields are compared; the settings of ``json_fields``."""
+    """How fields are compared: the settings of ``json_fields``."""
 
     ordered: bool
     text: str
@@ -203,7 +202,7 @@ class _Comparison(NamedTuple):
     abs: float
 
     def tally(self, wanted: Any, given: Any) -> Counter[str]:
-        """Counts the fields expected, those that are right, and what is more: under ``names``, and ``items``."""
+        """Count the fields expected, those that are right, and what is extra: under ``names``, and ``items``."""
         self._count(wanted, given, tally := Counter[str]())
         return tally
 
@@ -221,7 +220,7 @@ class _Comparison(NamedTuple):
         tally["items" if lists else "names"] += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
 
     def _arranged(self, wanted: list[Any], given: list[Any]) -> dict[int, Any]:
-        """Return the items by the places of those that they are paired with, the others by what places are free."""
+        """Return the items at the places of those that they are paired with, the others at free places."""
         rest, placed = dict(enumerate(given)), dict[int, Any]()
         likeness = (
             (-self._likeness(one, other), place, behind)
@@ -239,7 +238,7 @@ class _Comparison(NamedTuple):
         return 2.0 if same(wanted, given) else tally["right"] / (tally["fields"] + tally["names"] + tally["items"])
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
-        """Whether a value is the expected one, one that holds no others."""
+        """Whether a value that holds no others is the expected one."""
         if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
             return _normal(wanted) == _normal(given)
         numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (wanted, given))

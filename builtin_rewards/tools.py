@@ -87,7 +87,7 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
 
 
 def _calls(completion: str | Sequence[Message]) -> list[ToolCall] | None:
-    """Return the calls that a completion makes; ``None`` where it makes some in a form that is not read."""
+    """Return the calls in a completion; ``None`` where some are in a form that is not read."""
     messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
     own = [one for one in messages if isinstance(one, Mapping) and one.get("role", "assistant") == "assistant"]
     if given := [call for message in own for call in _given(message)]:
@@ -99,7 +99,7 @@ def _calls(completion: str | Sequence[Message]) -> list[ToolCall] | None:
 
 
 def _given(message: Message) -> list[ToolCall]:
-    """Return the calls that a message has beside its text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
+    """Return the calls beside a message's text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
     calls = message.get("tool_calls") or []
     given = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
     used = [block for block in _blocks(message) if block.get("type") == "tool_use"]
@@ -108,7 +108,6 @@ def _given(message: Message) -> list[ToolCall]:
 
 
 def _blocks(message: Message) -> list[Mapping[str, Any]]:
-    """Return the blocks of a message's content; text is one."""
     content = message.get("content")
     blocks = content if isinstance(content, list | tuple) else [content]
     return [block if isinstance(block, Mapping) else {"text": block} for block in blocks]
@@ -117,7 +116,7 @@ def _blocks(message: Message) -> list[Mapping[str, Any]]:
 def _paired(
     expected: Sequence[ToolCall], made: Sequence[ToolCall], weights: Sequence[float]
 ) -> list[tuple[bool, float]]:
-    """Return for each expected call what :func:`_worth` says of the one made that it is paired with, the best first."""
+    """Return for each expected call the :func:`_worth` of the call that it is paired with, the best pairs first."""
     pairs = [
         (_worth(wanted, given, weights), -place, -other)
         for place, wanted in enumerate(expected)
@@ -134,7 +133,7 @@ def _paired(
 
 
 def _worth(wanted: ToolCall, given: ToolCall, weights: Sequence[float]) -> tuple[bool, float]:
-    """Return whether two calls of the same name are the same, and what the one made is worth."""
+    """Return whether two calls of one name are the same, and the worth of the one made."""
     if given.arguments is None or wanted.arguments is None:
         return False, weights[0]
     either = wanted.arguments.keys() | given.arguments.keys()

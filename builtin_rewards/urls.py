@@ -80,7 +80,7 @@ def url_valid(
 
 
 def _trimmed(url: str) -> str:
-    """Return a URL without the marks of the sentence around it; brackets that it opens itself it keeps."""
+    """Return a URL without the punctuation of the sentence around it; it keeps brackets that it opens."""
     while url:
         opens = _CLOSES.get(url[-1])
         if url[-1] not in _SENTENCE_MARKS if opens is None else url.count(url[-1]) <= url.count(opens):
@@ -90,7 +90,6 @@ def _trimmed(url: str) -> str:
 
 
 def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> str | None:
-    """Return what is wrong with a URL, or ``None``."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -110,13 +109,13 @@ def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> 
 
 
 def _is_public(host: str) -> bool:
-    """Whether a host has a dot and ASCII labels, none in punycode, the last of them no number."""
+    """Whether a host has a dot and ASCII labels, none in punycode, and the last is no number."""
     labels = host.split(".")
     plain = host.isascii() and len(labels) > 1 and not any(label.startswith("xn--") for label in labels)
     return plain and any(map(str.isalpha, labels[-1])) and not labels[-1].startswith("0x")
 
 
 def _is_named(host: str) -> bool:
-    """Whether a host is made of labels as names are; those in other letters only where a setting names them."""
+    """Whether a host is made of labels as names are, in ASCII unless a setting names it."""
     labels = host.split(".") if len(host) <= _MAX_HOST_CHARS else [""]
     return all(_LABEL.fullmatch(label) or (not label.isascii() and label.isalnum()) for label in labels)

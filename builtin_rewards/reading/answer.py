@@ -1,4 +1,4 @@
-"""Which part of a completion is its final answer: one stated rule for all rewards that look for one."""
+"""The final answer of a completion, found by one stated rule for all rewards that look for one."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Extraction:
 
     Attributes:
         answer: Its text as it stands; ``None`` where there is none.
-        rule: By which rule it was found.
-        candidates: The distinct final answers, in their order.
+        rule: The rule that found it.
+        candidates: The distinct final answers, in order.
         problem: Why the answer cannot count, such as a denial before it; empty if it can.
     """
 
@@ -71,7 +71,7 @@ class Extraction:
 
     @property
     def stuffed(self) -> bool:
-        """Whether several distinct final answers stand there, which only a question for several allows."""
+        """Whether there are several distinct final answers, which only a question for several allows."""
         return len(self.candidates) > 1
 
 
@@ -86,22 +86,16 @@ _LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
 
 
 def extract_answer(completion: str) -> Extraction:
-    """Return a completion's final answer, the rule that found it, and whether several distinct ones stand there.
+    """Return a completion's final answer, the rule that found it, and all distinct final answers.
 
-    The rules are tried in the order of :class:`AnswerRule`; the first that finds anything counts. Thoughts, markdown
-    emphasis, stop tokens at the end, footnote marks and emoji are not read, nor marks with nothing in them. A last box
-    that never closes and a last number that words before it change ("twice 42") are no answers, and a last number that
-    is part of an expression ("3 to 4", ``x > 7``) is read with all of it.
+    The first rule of :class:`AnswerRule` that finds anything counts; ``docs/how-to/reward-math.md`` describes the
+    rules. Thoughts, markdown emphasis, stop tokens at the end, footnote marks, emoji and empty marks are not read.
 
-    What is denied or doubted ("not \\boxed{42}", "I doubt that it is 42") is no answer, nor is what is withdrawn: taken
-    back by plain words in its own sentence or the next ("The answer is 41. Wait, that is wrong."). "Wait" alone
-    withdraws nothing, nor does a check, a withdrawal that names another answer, or one inside a box. A withdrawn answer
-    is not held against another one. Where the last answer is withdrawn there is none, whatever stands before it.
-
-    Several distinct final answers are: different boxes; a box, a tag or a plainly stated answer ("The answer is
-    41.") that say different things; different stated answers; a list of numbers, or of anything joined with "or",
-    where one answer is expected; before a last number, others that it is listed with. Numbers on the way to the answer
-    are not. Answers that are the same number in other writing are one. Full-width signs are read as the ASCII ones.
+    An answer that is denied, doubted or withdrawn in its own sentence or the next has a ``problem``, and so has a box
+    that never closes, or a last number that words before it change ("twice 42"). Withdrawn answers before the last one
+    are ignored. The distinct answers are different boxes, tags or stated answers, a box and a number stated beside it,
+    a list of numbers, or anything joined with "or". Numbers on the way to the answer are not among them, and one number
+    in two writings counts once.
     """
     text = without_markup(after_thinking(completion))
     if shown_otherwise(text):
@@ -122,7 +116,7 @@ def extract_answer(completion: str) -> Extraction:
 
 
 def _extraction(answers: list[str], rule: AnswerRule, problem: str = "") -> Extraction:
-    """The last of several answers, with the distinct ones among them, each taken apart where it is a list."""
+    """Return the last of several answers with the distinct ones, of which lists are taken apart."""
     distinct: dict[object, str] = {}
     for answer in answers:
         for part in _alternatives(answer):
@@ -142,7 +136,7 @@ def _key(answer: str) -> object:
 
 
 def _alternatives(answer: str) -> list[str]:
-    """The parts of a bare list of numbers, or of anything joined with "or"; else the answer itself."""
+    """Return the parts of a bare list of numbers, or of anything joined with "or"; else the answer."""
     text = clean(answer) if len(answer) <= 500 else ""
     if not text or read_quantity(text) is not None:
         return [answer]
@@ -157,9 +151,9 @@ def _alternatives(answer: str) -> list[str]:
 
 
 def _marked(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRule, str] | None:
-    """What the boxes or else the tags of a text hold that stand, the last one at the end; with what is said against it.
+    """Return the boxes, or else the tags, that stand, the last one at the end; the rule; and the last one's problem.
 
-    A tag that holds no box, and a number that a phrase announces, are held against a box.
+    A tag without a box, and a number that a phrase announces, come before the boxes as other answers.
     """
     tagged = tags(text) if AnswerRule.TAG in rules else []
     found = (boxes(text) if AnswerRule.BOXED in rules else []) or tagged
@@ -177,7 +171,7 @@ def _marked(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRu
 
 
 def _spoken(content: str) -> list[str]:
-    """The answers that phrases in a tag announce, if the last one stands, else the tag's content."""
+    """Return the answers that phrases in a tag announce, if the last one stands, else the tag's content."""
     said = announced(content) if len(content) <= MAX_ANSWER_CHARS else []
     return [each.answer for each in said if not each.problem] if said and not said[-1].problem else [content]
 
@@ -188,7 +182,7 @@ _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)",
 
 
 def _stated(text: str) -> Extraction | None:
-    """The last answer that a phrase announces; that it is not some other number says nothing against it."""
+    """Return the last answer that a phrase announces; a denial of another number does not count against it."""
     if (closing := _CLOSING_MARK.search(text, max(0, len(text) - 200))) is not None:
         return _extraction([closing[1]], AnswerRule.PHRASE)
     said = announced(text)
@@ -267,7 +261,7 @@ _NEAR, _LONGEST = 400, 200  # characters around the last digit that are read, an
 
 
 def _last_number(text: str) -> Extraction:
-    """The last number with the expression that it is part of; of ``5, not 4`` the one before."""
+    """Return the last number with its expression; in ``5, not 4`` the one before."""
     if (instead := _INSTEAD_OF.search(text, max(0, len(text) - _NEAR))) is not None:
         text = text[: instead.start("not")]
     last = max(map(text.rfind, "0123456789"))
@@ -300,10 +294,7 @@ _BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset|varnothing)[A-Z
 
 
 def _formula_at(text: str, last: int) -> tuple[int, int] | None:
-    """Where the formula in delimiters stands that the last digit is in, or that the text ends with behind it.
-
-    Where there is no digit, words may follow.
-    """
+    """Return the place of the formula in delimiters around the last digit, or behind it at the end of the text."""
     ending = _AT_END.search(text, max(0, len(text) - _NEAR, last))
     formula = ending.lastindex if ending and (last < 0 or not re.search("[A-Za-z]", text[ending.end() :])) else None
     if ending and formula and not _BARE_NAME.fullmatch(ending[formula]):
@@ -341,10 +332,10 @@ _LISTED_ONE = re.compile(rf"{_OTHER}|\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)
 def _standing(
     text: str, start: int, end: int, ahead: str = "", behind: str = "", *, formula: bool = False
 ) -> Extraction:
-    """An answer at a place, with those that it is listed with right before it, and with what speaks against it.
+    """Return the answer at a place, with those listed right before it, and its problem.
 
-    What denies the first of a list denies the last, unless it is set against that: ``it isn't 3, it's 4``. The answer
-    goes with what stands ahead of it and behind it.
+    A denial of the first of a list denies the last, unless they are contrasted: ``it isn't 3, it's 4``. ``ahead`` and
+    ``behind`` are what the answer's expression has around it.
     """
     before = text[max(0, start - _NEAR) : start - len(ahead)]
     before = before.rstrip("$\\([") if formula else before
@@ -374,9 +365,9 @@ _OPPOSITE = {"yes": "no(?:pe)?", "no": "yes", "true": "false", "false": "true"}
 
 
 def opening_verdict(completion: str) -> str | None:
-    """Return the yes, no, true or false that a completion begins with: ``Yes, it is.``
+    """Return the yes, no, true or false at the start of a completion: ``Yes, it is.``
 
-    None where it is taken back, or where its opposite follows at the end of a clause (``Yes, but no.``).
+    ``None`` where it is withdrawn, or its opposite follows at the end of a clause (``Yes, but no.``).
     """
     text = after_thinking(completion)
     verdict = _VERDICT.match(text)
@@ -391,14 +382,14 @@ def opening_verdict(completion: str) -> str | None:
 
 
 def answer_as_text(completion: str, rules: Sequence[AnswerRule] = MARKED) -> Extraction:
-    """Return a completion's answer as a text, for the rewards that compare it as a whole or parse it.
+    """Return a completion's answer as text, for rewards that compare or parse it as a whole.
 
-    It is the last box, else the last tag, as it stands. Where there is none, or marked answers differ, or the last
-    one is denied, withdrawn or never closes, it is all that is said after the thoughts, with the reason in ``problem``.
+    It is the last box, else the last tag. Where there is none, or marked answers differ, or the last one is denied,
+    withdrawn or never closes, it is all that follows the thoughts, with the reason in ``problem``.
 
     Args:
         completion: The model's text.
-        rules: Which marks count, of :data:`MARKED`. What may hold boxes of its own, such as JSON, reads tags alone.
+        rules: Which marks count, of :data:`MARKED`. Text with boxes of its own, such as JSON, is read by tags alone.
     """
     text = after_thinking(completion)
     if shown_otherwise(text):

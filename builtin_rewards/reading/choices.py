@@ -1,7 +1,6 @@
-"""Which letter a completion chooses: every usual way of writing one, and none that only looks like it.
+"""Multiple choice: the letter that a completion chooses, in every usual way of writing it.
 
-Owns :func:`letters_chosen`; what the letters are worth is ``builtin_rewards.matching.multiple_choice``'s work. All
-letters are read alike: where a text is cut off, or lists the options, none has an advantage by its place.
+All letters are read alike: where a text is cut off, or lists the options, no letter gains by its place.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ _LEADING = (
 
 
 def _either(*words: str) -> str:
-    """Return a pattern of any of some words, sorted by their first letter, for that is found many times as fast."""
+    """Return a pattern of any of some words, grouped by their first letter, which is found much faster."""
     heads: dict[str, list[str]] = {}
     for word in sorted("|".join(words).split("|"), reverse=True):
         heads.setdefault(word[0], []).append(word[1:])
@@ -169,14 +168,14 @@ _LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
 
 
 class Chosen(NamedTuple):
-    """The letters that a completion chooses, several of them for a stuffed answer, and the rule that decided."""
+    """The letters that a completion chooses, several for a stuffed answer, and the rule that decided."""
 
     letters: frozenset[str]
     rule: str
 
 
 class _Said(NamedTuple):
-    """Letters that a text names, where they begin, where they end, and whether they correct those before."""
+    """Letters that a text names, where they begin and end, and whether they correct those before."""
 
     start: int
     end: int
@@ -185,11 +184,10 @@ class _Said(NamedTuple):
 
 
 def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None) -> Chosen:
-    """Return the letters that a completion names as its answer, and the rule that decided.
+    """Return the letters that a completion names as its answer after its thoughts, and the rule that decided.
 
-    What a turn says after its thoughts counts. The first of the rules told at ``multiple_choice`` by which a letter
-    stands decides; several letters are a stuffed answer. What is denied, asked, supposed or taken back does not stand
-    (see ``denials``), and a correction (``No, C.``) takes back the letter before it.
+    The rules are those of ``multiple_choice``; several letters are a stuffed answer. A letter that is denied, asked,
+    supposed or withdrawn does not count, and a correction (``No, C.``) withdraws the letter before it.
 
     Args:
         completion: The model's text.
@@ -213,7 +211,7 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
 
 
 def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
-    """Return the letters of all that stands: what is not denied, supposed or taken back."""
+    """Return the letters that are not denied, supposed or withdrawn."""
     kept: list[_Said] = []
     taken_back = False
     for one in deque(said, _MOST_SAID):
@@ -229,18 +227,17 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """Return the lines of a text that are not blank, each with its place."""
+    """Return the lines that are not blank, each with its place."""
     return [(line.start(), line[0]) for line in _LINE.finditer(text)]
 
 
 def _without_latex(text: str) -> str:
-    """Return the text with blanks in place of LaTeX's commands and braces, every other character in its place."""
+    """Return the text with blanks in place of LaTeX's commands and braces, at the same places."""
     return _LATEX.sub(lambda mark: " " * len(mark[0]), text)
 
 
 @functools.lru_cache(maxsize=64)
 def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
-    """Return the letter of each choice's text; its LaTeX is read as the completion's is."""
     texts = [normalise(_without_latex(choice)) for choice in choices]
     return {text: letter for text, letter in zip(texts, letters, strict=False) if text and texts.count(text) == 1}
 
@@ -261,7 +258,6 @@ def _listed(letters: str, firm: bool) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _bare(letters: str, line: str) -> frozenset[str]:
-    """Return the letters of a line that holds nothing else, apart from words such as ``option``."""
     line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
     rest = _PREFIX.sub("", line, count=1)
     listed = _listed(letters, rest != line).match(rest)  # "It is the c" is cut off
@@ -271,13 +267,13 @@ def _bare(letters: str, line: str) -> frozenset[str]:
 
 
 class _Reader(NamedTuple):
-    """Reads phrases as letters: those that may be chosen, by themselves or by the normalised texts of their choices."""
+    """Finds the letters that may be chosen, by themselves or by the texts of their choices (``by_text``)."""
 
     letters: str
     by_text: dict[str, str]
 
     def marked(self, text: str) -> Iterator[_Said]:
-        """Return what stands in boxes and answer tags that are closed."""
+        """Return the letters in boxes and answer tags that are closed."""
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
             plain = _without_latex(mark.content).strip()
@@ -300,7 +296,7 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + end, frozenset(found), kind in ("corrects", "denies"))
 
     def said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
-        """Return the letters that a text begins with and where they end; if ``firm``, nothing may be said of them."""
+        """Return the letters at the start of a text, and where they end; if ``firm``, the sentence ends there too."""
         line = said.partition("\n")[0]
         listed = _listed(self.letters, firm).match(said)
         if listed is None or (firm and not _END.match(said, listed.end())):
@@ -309,15 +305,14 @@ class _Reader(NamedTuple):
         return self.among(listed[0]) | self.led(line) | self.open_too(said[listed.end() :]), listed.end()
 
     def among(self, said: str) -> set[str]:
-        """Return the letters that stand alone in a phrase."""
         return {letter.upper() for letter in _ALONE.findall(said)} & set(self.letters)
 
     def open_too(self, behind: str) -> set[str]:
-        """Return the letters that what follows a statement leaves open besides."""
+        """Return the further letters that the text behind a statement leaves open."""
         return self.among(" ".join(_OPEN_TOO.findall(_CONTRAST.sub("", behind))))
 
     def judged(self, text: str) -> Iterator[_Said]:
-        """Return the letters that are said to be correct, or ticked."""
+        """Return the letters that are called correct, or ticked."""
         for verdict in _VERDICT.finditer(lowered(text)):
             window = text[max(0, verdict.start() - _WINDOW_CHARS) : verdict.start()]
             before = window.rstrip().rpartition("\n")[2]
@@ -332,11 +327,10 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + len(line), frozenset(ticked))
 
     def leaders(self, lines: Iterable[str]) -> set[str]:
-        """Return the letters that lines begin with, or consist of."""
         return {self.leader(line) or "".join(sorted(self.bare(line))) for line in lines} - {""}
 
     def alone(self, text: str) -> Iterator[_Said]:
-        """Return the letter of lines that hold nothing else; a heading in a list of the options is none."""
+        """Return the letter of lines without anything else, except headings in a list of the options."""
         lines = _lines(text)
         is_first = bool(lines and self.bare(lines[0][1]))
         if len(self.leaders(line for _, line in lines if not (is_first and _RULED_OUT.search(line)))) == 1:
@@ -346,7 +340,7 @@ class _Reader(NamedTuple):
                     yield _Said(place, place + len(line), frozenset(found))
 
     def bare(self, line: str) -> Set[str]:
-        """Return the letters of a line that holds nothing else; of a long one, none."""
+        """Return the letters of a short line without anything else, apart from words such as ``option``."""
         return _bare(self.letters, line) if len(line) <= _SPARE_CHARS else frozenset()
 
     def led_line(self, text: str) -> Iterator[_Said]:
@@ -364,7 +358,6 @@ class _Reader(NamedTuple):
             yield _Said(place, place + len(line), frozenset(found))
 
     def leader(self, line: str) -> str:
-        """Return the letter that leads a line with a mark after it; ``""`` for none."""
         match = _LED.match(line)
         letter = (match["inside"] or match["plain"]).upper() if match else ""
         return letter if letter in self.letters else ""
@@ -372,7 +365,7 @@ class _Reader(NamedTuple):
     def led(self, line: str) -> set[str]:
         """Return the letter that leads a line with a mark after it, and that of another choice's text after it.
 
-        One of which the line goes on to say that it is wrong is none.
+        A letter that the line goes on to call wrong does not count.
         """
         match = _LED.match(line)
         if match is None or not self.leader(line) or _RULED_OUT.match(line, match.end()):
@@ -391,7 +384,7 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + len(part), frozenset(letter))
 
     def spelled(self, said: str) -> set[str]:
-        """Return the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
+        """Return the letter whose choice a phrase spells out, as a whole or in its first sentence."""
         if not self.by_text or self.leader(said):
             return set()  # "A) Rome" would be "Rome" without its article
         longest = 2 * max(map(len, self.by_text)) + _SPARE_CHARS
@@ -402,7 +395,7 @@ class _Reader(NamedTuple):
 
 
 def _misses(kind: str, before: str, behind: str) -> bool:
-    """Whether a word of a kind names no answer between what stands before it in its line and behind it."""
+    """Whether a cue names no answer, by what stands before it in its line and behind it."""
     if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
         return (":" in behind and not before.strip()) or (before[-1:].isascii() and not _PICKER.search(before))
     if kind == "contrasts":  # "It is not A but B"
@@ -414,7 +407,7 @@ def _misses(kind: str, before: str, behind: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the texts of choices without the letters A, B, C that count them; of one text those of its lines."""
+    """Return the texts of choices without counting letters; one text is split into its lines."""
     texts = [text.strip() for text in (given[0].splitlines() if len(given) == 1 else given) if text.strip()]
     found = [match for text in texts if (match := _LETTERED.match(text))]
     if len(texts) > 1 and [match[1].upper() for match in found] == [chr(65 + place) for place in range(len(texts))]:
@@ -424,7 +417,7 @@ def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
 
 @functools.lru_cache(maxsize=256)
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
-    """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` if it is none or two."""
+    """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` for none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
     meant = set(reader.bare(fold(answer).strip()))
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)

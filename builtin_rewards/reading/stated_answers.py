@@ -1,4 +1,4 @@
-"""What stands after phrases that announce an answer: "the answer is ...", "final answer: ...", ``#### n``, ``A: n``."""
+"""Answers that a phrase states: "the answer is ...", "final answer: ...", ``#### n``, ``A: n``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAD_CHARS = 60
 
 
 class Announced(NamedTuple):
-    """What a phrase announces, and what speaks against it, such as a denial before it; empty if it stands."""
+    """An answer that a phrase states, and its problem, such as a denial before it; empty if it stands."""
 
     answer: str
     problem: str
@@ -96,12 +96,12 @@ _WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")
 
 
 def announced(text: str) -> list[Announced]:
-    """What stands after each phrase that announces an answer, as far as it goes.
+    """Return the answer behind each phrase that states one.
 
-    A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the beginning of a line, "the final result is",
-    "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line. A line
-    "Answer", and a phrase that ends its line, announce the next line, if that is a number, a label, a formula or at
-    most three words. Behind a number or another answer, "the answer is correct" announces nothing.
+    A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the start of a line, "the final result is",
+    "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the start of a line. A line
+    "Answer", or a phrase at the end of its line, states the next line, if that is a number, a label, a formula or at
+    most three words. After a number or another answer, "the answer is correct" states nothing.
     """
     phrases = [mark.span() for mark in _SHORT_MARK.finditer(text)] if "####" in text or "A:" in text else []
     found: list[tuple[int, Announced]] = []
@@ -126,7 +126,7 @@ def announced(text: str) -> list[Announced]:
 
 
 def _answers(text: str, place: int) -> bool:
-    """Whether the line that begins at a place, below a heading or a colon, is an answer and no prose."""
+    """Whether the line at a place, below a heading or a colon, is an answer and not prose."""
     line = _LINE.match(text, place)
     said = clean(line[0]) if line and len(line[0]) <= _TAIL_CHARS else ""
     bare = read_quantity(said) or read_label(said) or (said and wordless(said)) or _FEW_WORDS.fullmatch(said)
@@ -134,12 +134,12 @@ def _answers(text: str, place: int) -> bool:
 
 
 def wordless(text: str) -> bool:
-    """Whether a text has no words but those of a formula."""
+    """Whether a text has only the words of a formula."""
     return _WORD.search(_NO_SENTENCE.sub(" ", text)) is None
 
 
 def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
-    """Where the announcement begins and ends that a noun stands in, if it does."""
+    """Return where the phrase around a noun begins and ends, if it is one."""
     if noun[0] not in _OURS:
         after = _FOREIGN.match(text, noun.end())
         return (noun.start(), after.end()) if after else None
@@ -155,7 +155,7 @@ def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _tail(text: str, end: int, until: int) -> tuple[str, int]:
-    """What the phrase that ends at a place announces, up to the next one, and where that begins."""
+    """Return the answer behind the phrase that ends at a place, up to the next phrase, and where it begins."""
     start = end
     for leads_to in _LEADS_TO:
         if (match := leads_to.match(text, start, until)) is not None:

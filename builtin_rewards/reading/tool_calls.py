@@ -1,7 +1,4 @@
-"""Tool calls as chat models write them: the marks that begin one, and one reader of what stands behind them.
-
-Owns which calls a text makes; what they are worth is the rewards' work.
-"""
+"""Tool calls as chat models write them: the marks that begin one, and one reader of what stands behind them."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _MAX_CODE_CHARS = 20_000
 
 
 class ToolCall(NamedTuple):
-    """A tool call; its name is empty where what was written is none, its arguments ``None`` where no object."""
+    """A tool call; its name is empty where the text is no call, its arguments ``None`` where they are no object."""
 
     name: str
     arguments: dict[str, Any] | None
@@ -70,11 +67,11 @@ _BARE = re.compile(
 
 
 def calls_in(text: str) -> list[ToolCall] | None:
-    """Return the calls that a final answer makes; ``None`` where it makes some in a form that is not read.
+    """Return the calls in a final answer; ``None`` where some are in a form that is not read.
 
-    Wherever a form's mark stands, a call begins, as a server takes it; right behind a backtick it is spoken of and no
-    mark. What has no mark is a call where the whole answer is one: JSON, or a list of calls as Python writes them; a
-    mark in it is text. Where some form is read, a mark of one that is not counts as a broken call.
+    A call begins at every mark of a form, as servers take it, except right behind a backtick. Text without a mark is a
+    call only as a whole: as JSON, or as a list of calls in Python's syntax. Where some form is read, the mark of a form
+    that is not counts as a broken call.
     """
     unmarked = _unmarked(text)
     if unmarked and BROKEN not in unmarked and text.lstrip().startswith(("{", "[")):
@@ -97,7 +94,7 @@ def calls_in(text: str) -> list[ToolCall] | None:
 
 
 def call_of(value: Any) -> ToolCall:
-    """Return the call that a JSON value is, in OpenAI's form with ``function`` or plain; :data:`BROKEN` if none."""
+    """Return the call that a JSON value is, in OpenAI's form with ``function`` or plain, else :data:`BROKEN`."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
     name = value.get("name", value.get("tool_name")) if isinstance(value, Mapping) else None
@@ -111,7 +108,7 @@ def call_of(value: Any) -> ToolCall:
 
 
 def calls_of(value: Any) -> list[ToolCall]:
-    """Return the calls that a JSON value stands for: one, a list of them, or an object with ``tool_calls``."""
+    """Return the calls in a JSON value: one, a list of them, or an object with ``tool_calls``."""
     return [call_of(one) for one in _listed(value)]
 
 
@@ -138,7 +135,7 @@ _PAIR = re.compile(
 
 
 def _unmarked(text: str) -> list[ToolCall]:
-    """Return the calls that a text without marks is; data may have a name too."""
+    """Return the calls that a text without marks is; other data may have a name too."""
     written = (last_code(text, ("json",)) or "").strip()
     if _CODED_LIST.match(written):
         return _coded(written)
@@ -156,7 +153,7 @@ def _is_call(value: Any) -> bool:
 
 
 def _json_values(text: str, place: int) -> tuple[list[Any], int]:
-    """Return the JSON values from a place on, lists taken apart, parted by semicolons or lines, and the place after."""
+    """Return the JSON values from a place on, with lists taken apart, and the place behind them."""
     values: list[Any] = []
     end = -1
     while place != end and text.startswith(("{", "["), place):
@@ -170,7 +167,7 @@ def _json_values(text: str, place: int) -> tuple[list[Any], int]:
 
 
 def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[ToolCall], int]:
-    """Reads what stands behind a mark: another mark, JSON, a name with its arguments, or calls of Python."""
+    """Return the calls behind a mark, as JSON, a name with arguments, or Python, and the place behind them."""
     if _MARK.match(text, place):
         return [], place
     values, end = _json_values(text, place)
@@ -186,7 +183,7 @@ def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[ToolCall]
 
 
 def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[ToolCall], int]:
-    """Reads the arguments of a call whose name stood before them: JSON, or tags that carry no types.
+    """Return the call whose name stood before its arguments, as JSON or in tags without types, and the place behind.
 
     A key that stands twice makes no call, as in JSON.
     """
@@ -210,7 +207,7 @@ _WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def _coded(code: str) -> list[ToolCall]:
-    """Return the calls that Python code makes and does nothing else; they stand in lines, in a list, or printed."""
+    """Return the calls in Python code that does nothing else, in lines, in a list, or printed."""
     if len(code) > _MAX_CODE_CHARS:
         return [BROKEN]
     code = _STRING_OR_WORD.sub(lambda found: _WORDS.get(found[0], found[0]), _PRINTED.sub(r"\1", code))
