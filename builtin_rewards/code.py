@@ -65,7 +65,6 @@ def _program(
 
 
 def _text(tests: str) -> str:
-    """Return test text; the asserts of a JSON list come one a line."""
     with contextlib.suppress(ValueError):
         listed = json.loads(tests)
         if isinstance(listed, list) and all(isinstance(line, str) for line in listed):

@@ -49,7 +49,6 @@ def _detector() -> Any:
 
 
 def _code(language: str) -> str | None:
-    """Return the code of a tag such as ``en``, ``EN-us`` or ``zh-tw``; ``None`` where it is unknown."""
     tag = language.strip().lower().replace("_", "-")
     for known in (tag, tag.partition("-")[0]):
         known = _ALIASES.get(known, known)
@@ -75,16 +74,16 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         """The share of the completion that is in the language asked for, 0 to 1.
 
         Formula: letters in the language / letters whose language can be told, where a Chinese, Japanese or Korean
-        letter counts as three, and one of South or South-East Asia as two. What follows the thought, without code,
-        addresses and LaTeX commands, is cut, mostly at line ends, into about 12 pieces at most, of 40 letters or more,
-        and the Latin letters of each set apart from others; py3langid says of the first 1,000 characters how likely
-        which language is. Where too little stands outside the code, fenced blocks of text are read. A piece is in the
-        language asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where
-        the letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish
-        are in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters. Source: the language
-        consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an empty completion. Columns:
-        ``language``, a code, if the row has one. ``None`` where too few letters (20, unless set) have a language that
-        can be told, or the row's is unknown.
+        letter counts as three, and one of South or South-East Asia as two. The text after the thought, without code,
+        addresses and LaTeX commands, is cut, mostly at line ends, into about 12 pieces of 40 letters or more, with
+        Latin letters apart from others; py3langid tells how likely each language is from the first 1,000 characters.
+        Where too little stands outside the code, fenced blocks of text are read. A piece is in the language asked for
+        where no other is likelier, and in another where that has a likelihood of 0.6 or more (0.5 where the letters are
+        not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are in neither and
+        do not count. ``zh-cn`` and ``zh-tw`` are told by their characters. Source: the language consistency reward of
+        DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an empty completion. Columns: ``language``, a code,
+        if the row has one. ``None`` where too few letters (20, unless set) have a language that can be told, or the
+        row's is unknown.
         """
         code = _code(language) if language else usual
         if code is None:
@@ -140,7 +139,6 @@ def _letters(text: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    """Return pieces of whole lines with some letters each; long lines are cut."""
     least = max(_PIECE_LETTERS, _letters(text) // _PIECES)
     width = max(_LINE_CHARS, least)
     pieces, size = [""], 0

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading import numbers
 from builtin_rewards.reading.answer import UNMARKED, AnswerRule, Extraction, extract_answer, opening_verdict
 from builtin_rewards.reading.expressions import FUNCTION
@@ -49,7 +49,7 @@ _WORDS = re.compile(
     r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
     re.ASCII,
 )
-"""Words, a choice letter, or a name with digits, such as ``Route 66`` or a time with its zone; no formula."""
+"""Words, a choice letter, or a name with digits, such as ``Route 66`` or a time with its zone."""
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
 _MATHEMATICAL = re.compile(
     r"[+*/^=<>|\\%#~]|(?<!\w)-(?=\s*\w)|(?<![A-Za-z]{3})(?<!\bno)(?<!\d)[!'?](?!\w)", re.IGNORECASE
@@ -85,27 +85,23 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
     Column ``answer``: a number, fraction, percentage, amount with a unit, label, word, choice letter, or a formula in
-    LaTeX or plain text (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution the part after
-    ``####`` is the gold, of a worked MATH solution its last box.
+    LaTeX or plain text (expressions, equations, intervals, sets, matrices). In a worked GSM8K solution the part after
+    ``####`` is the gold, in a worked MATH solution its last box.
 
-    Which part of the completion counts is the rule of :func:`builtin_rewards.reading.answer.extract_answer`; several
-    distinct final answers are answer stuffing and score 0.0, unless the gold itself is a list that they make up.
-    A verbatim copy of the prompt in the completion is not read. What equals what:
+    The completion's answer is found by the rules of :func:`builtin_rewards.reading.answer.extract_answer`, without
+    copies of the prompt; several distinct final answers are answer stuffing and score 0.0, unless the gold is a list of
+    them. ``docs/how-to/reward-math.md`` has a table of what equals what:
 
-    - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
-    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1; 25 feet is not 25%.
-    - Labels (numerals in a base, times, dates, ratios, codes such as versions) are never numbers or arithmetic; each
-      kind is compared by the rule of :func:`builtin_rewards.reading.labels.same_label`.
-    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``\\sqrt{16}``) is no answer where the gold is a
-      number. A fraction (``36/2`` too), a mixed number, a percentage and scientific notation are numbers.
-    - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
-      3/4, ``72/96`` repeats "Simplify 72/96".
-    - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
-      answers 5 meters. A unit where the gold has none is ignored. ``2 hours and 30 minutes`` is 2.5 hours.
-    - Words are compared as words, without case and punctuation, never as products of letters.
-    - Formulas are equal by the rules of :func:`builtin_rewards.reading.formulas.same_formula`. One with anything that
-      is not understood (an integral) or beyond the bounds (``9**9**9``, never evaluated) equals its own text only.
-    - An invisible character inside an answer makes it unreadable, as do letters that only look alike.
+    - Numbers are compared exactly, in the gold's unit; a unit that only one side has changes nothing. A decimal of six
+      places or more stands for a fraction. ``x%`` is ``x/100``, or x where only one side has the sign and the gold is
+      above 1.
+    - Labels (numerals in a base, times, dates, ratios, codes such as versions) equal labels of their kind alone.
+    - Arithmetic that is not worked out (``17*23``, ``2^{10}``) does not answer a gold that is a number; ``36/2`` does.
+    - An answer that the prompt has in the same writing does not count, unless the gold is written so.
+    - Words are compared as words, without case and punctuation; formulas by their values
+      (:func:`builtin_rewards.reading.formulas.same_formula`). A formula that is not understood (an integral), or is
+      beyond the bounds (``9**9**9``, never evaluated), equals its own text only, and so does one with look-alike
+      letters.
 
     ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
@@ -128,7 +124,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     if fault is None:
         return Score(1.0, reason=f"{_shown(text)} ({found.rule}) equals {_shown(gold.text)}")
     if gold == _Gold(gold.text, unit=gold.unit) and (unclear := unread(gold.text)) is not None:
-        return Score(None, reason=f"the gold cannot be read but as text: {unclear}")
+        return Score(None, reason=f"the gold can be compared as text only: {unclear}")
     return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {fault}")
 
 
@@ -144,7 +140,6 @@ def _without_prompt(completion: str, prompt: str) -> str:
 
 
 def _refused(found: Extraction) -> Score | None:
-    """Return the score of a completion with no answer, with one that cannot count, or with several."""
     if found.answer is None or found.problem:
         shown = f": {_shown(found.answer)}" if found.answer is not None else ""
         return Score(0.0, reason=f"{found.problem or 'no answer in the completion'}{shown}")
@@ -294,20 +289,18 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         rel: Largest error as a share of the gold's size; 0.001 is a tenth of a percent. Finite, at least 0.
         abs: Largest error as a number, for golds at or near zero. Finite, at least 0.
     """
-    for name, bound in (("rel", rel), ("abs", abs)):
-        if not (math.isfinite(bound) and bound >= 0):
-            raise ValueError(f"{name} is a finite number of at least 0, not {bound!r}")
+    require(0 <= rel < math.inf and 0 <= abs < math.inf, "finite numbers from 0 up", rel=rel, abs=abs)
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def numeric_close(completion: str, answer: str | None = None, prompt: str = "") -> Score:
         """1.0 if the completion's final number is within a tolerance of the gold one, otherwise 0.0.
 
-        Formula: ``|given - gold| <= max(rel * |gold|, abs)``. The final number is found and read as in
-        ``math_answer``, with its rules for units, percent signs, labels, arithmetic and what repeats the prompt; a
-        formula without variables that comes to no fraction, such as ``\\sqrt{2}``, counts as its value.
+        Formula: ``|given - gold| <= max(rel * |gold|, abs)``. The final number is found and read as in ``math_answer``,
+        with its rules for units, percent signs, labels, arithmetic and repeated prompts; a formula without variables
+        that is no fraction, such as ``\\sqrt{2}``, counts as its value.
 
-        Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance
-        from the gold, where the completion has a number.
+        Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance from
+        the gold, where the completion has a number.
         """
         # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
         gold = _read_gold(answer or "")
@@ -334,8 +327,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
     return numeric_close
 
 
-_LARGEST = 10**250
-"""A number is smaller, so that a float holds it in any unit."""
+_LARGEST = 10**250  # a float holds smaller numbers in any unit
 
 
 def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> Quantity | None:

@@ -1,9 +1,9 @@
 """Rewards of overlap with a reference text: BLEU, chrF and ROUGE.
 
-They measure likeness to a reference, as for translations and summaries, not truth: a negation changes them little.
-The column ``answer`` holds one reference or a list of them; where the row has none, the score is ``None``. What is
-compared of the completion is told at ``exact_match``. An empty one scores 0.0, and so does, unread, one of over 20,000
-characters that is 50 times as long as its longest reference.
+They measure likeness to a reference, as for translations and summaries, not truth: a negation changes them little. The
+column ``answer`` holds one reference or a list of them; without one the score is ``None``. The text compared is that
+of ``exact_match``. An empty one scores 0.0, and so does, unread, one of over 20,000 characters that is 50 times as long
+as its longest reference.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A reward for SQL: does the completion's query give what the row's gold query gives.
+"""A reward for SQL: does the completion's query return what the row's gold query returns.
 
 Both run in an SQLite of their own in memory, inside the reward's worker process.
 
-Covered: writes, ``ATTACH``, ``PRAGMA``, extensions and every statement that is no query are refused by SQLite's
-authorizer; time is bounded by its progress handler, rows, bytes, expression depth and statement length by limits.
+Covered: SQLite's authorizer refuses writes, ``ATTACH``, ``PRAGMA``, extensions and all statements but queries; its
+progress handler bounds time, and limits bound rows, bytes, expression depth and statement length.
 
 Not covered: a single built-in function that takes long on one value; the worker's deadline ends it. The row's schema
-script is trusted to be meant well, though held to the same time.
+script is trusted to be benign, and bounded in time.
 """
 
 from __future__ import annotations
@@ -94,22 +94,21 @@ def sql_result(
 
     @reward(timeout_s=10.0 + 4 * timeout_s, score_range=(0, 1))
     def sql_result(completion: str, schema: str | None, answer: str | None) -> Score:
-        """1.0 if the completion's query gives the same result as the gold query, otherwise 0.0 with the reason.
+        """1.0 if the completion's query returns the same result as the gold query, otherwise 0.0 with the reason.
 
-        What is read: the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``,
-        ...), else the last unmarked one, else the whole answer, as ``json_valid`` finds it. It must be one query,
-        ``SELECT``, ``WITH`` or ``VALUES``: several statements, and all that writes or reaches outside, are refused,
-        and so is ``random()``.
+        Read is the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``, ...),
+        else the last unmarked one, else the whole answer, as ``json_valid`` finds it. It must be one query, ``SELECT``,
+        ``WITH`` or ``VALUES``: several statements, writes, access to anything outside, and ``random()`` are refused.
 
-        Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the
-        same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a
-        relative difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that
-        reads no table, where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table are
-        not told from queries: keep the data out of the prompt. There is no partial credit.
+        Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the same
+        order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a relative
+        difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that reads no table,
+        where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table look like queries: keep
+        the data out of the prompt. There is no partial credit.
 
         Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion; ``answer``,
-        the gold query. ``None`` where either is missing or does not run within the bounds, and where the gold gives
-        no rows: any query that finds nothing would match it.
+        the gold query. ``None`` where either is missing or does not run within the bounds, and where the gold returns
+        no rows, which any query that finds nothing would match.
         """
         # audit: skip negated a query is run, not read: 'ORDER BY x is false' gives the same rows
         # audit: skip digits a query is run, not read: another bound can give the same rows
@@ -124,7 +123,7 @@ def sql_result(
             except _QueryError as fault:
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
-                return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
+                return Score(None, reason="the gold query returns no rows: any query that finds nothing would match")
             query = last_code(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
             if query is None:
                 return Score(0.0, reason="no query in the completion")
@@ -174,18 +173,17 @@ def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query:
     with _bounded(connection, timeout_s), closing(connection.cursor()) as cursor:
         cursor.execute(query)
         if cursor.description is None:
-            raise _QueryError("it is no query")
+            raise _QueryError("it is not a query")
         for row in cursor:
             rows.append(tuple((_KINDS[type(value)], value) for value in row))
             held += sum(len(value) for value in row if isinstance(value, str | bytes))
             if len(rows) > max_rows or held > _MAX_BYTES:
-                raise _QueryError(f"it gives more than {max_rows} rows or {_MAX_BYTES} bytes")
+                raise _QueryError(f"it returns more than {max_rows} rows or {_MAX_BYTES} bytes")
     return _Result(len(cursor.description), rows, frozenset(tables))
 
 
 @contextmanager
 def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]:
-    """End what a connection does when its time is up."""
     deadline = time.monotonic() + timeout_s
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
@@ -218,7 +216,7 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
         return _tied(turns, gold.rows), turns
     limit = _LIMIT.fullmatch(bare, cut)
     if limit is None:
-        raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
+        raise _QueryError("its LIMIT is not a plain number, so its ties are not known")
     columns = range(1, gold.columns + 1)
     ways = ("".join(f"\n, {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
     up, down = (run(query[:cut] + (way if ordered else "")).rows for way in ways)
@@ -227,7 +225,7 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
     taken = turns[start : start + len(gold.rows)]
     rows = [row for row in _tied(turns, up) if taken[0] <= row[0][1] <= taken[-1]] if taken else []
     if not set(_tied(taken, gold.rows)) <= set(rows):
-        raise _QueryError("it does not give the same rows each time, so that its ties are not known")
+        raise _QueryError("it does not return the same rows each time, so its ties are not known")
     return rows, taken
 
 
@@ -268,7 +266,6 @@ def _difference(
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    """Return rows with their columns in an order that depends only on the values."""
     order = sorted(range(1, len(rows[0])), key=lambda place: sorted(_order(row[place]) for row in rows))
     return [(row[0], *(row[place] for place in order)) for row in rows]
 

@@ -227,7 +227,6 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """Return the lines that are not blank, each with its place."""
     return [(line.start(), line[0]) for line in _LINE.finditer(text)]
 
 

@@ -187,7 +187,6 @@ class _Expression:
         return above / math.prod(part - each for each in range(-whole))
 
     def _argument(self) -> Any:
-        """Return the value of a command's argument: a group, one digit or one name."""
         sign = self.next
         if sign.isdigit() and len(sign) > 1:
             self._tokens[self._at] = sign[1:]

@@ -82,7 +82,6 @@ def label_at(text: str, place: int) -> tuple[int, int] | None:
 
 
 def _numeral(found: re.Match[str]) -> _Parts:
-    """Return the base and value; nothing where the digits do not fit the base."""
     digits = found["digits"] or found[0][2:]
     base = int(found["base"] or _BASES[found[0][1].lower()])
     try:

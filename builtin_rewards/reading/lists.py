@@ -180,7 +180,6 @@ def _numbers(text: str) -> list[float]:
 
 
 def _value(match: re.Match[str]) -> float:
-    """Return a number's value; NaN where it is denied or too large."""
     if match["negated"] or len(match[0]) > _LONGEST_NUMBER:
         return math.nan
     below = float(match["below"] or 1)

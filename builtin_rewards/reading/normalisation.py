@@ -95,7 +95,6 @@ def beyond_ascii(text: str) -> set[str]:
 
 @functools.lru_cache(maxsize=8192)
 def _plain(char: str) -> str:
-    """Return how one character is read, before NFKC."""
     if char < "\u0080":
         return char
     if char in _QUOTES:
