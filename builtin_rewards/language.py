@@ -22,9 +22,9 @@ _CODES = (
 _LANGUAGES = frozenset(_CODES.split())
 _ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "tl", "zh-hans": "zh-cn", "zh-hant": "zh-tw"}
 _VARIETIES = {"zh": ("wuu", "yue"), "no": ("nn",), "ar": ("ary", "arz"), "he": ("hbo",), "el": ("grc",), "en": ("pcm",)}
-"""What the detector tells apart and a code for the whole language means too."""
+"""Varieties that the detector tells apart, by the code that covers them too."""
 _CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
-"""The character sets that were made for a way of writing Chinese and for the other one."""
+"""The character set made for each way of writing Chinese, and the one for the other way."""
 _NO_LANGUAGE = "zxx"
 _LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
 _PIECES = 12

@@ -10,7 +10,7 @@ from rewardkit import Score, reward
 
 _EDGE_CHARS = 300
 _APOSTROPHES = str.maketrans("\u00b4`", "''", "*_~")
-"""What is typed for an apostrophe, and emphasis, which says nothing."""
+"""Characters typed as apostrophes, and emphasis, which is removed."""
 
 _IS = r"(?:'?m| am|'re| are|'ll| will|'d| would|'ve| have)? "
 _ADVERBS = (
@@ -36,7 +36,7 @@ _ASSIST = (
     r"(?:[a-z]{2,12}ly )?(?:(?:assist|comply|fulfill?)(?:ing)?\b|help(?:ing)?(?= (?:you|with|here)\b|[.,;!]|$)"
     r"|(?:do|answer)(?:ing)? (?:that|this)(?= for you\b| because\b|[.,;!]|$)|provid(?:e|ing) you\b)"
 )
-"""What is a refusal also from more than one (``We cannot help you``) and without a subject (``Cannot comply.``)."""
+"""Verbs of a refusal also with ``we`` (``We cannot help you``) and without a subject (``Cannot comply.``)."""
 _HELP = (
     r"(?:(?!(?:but|wait|agree|understand|think|find|see)\b)[\w'-]{1,15},? ){0,2}?(?:help(?:ing)?"
     r"(?! (?:but|feeling|thinking|wondering|noticing|being|it|myself|ourselves|falling|smiling|laughing)\b)"

@@ -27,9 +27,9 @@ from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000
-"""Instructions of SQLite's machine between two looks at the clock."""
+"""How many instructions SQLite's machine runs between two looks at the clock."""
 _MAX_BYTES = 32_000_000
-"""Bytes of text and blobs in one result, together."""
+"""The most bytes of text and blobs in one result."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -46,7 +46,6 @@ _MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql",
 _ABSOLUTE = 1e-9
 """Absolute difference up to which two numbers are equal, for those near 0."""
 _SHOWN_CHARS = 200
-"""Characters of SQLite's own words that a reason shows."""
 _LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
 _HIDDEN = re.compile(r"""--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
 _INNER = re.compile(r"\([^()]*\)")

@@ -19,11 +19,10 @@ from rewardkit import Reward, Score, reward
 _DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 _KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
 _SURELY_SHALLOW = 64
-"""Nesting up to which a validation that recurses too deep is the schema's fault."""
+"""Where a value is no deeper than this, a validation that recurses too deep is the schema's fault."""
 _SHOWN_CHARS = 200
-"""Characters of a reason."""
 _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError, re.error)
-"""What the library raises for schemas that are broken beyond what their draft's own schema tells."""
+"""What the library raises for broken schemas that their draft's own schema accepts."""
 
 
 def _value_in(completion: str) -> Any:
@@ -188,7 +187,7 @@ def json_schema(
 
 
 _MAX_EXTRA, _MAX_UNORDERED = 10, 200
-"""So many times the fields expected may be given; so many may be compared without order, each with each."""
+"""How many times the expected fields may be given, and how many fields may be compared without order."""
 _MISSING = object()
 _normal = functools.lru_cache(maxsize=4096)(normalise)
 

@@ -11,7 +11,7 @@ from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, call_of, calls_
 from rewardkit import Message, Reward, Score, reward
 
 _MAX_EXTRA = 10
-"""So many times the calls expected, and as many more, are compared; with more of them the score is 0."""
+"""More calls than this many times the expected ones, and this many more, score 0.0 without a comparison."""
 _SHOWN_CHARS = 80
 
 

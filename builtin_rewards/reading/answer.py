@@ -24,11 +24,11 @@ from builtin_rewards.reading.stated_answers import DENIED, MAX_MARKS, announced,
 from builtin_rewards.reading.thoughts import after_thinking
 
 MAX_ANSWER_CHARS = 4_000
-"""A marked answer that is longer is no answer."""
+"""A longer marked text is no answer."""
 
 
 class AnswerRule(StrEnum):
-    """By which rule an answer was found, in the order in which they are tried."""
+    """The rule that found an answer; the rules are tried in this order."""
 
     BOXED = "boxed"
     """The last ``\\boxed{...}``, ``\\fbox{...}`` or ``\\boxed 5``."""
@@ -48,7 +48,7 @@ class AnswerRule(StrEnum):
 
 
 MARKED = (AnswerRule.BOXED, AnswerRule.TAG)
-"""The rules by which an answer is marked, in the order in which they are tried."""
+"""The rules for marked answers, in the order in which they are tried."""
 UNMARKED = (AnswerRule.WHOLE, AnswerRule.LAST_NUMBER, AnswerRule.NONE)
 """The rules of a completion that neither marks nor announces an answer."""
 
@@ -178,7 +178,7 @@ def _spoken(content: str) -> list[str]:
 
 _CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)
 _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)", re.IGNORECASE)
-"""What an earlier phrase may be followed by that is no answer: ``a multiple of 7``."""
+"""Text behind an earlier phrase that is a remark and no answer: ``a multiple of 7``."""
 
 
 def _stated(text: str) -> Extraction | None:
@@ -222,7 +222,7 @@ def _whole(text: str) -> Extraction | None:
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
 _FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,)? $")
 _SECOND_UNIT = re.compile(r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]| (?:in|to|for|of|per|long|tall|high|old|and|total)\b)")
-"""With one a quantity in two units ends: ``30 minutes`` behind ``3 hours and``."""
+"""The end of a quantity in two units: ``minutes`` in ``3 hours and 30 minutes``."""
 _TOKEN = re.compile(
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
@@ -233,7 +233,7 @@ _BEHIND = re.compile(
     rf"|\\(?:cdot|times|div|pm|[dt]?frac|pi|int|sum|{FUNCTION})\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
-"""What goes on behind a number: a sign, a formula, or words such as its unit."""
+"""The text that continues a number: a sign, a formula, or words such as its unit."""
 _FUNCTION = rf"\b(?:{FUNCTION}|base)(?![A-Za-z])"
 _JOINED = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z</])[A-Za-z\u03c0])[ \t]*"
@@ -244,12 +244,12 @@ _JOINED = re.compile(
     r"[ \t](?:to(?: the)?|in|of|out of|per|through|from|by|remainder)[ \t])$"
     rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]]$|[\w)}}\]][({{]$"
 )
-"""What makes a number behind it part of an expression: an operation, a function, a sign, words between two numbers."""
+"""Text that makes the number behind it part of an expression: an operation, a function, words such as ``3 to 4``."""
 _CHANGES_TO = re.compile(
     r"(?:\b(?:ris|ros|rais|increas|gr[eo]w|drop|f[ae]ll|decreas|climb|reduc|improv|jump|shr[ia]nk)\w*"
     r"|\b(?:goes|went|changes|changed|moves|moved))\s[^.;\n]{0,40}?\bfrom \S{1,20} to (?:the )?$"
 )
-"""What a change leads to is a number of its own: ``It rises from 30 to 40``."""
+"""A change, whose second number stands alone: ``It rises from 30 to 40``."""
 _RUN = re.compile(
     r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
     rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"

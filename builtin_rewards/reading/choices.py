@@ -18,13 +18,13 @@ from builtin_rewards.reading.normalisation import fold, lowered, normalise
 from builtin_rewards.reading.thoughts import after_thinking
 
 _READ_CHARS = 50_000
-"""Characters, the last ones, in which a choice is looked for."""
+"""How many of the last characters are searched for a choice."""
 _WINDOW_CHARS = 160
-"""Characters around a cue in which its letter must stand."""
+"""How many characters around a cue may hold its letter."""
 _SPARE_CHARS = 60
-"""Characters that a line which names a letter, or more than twice a choice's own text, may have."""
+"""The longest line that names a letter; a line that spells out a choice may be twice that choice longer."""
 _MOST_SAID = 200
-"""Of more statements, judgements or lines the last ones are read."""
+"""How many statements, judgements or lines are read, from the end."""
 _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 
 _CUES = {
@@ -67,17 +67,14 @@ _LEADING = (
 
 
 def _either(*words: str) -> str:
-    """Return a pattern of any of some words, grouped by their first letter, which is found much faster."""
-    heads: dict[str, list[str]] = {}
-    for word in sorted("|".join(words).split("|"), reverse=True):
-        heads.setdefault(word[0], []).append(word[1:])
-    return "|".join(f"{head}(?:{'|'.join(rest)})" for head, rest in heads.items())
+    """Return a pattern of any of some words, a longer one before what it begins with."""
+    return "|".join(sorted("|".join(words).split("|"), reverse=True))
 
 
 _KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|")}
 _PARTED = rf"(?<!\w)(?:{_either(*(word for word in _KINDS if word < chr(0x3000)))})(?!\w)"
 _SOLID = _either(*(word for word in _KINDS if word > chr(0x3000)))
-"""The cues of languages that do not part their words."""
+"""The cues of languages without blanks between words."""
 _CUE = re.compile(_PARTED)
 _ANY_CUE = re.compile(f"{_PARTED}|{_SOLID}")
 _WORDS = _either(_CUES["noun"], _CUES["concludes"], _LEADING)
@@ -91,19 +88,19 @@ _PICKER = re.compile(
     r"(?i)(?:^|[.:#*]|\b(?:i|we|me|us|let's|\w{1,4}'(?:d|ll)|would|will|must|should|so|therefore|also|now|then|have to"
     r"|je|ich|eu)\b,?)\s{0,3}$"
 )
-"""Who picks: not ``those who`` or ``to``."""
+"""The subject before a verb of choosing, such as ``I``; not ``those who`` or ``to``."""
 _GOES_THROUGH = (
     r"\b(?:each|every|chaque|jede|cada|ogni|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those"
     r"|(?:choos|determin|evaluat|compar|examin|analy[sz]|eliminat)(?:e|ing)|(?:select|pick|find|identify|consider|check"
     r"|assess|test|review|look)(?:ing)?)\s(?:\w{1,12}\s){0,3}"
 )
 _SURVEYS = re.compile(rf"{_GOES_THROUGH}$|(?<!my )\b(?:first|second|third|fourth|last)\s$", re.IGNORECASE)
-"""Words before ``option:`` after which the options are gone through, and none is chosen."""
+"""Words before ``option:`` that begin a discussion of the options, without a choice."""
 _INTRODUCES = re.compile(
     r"(?i)(?<!\bis)(?<!\bare):[\s*_]*$|\b(?:one by one|in turn|step by step|go through)\b"
     rf"|{_GOES_THROUGH}(?:option|choice|answer|letter|statement|candidate)s?\b"
 )
-"""A line before a list of the options: it ends in a colon, or tells what will be done with them."""
+"""A line that introduces a list of the options: it ends in a colon, or announces their discussion."""
 _ENDS = (
     r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002(]|です|だ|입니다|,?\s(?i:because|since|as|for|which|over|here|given"
     r"|hence|so|thus|therefore|but|not|and not|rather than|instead of|porque|weil|denn|parce|car|perché|pois|потому)\b)"
@@ -113,9 +110,9 @@ _GOES_ON = (
     rf"{_ENDS}|\s{{0,16}}(?:[.,;:!)\]\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
     r"|(?i:that|with|due|and|or|by|in|from|the|answer|final|ya|da|так|है|لأن)\b)"
 )
-"""What may follow a letter that no article or pronoun is."""
+"""What may follow a letter, but no article or pronoun."""
 _SAYS = r"(?:is|was|are|were|isn't|ha[sd]|have|would|could|can|cannot|can't|does|says|states|means|refers|lies)\b"
-"""What says something of a letter or of what it stands for, and so does not choose it."""
+"""A verb that makes a statement about a letter, instead of choosing it."""
 _SPOKEN_OF = rf"\s{{1,3}}{_SAYS}|\s?[ではじ가이]{{1,3}}\s?(?:ない|なく|아니|아닙)|不"
 _JOINED = (
     r"[\s*_]{0,3}(?i:[,;/&、或和]|または|\b(?:or|and|oder|und|ou|et|o|y|или|и)\b){1,2}[\s*_]{0,3}"
@@ -128,11 +125,11 @@ _OPEN_TOO = re.compile(
     rf"(?={_ONE}(?::?\s(?:too|as well|for others|(?:with |at )?\d{{1,3}}%)"
     rf"|\sis (?:also )?(?:acceptable|possible|plausible|valid)\b(?! (?:only|if)))))({_ONE})"
 )
-"""What leaves another letter open behind one: ``or A``, ``B; A too``, ``B. But A is possible``."""
+"""Words that leave another letter open: ``or A``, ``B; A too``, ``B. But A is possible``."""
 _CONTRAST = re.compile(
     rf"(?i)(?<!if )(?:\b(?:and|but)\s)?\b(?:not|rather than|instead of|over)\s(?:{_ONE}(?:,?\s(?:or|and|nor)\s|,\s)?)+"
 )
-"""Letters that are named to be set aside: ``B, not A or C``."""
+"""Letters that are excluded: ``B, not A or C``."""
 _LED = re.compile(
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?(?:[(\[](?P<inside>[A-Za-z])[)\]]|(?P<plain>[A-Z])"
     r"(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"

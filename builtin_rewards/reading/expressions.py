@@ -22,7 +22,7 @@ MAX_DIGITS = 600
 MAX_FACTORIAL = 200
 MAX_ARGUMENT = 1_000_000
 POINTS = 4
-"""At so many points are expressions compared: small, above 1, negative, and of both signs."""
+"""How many points expressions are compared at: small, above 1, negative, and of both signs."""
 
 
 class UnreadError(Exception):
@@ -77,7 +77,7 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
     (re.compile(r"^([^,(\[{]*(?<!\d)\d{1,3}),(\d{3}(?!\d|\s*[)\]}])[^,]*)$"), r"\1\2"),
     (re.compile(rf"(?<![\\A-Za-z])(?:{_PLAIN})(?![A-Za-z])"), r"\\\g<0> "),
 )
-"""Other writings of the same, and what they become: the number with a period, the mixed one, and plain text."""
+"""Other writings, and what they become: repeating decimals, mixed numbers, and plain text."""
 _GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _CHANGE = r"\{\s*(?:d|\\partial(?![A-Za-z]))"
 _TOKEN = re.compile(
@@ -124,7 +124,7 @@ _STRENGTHS |= dict.fromkeys(("!", "%", "\\degrees"), _BEHIND) | dict.fromkeys(_F
 _GROUPS = {"(": ")", "[": "]", "{": "}", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil", "|": "|"}
 _MADE = {"\\lfloor": "floor", "\\lceil": "ceil", "|": "fabs"}
 _STRENGTHS |= dict.fromkeys((*_GROUPS, "\\frac", "\\sqrt", "\\binom", "\\pi", "\\infty"), _SIDE_BY_SIDE)
-"""How strongly a sign, or what stands side by side with the factor before it, binds."""
+"""How strongly a sign binds, or a factor right behind another."""
 _CALLED = frozenset(("f", "g", "F", "G", "\\Gamma", "\\zeta"))
 
 

@@ -21,7 +21,7 @@ from builtin_rewards.reading.numbers import Unit, clean, read_unit
 MAX_CHARS = 600
 MAX_DEPTH = 10
 _ROUGHEST = 0.05
-"""What a number is said to be approximately is off by less than this part of it."""
+"""The largest relative error of a number behind an approximate sign."""
 
 _Tokens = tuple[str, ...]
 
@@ -355,7 +355,7 @@ def right_side(text: str) -> str:
 _UNIT_AT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*[A-Za-z]|(?<![\\A-Za-z])[A-Za-z]{2}")
 _LARGEST = 10**300
 _NO_THING = frozenset(("unit", "squar", "cubic"))
-"""The words of a unit that names no thing, as :func:`read_unit` gives them: ``square units``."""
+"""The words of a unit that names no thing, as :func:`read_unit` returns them: ``square units``."""
 
 
 def split_unit(text: str) -> tuple[str, Unit | None]:

@@ -14,9 +14,8 @@ from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.thoughts import unframed
 
 _MAX_DEPTH = 100
-"""Nesting of what a row expects, so that comparing with it cannot recurse too deep."""
+"""The deepest value that a row may expect, so that comparing with it cannot recurse too deep."""
 _SHOWN_CHARS = 200
-"""Characters of a key or number that a fault shows."""
 
 
 class Untyped(str):

@@ -34,9 +34,9 @@ _NUMBER = re.compile(
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 _MARKER = re.compile(r"[ \t]*(?:\(?(?:(?P<number>\d{1,4})|(?P<letter>[A-Za-z]))[.)]|[-*+\u2022])[ \t]+")
 _LONGEST_NUMBER, _LONGEST_TEXT, _DENIAL_CHARS = 400, 100_000, 160
-"""Characters of a number and of a text, without its thoughts, that are read; and of an item, for a denial."""
+"""The longest number and text (without thoughts) that are read, and how much of an item is searched for a denial."""
 _MOST_LISTS = 200
-"""Of more boxes, tags or bracketed lists the last ones are compared."""
+"""How many boxes, tags or bracketed lists are compared, from the end."""
 
 _SQUARE = re.compile(r"\[(?:[^\[\]]++|\[[^\[\]]*+\])*+\]")
 _CURLY = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
@@ -48,21 +48,21 @@ _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\]()
 _JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
 """What stands between items, besides commas."""
 _BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t])).*")
-"""What a list item is about, where something is said of it behind a colon or a dash."""
+"""The bold head of a list item, before a colon or a dash."""
 _BLANK = " \t\r*_`$\"'.:-"
 _TABLE_HEAD = re.compile(r"^.*\n(?=.*\|)(?=.*--)[ \t:|-]+$", re.MULTILINE)
 _LABEL = re.compile(r"^(?:[^:\n]|(?<=\d):(?=\d)|:(?=//))*+:", re.MULTILINE)
-"""What stands before a line's first colon that is no part of a time or a URL."""
+"""The label of a line: the text before its first colon, except in a time or a URL."""
 _OPENING = re.compile(r"\A[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
 _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!not\b)", re.IGNORECASE)
 """The words before a list in a sentence: ``The fruits are``."""
 _PARTING = " ,;&:/|"
 _SET_ASIDE = {ord(mark): chr(0x10600 + place) for place, mark in enumerate(_PARTING)}
 _RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _SET_ASIDE.items()}
-"""Letters of Linear A stand in for what parts items, and for blanks, in items that are kept whole."""
+"""Letters of Linear A replace separators and blanks in items that are kept whole."""
 _SENTENCE_BEFORE = re.compile(r"[^.!?\n]+(?=:[\s$*(\\]*$)")
 _UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/]{1,12}\b")
-"""A word behind the last number; what denies it may stand behind that."""
+"""A word behind the last number, such as its unit, before a denial."""
 
 
 def numbers_listed(text: str) -> tuple[list[float], str]:

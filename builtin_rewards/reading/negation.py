@@ -11,9 +11,9 @@ import re
 
 TAKEN_BACK = "the answer is taken back"
 BEFORE_CHARS = 100
-"""Characters before an answer in which a denial is looked for."""
+"""How many characters before an answer are searched for a denial."""
 BEHIND_CHARS = 160
-"""Characters behind an answer in which a denial or a withdrawal is looked for."""
+"""How many characters behind an answer are searched for a denial or a withdrawal."""
 
 _NOT = r"(?:\b(?:not|never|cannot|neither|nor|isnt|nobody|no one|no es|nicht|n['\u2019]est pas|не)\b|n['\u2019]t\b|不)"
 _SIGN = r"(?:\\neq?(?![a-z])|\\not(?![a-z])|\\(?:neg|lnot)(?![a-z])|(?<![\w)])!=|=/=|[≠¬≢∉])"
@@ -56,7 +56,7 @@ _OF_SUBJECT = re.compile(
     rf"|be|is|are|was|were|equals)\b){_WORD}){{1,14}}?"
     rf"\s?{_VERB_LAST.pattern.removeprefix('(?i)')}"
 )
-"""A subject that says what is not so of what it counts, up to its verb: ``the number of those who did not pass is``."""
+"""A subject with a negation of its own, up to its verb: ``the number of those who did not pass is``."""
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\b(?:but|so|hence|therefore)\b")
 _CALLS_WRONG = re.compile(rf"\b(?:is|are|was|were) {_WRONG}\b", re.IGNORECASE)
 _IS_WRONG = re.compile(rf"[^A-Za-z]*\d[^A-Za-z]*(?:\\text)?[\s{{]+(?:is|was)\s(?:not\s|{_WRONG}\b)", re.IGNORECASE)
@@ -123,7 +123,7 @@ _WITHDRAWS = re.compile(
     r"(?:(?:it|that)(?: is|['\u2019]s)|the (?:\w{1,12} )?answer (?:is|should be))?)"
     r"[,:]?\s?[$\\(*]{0,4}(?:boxed\{)?(?P<other>[-+]?\d[\d.,/]*)(?=[$\\)*}]{0,4}\s*(?:$|[.,;!\n])))"
 )
-"""What takes an answer back; ``other`` is a number that is put in its place: ``I mean 41``."""
+"""Words that withdraw an answer; ``other`` is a number in its place: ``I mean 41``."""
 _ASKED = re.compile(rf"{_CLOSE}\?(?![\s*\"'`)]{{0,4}}(?:yes|yep|right|correct|indeed|it is)\b)", re.IGNORECASE)
 
 

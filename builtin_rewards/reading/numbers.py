@@ -14,7 +14,7 @@ from builtin_rewards.reading.expressions import FUNCTION, FUNCTION_NAMES
 from builtin_rewards.reading.normalisation import FRACTIONS
 
 MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
-"""Larger numbers are not read; a decimal of fewer places does not stand for a fraction without a finite decimal."""
+"""The limits of numbers, and the places from which a decimal may stand for a fraction without a finite decimal."""
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _AROUND, _AT_END = " \t\r\n*`", ".,;: \t\r\n*`"
@@ -176,7 +176,7 @@ CHANGES_NUMBER = (
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
     r"|(?<![<\w/])\w{1,21}[ \t]?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
-"""A pattern of the words before a number that make it another one or a bound."""
+"""A pattern of words before a number that change it or make it a bound."""
 
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
@@ -287,7 +287,7 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
 
 
 _MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
-"""What stands between the two parts of a quantity in two units: ``3 hours and 30 minutes``."""
+"""The text between the parts of a quantity in two units: ``3 hours and 30 minutes``."""
 _HARM = re.compile(
     r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
     rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])"

@@ -12,9 +12,9 @@ from builtin_rewards.reading.normalisation import lowered
 from builtin_rewards.reading.numbers import clean, read_quantity
 
 MAX_MARKS = 200
-"""Of more boxes, tags or phrases the last ones are compared."""
+"""How many boxes, tags or phrases are compared, from the end."""
 WORDS = re.compile(r"[^\W\d_]{2,}(?:[\s',-]+[^\W\d_]{2,})*+[\s',.!-]*")
-"""A text of words alone: what it denies it does not answer, so that ``not enough information`` may be an answer."""
+"""A text of words alone, in which a denial may be the answer: ``not enough information``."""
 
 _TAIL_CHARS = 600
 _LEAD_CHARS = 60
@@ -31,7 +31,7 @@ _OURS, _ASIAN = ("answer", "ans", "result"), ("答案", "答え")
 _NOUN = re.compile(
     r"answer|ans\b|result\b|respuesta\b|réponse\b|risposta\b|resposta\b|antwort\b|ответ\b|" + "|".join(_ASIAN)
 )
-"""The nouns in lower case; each is a branch that begins with a letter, for the search is quick then."""
+"""The nouns in lower case."""
 _SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
 _LEAD = re.compile(
     r"(?i)(?:(?m:^)(?P<line>[\s*_>#-]{0,12}(?:final\s+)?)|\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified"
@@ -69,7 +69,7 @@ _LEADS_TO = [
         r"(?:,?\s(?:which|that|this))?\s(?:is|equals|makes|gives|comes to)\s(?=[-$\\(]{0,3}\d)",
     )
 ]
-"""What may stand between an announcement and its answer, in order."""
+"""Text that may stand between a phrase and its answer, in order."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*\u4e00-\u9fff]|$)|[\n\u3002]")
 _CLAUSE = re.compile(
     r"(?i),?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
@@ -85,7 +85,7 @@ _CONFIRMS = re.compile(
     r"(?:correct|right|reasonable|plausible|sensible|valid|verified|confirmed|consistent|exact)\W*"
 )
 _LINE = re.compile(r"(?!1[.)]\s)[^\n]*?(?=[.!?]?[\s*_`]*(?:\n|$)|[.!?]\s|,?\s(?:because|since|as)\b)")
-"""A line up to its explanation; the first item of a list is none."""
+"""A line up to its explanation, but not the first item of a list."""
 _FEW_WORDS = re.compile(r"(?:[\s'\u2019().-]{0,3}[^\W\d_]+){1,3}[\s().]{0,3}")
 _NO_SENTENCE = re.compile(
     r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"

@@ -16,8 +16,8 @@ _OTHERS = """
 <\uff5cend\u2581of\u2581sentence\uff5c>
 """
 _STOP_TOKENS = (*(f"<|{name}|>" for name in _PIPED.split()), *_OTHERS.split())
-"""What chat models end and pad their turn with, where it is left in the text: of ChatML, Llama, Mistral, Gemma, Phi,
-Command, GLM, gpt-oss, DeepSeek, Kimi, Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
+"""The tokens that end and pad a turn: of ChatML, Llama, Mistral, Gemma, Phi, Command, GLM, gpt-oss, DeepSeek, Kimi,
+Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
 _PADDING = re.compile(rf"(?:\s*+(?:{'|'.join(re.escape(token[::-1]) for token in _STOP_TOKENS)}))++\s*+")
 """Stop tokens and blanks at the end of a text, read from its end."""
 
@@ -35,7 +35,7 @@ _MARK = re.compile(
 )
 """The marks of thoughts, none of them right behind a backtick, and whole code fences."""
 _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
-"""What is left of gpt-oss's channels where its special tokens were left out."""
+"""The rest of gpt-oss's channels without its special tokens."""
 
 
 def unframed(text: str) -> str:

@@ -16,7 +16,7 @@ from sandbox.syntax import parse
 
 _MOST_CALLS = 100
 _MAX_CODE_CHARS = 20_000
-"""So many calls are read, and so much Python; what is longer is no call."""
+"""How many calls, and how much Python, are read; longer code is no call."""
 
 
 class ToolCall(NamedTuple):
@@ -27,7 +27,7 @@ class ToolCall(NamedTuple):
 
 
 BROKEN = ToolCall("", None)
-"""What stands in the place of a call and is none."""
+"""Text in the place of a call that is no call."""
 _NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
 _SEP = "<\uff5ctool\u2581sep\uff5c>"
 _FORMS = {
@@ -44,13 +44,13 @@ _FORMS = {
         "",
     ),
 }
-"""What forms begin a call with, and what must close it."""
+"""The marks that begin a call in each form, and those that must close it."""
 _UNREAD = (
     r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
     rf"|<{_NS}(?:tools?|tool_code|function|call|execute|invoke|action)(?=[\s>])|<\|(?:tools_prefix|recipient)\|>"
     r"|Action: ?[\w.-]+[ \t]*\n+Action Input:"
 )
-"""What looks like the mark of a call."""
+"""Text that looks like the mark of a call."""
 _MARK = re.compile(
     r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
     + "|".join(f"(?P<{name}>{mark})" for name, (mark, _) in _FORMS.items())
