@@ -289,7 +289,8 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         rel: Largest error as a share of the gold's size; 0.001 is a tenth of a percent. Finite, at least 0.
         abs: Largest error as a number, for golds at or near zero. Finite, at least 0.
     """
-    require(0 <= rel < math.inf and 0 <= abs < math.inf, "finite numbers from 0 up", rel=rel, abs=abs)
+    for name, bound in (("rel", rel), ("abs", abs)):
+        require(0 <= bound < math.inf, "a finite number from 0 up", **{name: bound})
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def numeric_close(completion: str, answer: str | None = None, prompt: str = "") -> Score:
