@@ -1,8 +1,8 @@
-"""Rewards with settings: the plain name is the reward as most people want it, and a call with settings makes another.
+"""Rewards with settings: the plain name is the reward with its defaults, and a call with settings makes another.
 
-Runtime([length_between])              # the usual setting
-Runtime([length_between(10, 200)])     # one's own
-length_between(completion="...")       # still the function it is, for tests
+Runtime([length_between])              # the defaults
+Runtime([length_between(10, 200)])     # other settings
+length_between(completion="...")       # scores, as a plain function does
 """
 
 from __future__ import annotations
@@ -18,14 +18,10 @@ _SCORED = ("completion", "completions", "messages", "completion_ids")
 
 
 class AdjustableReward(Reward[..., Any]):
-    """A reward that is also its own factory.
+    """A reward that is also its own factory, ``make``, whose parameters are the settings.
 
-    Called by keyword with what rewards score (``completion``, ``completions``, ``messages``), it scores. Called
-    with settings, or with nothing, it gives a new reward of the same name; ``.with_options(name=...)`` renames it,
-    where one run has several.
-
-    Attributes:
-        make: The factory; its parameters are the settings.
+    A call with a keyword such as ``completion`` scores. A call with settings, or without arguments, returns a new
+    reward of the same name; use ``.with_options(name=...)`` where one run has several.
     """
 
     def __init__(self, make: Callable[..., Reward[..., Any]]) -> None:
@@ -34,10 +30,15 @@ class AdjustableReward(Reward[..., Any]):
         self.make = make
 
     def __call__(self, *settings: Any, **given: Any) -> Any:
-        """Score, or give a reward with other settings; a wrong one is a TypeError, a senseless one a ValueError."""
+        """Score, or return a reward with other settings.
+
+        Raises:
+            TypeError: A setting is unknown.
+            ValueError: The value of a setting makes no sense.
+        """
         if any(name in given for name in _SCORED):
             if settings:
-                raise TypeError(f"{self.name}(): what is scored is given by name, settings in a call of their own")
+                raise TypeError(f"{self.name}(): pass settings in one call, and what is scored, by name, in another")
             return super().__call__(**given)
         try:
             inspect.signature(self.make).bind(*settings, **given)
@@ -52,7 +53,7 @@ class AdjustableReward(Reward[..., Any]):
 
 
 class AdjustedReward(Reward[..., Any]):
-    """A built-in reward with settings of one's own. It pickles as its family's name and the settings."""
+    """A built-in reward with the caller's settings, which pickles as the family's name and the settings."""
 
     def __init__(
         self, family: AdjustableReward, settings: Any, given: dict[str, Any], options: RewardOptions | None = None
@@ -72,16 +73,16 @@ class AdjustedReward(Reward[..., Any]):
 
 
 def require(holds: object, expected: str, **settings: object) -> None:
-    """Raise ValueError for settings that make no sense; it names them, with what is expected."""
+    """Raise a ValueError that names the settings and what is expected, unless the condition holds."""
     if not holds:
         raise ValueError(", ".join(f"{name}={value!r}" for name, value in settings.items()) + f": expected {expected}")
 
 
 def adjustable(make: Callable[..., Reward[..., Any]]) -> AdjustableReward:
-    """Makes a factory whose settings all have defaults into the reward that it makes with them.
+    """Turn a factory whose settings all have defaults into the reward that it makes with these.
 
-    The function inside must have the factory's own name, so that worker processes find the reward by it. Its
-    docstring describes the reward; the factory's describes the settings, and both are shown.
+    The function inside has the factory's name, by which worker processes find the reward. Its docstring describes
+    the reward, and that of the factory the settings.
     """
     made = AdjustableReward(make)
     functools.update_wrapper(made, made.spec.function)

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
+from builtin_rewards.reading.json_values import read_json
 from builtin_rewards.reading.markdown import without_code
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import shows
-from builtin_rewards.reading.values import read_json
+from builtin_rewards.reading.normalisation import shows
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
@@ -26,8 +26,7 @@ _INDEX = re.compile(
     r"(?<!\w)(?<![0-9]\s)[a-z](?:(?:\[[0-9]++\]){2,}+|\[[0-9]++\](?=[ ]?[-+*/%]|[()\]}]|\.\w))"
     r"|(?<=\w)(?:\[[0-9]++\])++(?=[ ]?[-+*/%!<>=]?=|[ ][<>][ ])"
 )
-"""An index in code: before a sign of assignment or comparison; behind a name of one small letter also before another
-index, an operator, a bracket or an attribute, unless a number before the letter makes it a unit."""
+"""An index in code, such as ``rows[1] = 5`` or ``x[1] + 2``; a letter after a number is a unit: ``5 g[1]``."""
 _PARTS = re.compile("[,;\uff0c\u3001]")
 _RANGE = re.compile(r"[ ]?[\u2013-][ ]?")
 _MAX_DIGITS = 9
@@ -46,18 +45,16 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
 
     @reward(score_range=(0, 1))
     def citation(completion: str, sources: Any) -> Score:
-        """Whether the completion cites its sources by number, and none that there is not, 0 to 1.
+        """Whether the completion cites its sources by number, and no source that does not exist, 0 to 1.
 
         Formula: v / (v + d) * min(v / m, 1), with v the different numbers cited that are sources, d those that are
-        none, and m the minimum. 0.0 where nothing is cited, and where nothing is said but markers. A marker is ``[1]``,
-        ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` and ``【1†source】``; sources are numbered from 1, up to
-        10,000. Thoughts and code are left out, fenced and inline, and so are indexes before a sign of assignment or
-        comparison (``rows[1] = 5``) and, behind one small letter that is no unit of a number, before an operator,
-        another index, a bracket or an attribute (``x[1] + 2``, but not ``5 g[1]``). What the lines ``[1]: ...`` and
-        ``[^1]: ...`` define is no citation, though their numbers must be sources'.
+        not, and m the minimum. 0.0 where nothing is cited, or where the text is only markers. A marker is ``[1]``,
+        ``[1, 2]``, ``[1-3]``, the footnote ``[^1]``, ``【1】`` or ``【1†source】``; sources are numbered from 1 to
+        10,000. Thoughts, code, and indexes such as ``rows[1] = 5`` or ``x[1] + 2`` are not read (``5 g[1]`` is). The
+        lines ``[1]: ...`` and ``[^1]: ...`` define a source and do not cite it, but their numbers must exist.
 
         Column ``sources``: a list, also as JSON text, or the number of sources. ``None`` where the row has none.
-        Whether a source says what it is cited for is not looked at, so citing every source is paid: pair it with a
+        Whether a source says what it is cited for is not checked, so citing every source is paid: pair it with a
         reward for the content.
         """
         count = _source_count(sources)
@@ -69,21 +66,20 @@ def citation(*, minimum: int = 1, all_sources: bool = False, all_or_nothing: boo
         others = ", ".join(sorted(dangling)[:_SHOWN]) + ("..." if len(dangling) > _SHOWN else "")
         if not cited:
             return Score(
-                0.0, reason=f"it cites {f'sources that are none: {others}' if others else 'nothing'}", metrics=metrics
+                0.0, reason=f"it cites {f'unknown sources: {others}' if others else 'nothing'}", metrics=metrics
             )
         if not shows(_MARKER.sub("", text).strip(" \n.,;:")):
-            return Score(0.0, reason="there is nothing but markers", metrics=metrics)
+            return Score(0.0, reason="the text is only markers", metrics=metrics)
         wanted = count if all_sources else min(minimum, count)
         score = cited / (cited + len(dangling)) * min(cited / wanted, 1.0)
         reason = f"{cited} of {count} sources cited, {wanted} asked for"
-        reason += f"; no sources: {others}" if others else ""
+        reason += f"; unknown: {others}" if others else ""
         return Score(float(score == 1.0) if all_or_nothing else score, reason=reason, metrics=metrics)
 
     return citation
 
 
 def _source_count(sources: Any) -> int:
-    """Return how many sources a row has; 0 for none, and for what is no list and no number."""
     if isinstance(sources, str):
         with contextlib.suppress(ValueError):
             sources = read_json(sources)
@@ -93,7 +89,7 @@ def _source_count(sources: Any) -> int:
 
 
 def _cited(text: str, count: int) -> tuple[int, set[str]]:
-    """Return how many sources are cited, and what is cited or defined that is no source, as it is written."""
+    """Return how many sources are cited, and the unknown ones that are cited or defined, as they are written."""
     mask, dangling = 0, set()
     defined = {(marker, False) for marker in _DEFINITION.findall(text)}
     for marker, cites in defined | {(marker, True) for marker in _MARKER.findall(_DEFINITION.sub(" ", text))}:

@@ -1,6 +1,6 @@
 """Rewards for code that the model wrote: does it compile, does it run, how many of its tests does it pass.
 
-The code runs in a jail (see :class:`sandbox.Sandbox`) and its tests are judged outside the process that holds
+The code runs in a jail (see :class:`sandbox.Sandbox`), and its tests are decided outside of the process that holds
 it, so a completion cannot forge a pass. A jail that fails is the cause ``infrastructure``, never a score.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.reading import program
-from builtin_rewards.reading.answer import Rule, final_answer
+from builtin_rewards.inside import program
+from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import code_blocks, last_code
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
@@ -33,9 +33,9 @@ from sandbox import (
 from sandbox.errors import CheckError, NotPlainError
 
 LIMITS = Limits(timeout_s=10.0)
-"""What one completion may use in ``code_tests`` and ``code_runs``, all its checks together."""
+"""What one completion may use, all its checks together."""
 DEADLINE_S = 60.0
-"""Seconds that one call of these rewards may take; above the jail's own limit, which is what ends slow code."""
+"""Seconds of one call; above the jail's own limit, which ends slow code."""
 _NO_CODE = "no block of Python code in the completion"
 _MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
@@ -44,7 +44,7 @@ _READER = Path(program.__file__).read_text(encoding="utf-8")
 
 
 def _prefix(prompt: str) -> str:
-    """Return the code that a prompt ends in: its last block of Python, else all from its first line of code."""
+    """Return the code at the end of a prompt: its last block of Python, else all from its first line of code."""
     code = last_code(prompt, _MARKS) or ""
     begins = _FIRST_LINE.search(code)
     return code[begins.start() :] if begins else ""
@@ -53,8 +53,8 @@ def _prefix(prompt: str) -> str:
 def _program(
     completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
-    """Return the program that a completion holds (see :func:`builtin_rewards.reading.program.assemble`), if any."""
-    blocks = code_blocks(final_answer(completion, (Rule.TAG,)), _MARKS)
+    """Return the program in a completion (see :func:`builtin_rewards.inside.program.assemble`), if any."""
+    blocks = code_blocks(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
     if len(blocks) > 1 or (blocks and prefix.strip()):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
         if execution.status == "infrastructure":
@@ -65,7 +65,6 @@ def _program(
 
 
 def _text(tests: str) -> str:
-    """Return test text; a column that holds a JSON list of asserts holds them one a line."""
     with contextlib.suppress(ValueError):
         listed = json.loads(tests)
         if isinstance(listed, list) and all(isinstance(line, str) for line in listed):
@@ -117,18 +116,18 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
           a list or an object, and each output the value expected, compared strictly by type. Without one, each pair
           is a program's standard input and output.
         - ``entry_point``: the function under test, or ``Class.method``.
-        - ``prefix``: code that the completion goes on from; without it the prompt, or its last block of Python.
+        - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.
 
-        Which code counts: of the blocks marked ``python``, ``py`` or ``python3`` after the last thought, else of the
-        unmarked ones, the last that defines what is tested, with those that define what it uses; usage in another
-        block is not run. An answer without any fence is code as it stands. Where it lacks an import or helper that the
-        prefix has, the prefix comes before it. Where no block defines the entry point, and the prefix ends in it
-        without a body, the last block is that body. What the tests call beside the entry point is theirs, or the
-        prefix's, never the completion's.
+        Which code counts: among the blocks marked ``python``, ``py`` or ``python3`` after the last thought, or else
+        the unmarked ones, the last that defines what is tested, with those that define what it uses; other blocks are
+        not run. An answer without any fence is code as it stands. Where it lacks an import or helper that the prefix
+        has, the prefix comes before it. Where no block defines the entry point, and the prefix ends in it without a
+        body, the last block is that body. Other names that the tests call are the tests' or the prefix's, never the
+        completion's.
 
-        0.0 where the completion holds no code. What is no plain value, such as a generator or what an ``async``
-        function gives, passes no check. ``None`` where the row has no tests, or tests that cannot be run, such
-        as those that use a name which nothing on their side defines.
+        0.0 where the completion holds no code. A value that is not plain, such as a generator or a coroutine, passes
+        no check. ``None`` where the row has no tests, or tests that cannot be run, such as those that use a name
+        which nothing on their side defines.
         """
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
@@ -162,9 +161,9 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
 def code_runs(completion: str, sandbox: Sandbox) -> Score:
-    """1.0 if the completion's Python code runs as a program to exit code 0, otherwise 0.0; with the reason.
+    """1.0 if the completion's Python code runs as a program to exit code 0, without input, otherwise 0.0.
 
-    It is given no input. 0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
+    0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
     """
     code = _program(completion, sandbox)
     return Score(0.0, reason=_NO_CODE) if code is None else _outcome(sandbox.run(code, limits=LIMITS))
@@ -179,7 +178,7 @@ def code_compiles(completion: str, sandbox: Sandbox) -> Score:
     code = _program(completion, sandbox)
     if code is None:
         return Score(0.0, reason=_NO_CODE)
-    # in the jail, for source that is made for it can crash the compiler
+    # in the jail: hostile source can crash the compiler
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
     if execution.status == "ok" and execution.value and not execution.value[0].ok:
         return Score(0.0, reason=execution.value[0].error)

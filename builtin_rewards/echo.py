@@ -5,8 +5,8 @@ from __future__ import annotations
 import string
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
+from builtin_rewards.reading.thoughts import after_thinking
 from builtin_rewards.repetition import grams
 from rewardkit import Reward, Score, reward
 
@@ -25,12 +25,12 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
 
     @reward(score_range=(0, 1))
     def no_prompt_echo(completion: str, prompt: str) -> Score:
-        """The share of the completion that does not repeat the prompt, 0 to 1. Its thought may.
+        """The share of the completion, without its thought, that does not repeat the prompt, 0 to 1.
 
         Formula: 1 - e / k, with the completion cut into k runs of n words, the last one shorter, and e those that
         stand in the prompt word for word; case, punctuation and typography make no difference. Where the prompt
         has fewer than n words, n is their number, and at least 4. A completion of fewer than n words is an echo
-        only if it is the whole prompt. 0.0 for an empty completion. No columns besides the prompt; never ``None``.
+        only if it is the whole prompt. 0.0 for an empty completion. No columns; never ``None``.
         """
         answer = after_thinking(completion)
         said = _words(answer)
@@ -40,7 +40,7 @@ def no_prompt_echo(n: int = 8) -> Reward[..., Score]:
         width = max(_LEAST_WORDS, min(n, len(asked)))
         if len(said) < width:
             return Score(float(said != asked), reason=None if said != asked else "it is the prompt")
-        # The last run is made whole with the words before it.
+        # The words before the last run make it whole.
         starts = [*range(0, len(said) - width + 1, width), *([len(said) - width] if len(said) % width else [])]
         known = set(grams(asked, width))
         echoed, runs = sum(tuple(said[start : start + width]) in known for start in starts), len(starts)

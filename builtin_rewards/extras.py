@@ -1,4 +1,4 @@
-"""Libraries that only some rewards need: imported at their first use, with a message that says how to get them."""
+"""Libraries that only some rewards need, imported at their first use; the message of a missing one names the extra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @functools.cache
 def extra(module: str) -> Any:
-    """Return a module of the ``rewards`` extra; the ImportError of one that is missing names the extra."""
+    """Return a module of the ``rewards`` extra; an ImportError names the extra."""
     try:
         return importlib.import_module(module)
     except ImportError as missing:

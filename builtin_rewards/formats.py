@@ -1,6 +1,6 @@
-"""Rewards for the form of a completion: tags, patterns, XML, Markdown, fenced blocks. None reads what it says.
+"""Rewards for the form of a completion: tags, patterns, XML, Markdown, fenced blocks.
 
-Each is earned by form alone: pair it with a reward for the content, such as ``gate(format_tags, math_answer)``.
+They do not read the content: pair each with a reward for that, such as ``gate(format_tags, math_answer)``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from xml.parsers import expat
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.markdown import heading_title, last_code, read_markdown, split_fences
-from builtin_rewards.reading.turn import after_thinking, begins_in_thought, unframed
-from builtin_rewards.reading.typography import fold, says, shows
+from builtin_rewards.reading.normalisation import fold, says, shows
+from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, unframed
 from rewardkit import Reward, Score, reward
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -42,12 +42,12 @@ def format_tags(
     def format_tags(completion: str) -> Score:
         """1.0 if the completion is ``<think>...</think><answer>...</answer>`` alone, less for each tag at fault.
 
-        Formula: good tags / (n + 1), n the number of tags; 1.0 where all are good, stand in order and have nothing
-        but white space around and between them. A tag is good if it is opened once and closed once in the whole
-        completion, in that order, holds a letter, a digit or a sign such as ``+`` (``.`` and ``&nbsp;`` are blank), and
-        neither holds another of the tags nor is held by one. What merely looks like one of the tags (other case,
-        full-width letters, zero-width characters, spaces or attributes inside) earns nothing, and costs the tag that it
-        looks like. Stop tokens at the very end (``<|im_end|>``) are no content. Never ``None``.
+        Formula: good tags / (n + 1), n the number of tags; 1.0 where all are good, stand in order and have only white
+        space around and between them. A tag is good if it is opened once and closed once in the whole completion, in
+        that order, holds a letter, a digit or a sign such as ``+`` (``.`` and ``&nbsp;`` are blank), and overlaps no
+        other of the tags. A look-alike of a tag (other case, full-width letters, zero-width characters, spaces or
+        attributes inside) earns nothing, and costs the tag that it looks like. Stop tokens at the very end
+        (``<|im_end|>``) are not read. Never ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         return _tags_score(lead + unframed(completion), names, nonempty)
@@ -93,7 +93,7 @@ _BRACKETS = str.maketrans(dict.fromkeys("\u2039\u27e8\u3008", "<") | dict.fromke
 
 @functools.lru_cache(64)
 def _tag_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what finds one of the tags and what looks like one. The possessive repeats keep it linear."""
+    """Return the pattern of the tags and of what looks like them. The possessive repeats keep it linear."""
     listed = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     return re.compile(rf"<\s*+[/\u2044\u2215]?\s*+((?i:{listed}))(?:[\s/][^<>]{{0,80}})?>", re.ASCII)
 
@@ -133,7 +133,6 @@ def regex_match(pattern: str | None = None, *, full: bool = True) -> Reward[...,
 
 @functools.lru_cache(256)
 def _compiled(pattern: str) -> re.Pattern[str] | str:
-    """Return the pattern, or what is wrong with it."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return re.compile(pattern)
@@ -154,10 +153,10 @@ def xml_valid(root: str | None = None) -> Reward[..., Score]:
     def xml_valid(completion: str) -> Score:
         """1.0 if the completion is one well-formed XML document, otherwise 0.0 with the reason.
 
-        What is read: the last fenced block marked ``xml``, else the last unmarked one, else the whole completion;
-        thoughts are not read, unless the completion begins with the tag of an element. Well-formed by XML 1.0 as expat
-        of the standard library reads it; a document type declaration is refused, and with it every entity bomb and
-        external entity. Never ``None``.
+        Read is the last fenced block marked ``xml``, else the last unmarked one, else the whole completion, without
+        thoughts unless it begins with the tag of an element. Well-formed by XML 1.0 as expat of the standard library
+        reads it; a document type declaration is refused, and with it every entity bomb and external entity. Never
+        ``None``.
         """
         # audit: skip format the form is what it pays for; what stands in it, another reward must judge
         completion = unframed(completion)
@@ -216,9 +215,9 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
     def code_fence(completion: str) -> Score:
         """1.0 if the completion has a fenced block that is closed and not empty, otherwise 0.0 with the reason.
 
-        A block is what stands between two lines of three or more backticks, or tildes, the second at least as long
-        as the first. One that is not closed, as where a completion is cut off, or that shows nothing, makes the score
-        0.0, whatever else there is. Blocks in thoughts are not read. Never ``None``.
+        A block stands between two lines of three or more backticks, or tildes, the second at least as long as the
+        first. Any block that is not closed, as where a completion is cut off, or that shows nothing, makes the score
+        0.0. Blocks in thoughts are not read. Never ``None``.
         """
         blocks, _ = split_fences(after_thinking(completion))
         if not all(block.closed and shows(block.body) for block in blocks):

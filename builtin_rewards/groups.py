@@ -6,7 +6,7 @@ import math
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.length import UNITS, measured
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
 from builtin_rewards.repetition import grams, units
 from rewardkit import Reward, Score, group_reward
 
@@ -81,7 +81,7 @@ def rank_by_length(*, longest_first: bool = False, unit: str = "characters") -> 
 
 
 def _place(ordered: list[int], length: int) -> float:
-    """Return a length's place in an order, 0 to 1, equals at their mean; an empty completion has the worst."""
+    """Return a length's place in an order, 0 to 1. Equals get their mean, and an empty completion the worst."""
     if length not in ordered or len(ordered) == 1:
         return 0.5 if length else 0.0
     return (ordered.index(length) + (ordered.count(length) - 1) / 2) / (len(ordered) - 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.ifeval.checkers import Instruction, UnusableInstructionError, build_instruction
-from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 60.0
@@ -25,7 +25,6 @@ def _build(ids: Sequence[str], kwargs: Sequence[Mapping[str, Any] | None] | None
 
 
 def _score(instructions: Sequence[Instruction], followed: Sequence[bool], *, all_or_nothing: bool) -> Score:
-    """Return the share followed, by kind in the metrics, with what was not followed in the reason."""
     verdicts: dict[str, list[bool]] = {}
     missed = []
     for one, right in zip(instructions, followed, strict=True):
@@ -58,17 +57,16 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
     ) -> Score:
         """The share of a row's verifiable instructions that the completion follows, 0 to 1.
 
-        Formula: instructions followed / instructions. Source: IFEval, arXiv 2311.07911, all its 25 kinds, strict
-        or loose. Columns, as in its data set: ``instruction_id_list``, ids such as ``punctuation:no_comma``, also with
-        the prefix ``en:``; ``kwargs``, for each the object of its arguments, such as ``{"num_words": 300, "relation":
-        "at least"}``; arguments that are null, or that the kind does not have, are ignored. Metrics: each kind's share.
+        Formula: instructions followed / instructions. Source: IFEval, arXiv 2311.07911, all its 25 kinds, strict or
+        loose. Columns, as in its data set: ``instruction_id_list``, ids such as ``punctuation:no_comma``, also with the
+        prefix ``en:``; ``kwargs``, for each the object of its arguments, such as ``{"num_words": 300, "relation": "at
+        least"}``; arguments that are null, or that the kind does not have, are ignored. Metrics: each kind's share.
 
-        A completion that shows nothing (blanks, control and zero-width characters) follows nothing. Thoughts and stop
-        tokens are no content. Where the paper's wording asks for more than its program, the wording holds: commas of
-        all scripts are commas, blank placeholders are none, of the constrained responses exactly one may be there, a
-        text without a language is in none, and zero-width characters and look-alike letters do not hide what is
-        forbidden. Sentences are split by nltk's punkt, with a list of abbreviations, languages told by langdetect with
-        a fixed seed.
+        A completion without visible characters follows nothing. Thoughts and stop tokens are not read. Where the
+        paper's wording asks for more than its program, the wording holds: commas of all scripts are commas, blank
+        placeholders do not count, of the constrained responses exactly one may be there, a text without a language is
+        in none, and zero-width characters and look-alike letters do not hide what is forbidden. nltk's punkt splits
+        sentences, with a list of abbreviations, and langdetect tells languages, with a fixed seed.
 
         ``None`` where the row has no instructions, an unknown one, or arguments that cannot be used.
         """

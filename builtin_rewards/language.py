@@ -9,8 +9,8 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.markdown import split_fences, without_code
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _CODES = (
@@ -22,9 +22,9 @@ _CODES = (
 _LANGUAGES = frozenset(_CODES.split())
 _ALIASES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "fil": "tl", "zh-hans": "zh-cn", "zh-hant": "zh-tw"}
 _VARIETIES = {"zh": ("wuu", "yue"), "no": ("nn",), "ar": ("ary", "arz"), "he": ("hbo",), "el": ("grc",), "en": ("pcm",)}
-"""What the detector tells apart and a code for the whole language means too."""
+"""Varieties that the detector tells apart, by the code that covers them too."""
 _CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
-"""The character sets that were made for a way of writing Chinese and for the other one."""
+"""The character set made for each way of writing Chinese, and the one for the other way."""
 _NO_LANGUAGE = "zxx"
 _LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
 _PIECES = 12
@@ -49,7 +49,6 @@ def _detector() -> Any:
 
 
 def _code(language: str) -> str | None:
-    """Return the code of a language tag such as ``en``, ``EN-us`` or ``zh-tw``; ``None`` for an unknown one."""
     tag = language.strip().lower().replace("_", "-")
     for known in (tag, tag.partition("-")[0]):
         known = _ALIASES.get(known, known)
@@ -75,16 +74,16 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
         """The share of the completion that is in the language asked for, 0 to 1.
 
         Formula: letters in the language / letters whose language can be told, where a Chinese, Japanese or Korean
-        letter counts as three, and one of South or South-East Asia as two. What follows the thought, without code,
-        addresses and LaTeX commands, is cut, mostly at line ends, into about 12 pieces at most, of 40 letters or more,
-        and the Latin letters of each set apart from others; py3langid says of the first 1,000 characters how likely
-        which language is. Where too little stands outside the code, fenced blocks of text are read. A piece is in the
-        language asked for where no other is likelier; in another where that has a likelihood of 0.6 or more (0.5 where
-        the letters are not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish
-        are in neither and do not count. ``zh-cn`` and ``zh-tw`` are told by their characters. Source: the language
-        consistency reward of DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an empty completion. Columns:
-        ``language``, a code, if the row has one. ``None`` where too few letters (20, unless set) have a language that
-        can be told, or the row's is unknown.
+        letter counts as three, and one of South or South-East Asia as two. The text after the thought, without code,
+        addresses and LaTeX commands, is cut, mostly at line ends, into about 12 pieces of 40 letters or more, with
+        Latin letters apart from others; py3langid tells how likely each language is from the first 1,000 characters.
+        Where too little stands outside the code, fenced blocks of text are read. A piece is in the language asked for
+        where no other is likelier, and in another where that has a likelihood of 0.6 or more (0.5 where the letters are
+        not Latin) and the one asked for less than 0.2. Lists of names, terms, formulas and gibberish are in neither and
+        do not count. ``zh-cn`` and ``zh-tw`` are told by their characters. Source: the language consistency reward of
+        DeepSeek-R1, arXiv 2501.12948, which counts words. 0.0 for an empty completion. Columns: ``language``, a code,
+        if the row has one. ``None`` where too few letters (20, unless set) have a language that can be told, or the
+        row's is unknown.
         """
         code = _code(language) if language else usual
         if code is None:
@@ -110,7 +109,7 @@ def language_is(language: str = "en", *, min_letters: int = 20) -> Reward[..., S
 
 
 def _told(piece: str, code: str) -> tuple[int, int]:
-    """Return how many letters of a piece are in the language, and how many in another; the rest cannot be told."""
+    """Return how many letters of a piece are in the language, and how many in another."""
     parts = [part for part in (_NOT_LATIN.sub(" ", piece), _LATIN.sub(" ", piece)) if _letters(part)]
     told = {True: 0, False: 0, None: 0}
     for part in parts:
@@ -121,7 +120,7 @@ def _told(piece: str, code: str) -> tuple[int, int]:
 def _is_spoken(text: str, code: str, *, alone: bool) -> bool | None:
     """Whether a text is in the language; ``None`` where that cannot be told.
 
-    Names and terms in Latin letters stand in texts of every language: to be the likeliest is enough only alone.
+    Names and terms in Latin letters stand in texts of every language, so only alone is being the likeliest enough.
     """
     shares = dict(_detector().rank(text[:_PIECE_CHARS]))
     language = code.partition("-")[0]
@@ -140,7 +139,6 @@ def _letters(text: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    """Return pieces of whole lines, of some letters each; a long line is cut."""
     least = max(_PIECE_LETTERS, _letters(text) // _PIECES)
     width = max(_LINE_CHARS, least)
     pieces, size = [""], 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.matching import normalized_match
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
 from rewardkit import Kind, Reward, Score, reward
 
 UNITS = ("words", "characters", "tokens")
@@ -16,7 +16,7 @@ _NO_TOKENS = Score(None, reason="the caller gave no completion_ids, so tokens ca
 
 
 def measured(text: str, token_ids: list[int] | None, unit: str) -> int | None:
-    """Return a completion's length without what cannot be seen, or ``None`` for tokens where there are none."""
+    """Return a completion's length without invisible characters, or ``None`` for tokens that are not given."""
     if unit == "tokens":
         return None if token_ids is None else len(token_ids)
     text = fold(text)
@@ -110,7 +110,7 @@ def cosine_length(
     require(fits, "a reward of one completion that is not async", correct=correct)
     wanted = {parameter.name for parameter in correct.spec.parameters}
     other = {one.name for one in correct.spec.parameters if one.required} - _GIVEN
-    require(not other, f"no reward that asks for {', '.join(other)}; only 'answer' is passed on", correct=correct)
+    require(not other, f"a reward whose only column is 'answer'; this one asks for {', '.join(other)}", correct=correct)
     require(unit in UNITS, f"one of {', '.join(UNITS)}", unit=unit)
     require(max_length >= 1, "at least 1", max_length=max_length)
     bounds = (r0_correct, rl_correct, r0_wrong, rl_wrong, exceeded)

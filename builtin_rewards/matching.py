@@ -1,7 +1,7 @@
 """Rewards that compare a completion with the row's answer as text: the same, contained, chosen, alike, listed.
 
-They judge text, not meaning; for mathematics there are rewards that know that 1/2 is 0.5. The column ``answer``
-holds the gold. A row whose ``answer`` is empty, ``None`` or ``null`` has none, and is skipped: the score is ``None``.
+They compare text, not meaning: for 1/2 and 0.5 there are rewards for mathematics. The column ``answer`` holds the
+gold. A row whose ``answer`` is empty, ``None`` or ``null`` is skipped: the score is ``None``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.answer import answer_as_text, final_answer
-from builtin_rewards.reading.denials import negations
+from builtin_rewards.reading.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
-from builtin_rewards.reading.options import choice_texts, gold_letter, letters_chosen
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normalise, prepared, struck_out, uses
+from builtin_rewards.reading.negation import negations
+from builtin_rewards.reading.normalisation import fold, normalise, prepared, struck_out, uses
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _NO_GOLD = Score(None, reason="the row has no answer")
@@ -36,7 +36,7 @@ def _shown(text: str) -> str:
 def _compared(
     completion: str, answer: str | None, form: Callable[[str], str], compare: Callable[[str, str], Score]
 ) -> Score:
-    """Return how the final answer compares with the gold, both in a form; the reason names the rule of reading."""
+    """Return how the final answer compares with the gold, both in a form; the reason names the rule that found it."""
     gold = form(final_answer(answer).strip()) if answer else ""
     if not gold:
         return _NO_GOLD
@@ -54,10 +54,10 @@ def _same(said: str, gold: str) -> Score:
 def exact_match(completion: str, answer: str | None) -> Score:
     """1.0 if the completion is the answer, character by character, otherwise 0.0.
 
-    Compared is the answer where one is marked, in the last ``\\boxed{}`` or else the last ``<answer>`` tags, else all
-    that is said after the thoughts; the gold is read by the same rule, which the reason names. Marked answers that
-    differ, or are denied or withdrawn, are none. Blanks and line ends around, and stop tokens at the end
-    (``<|im_end|>``), do not count; case, punctuation and everything else does. Columns: ``answer``, the text.
+    Compared is the marked answer, in the last ``\\boxed{}`` or else the last ``<answer>`` tags, else all text after the
+    thoughts; the gold is read by the same rule, which the reason names. Marked answers that differ, or are denied or
+    withdrawn, do not count. Blanks and line ends around, and stop tokens at the end (``<|im_end|>``), make no
+    difference; case, punctuation and everything else does. Columns: ``answer``, the text.
     """
     return _compared(completion, answer, str, _same)
 
@@ -66,10 +66,10 @@ def exact_match(completion: str, answer: str | None) -> Score:
 def normalized_match(completion: str, answer: str | None) -> Score:
     """1.0 if the completion is the answer but for case, punctuation, articles and blanks, otherwise 0.0.
 
-    Source: the exact match of SQuAD (Rajpurkar et al., arXiv 1606.05250), after NFKC and without zero-width
-    characters. Unlike there, punctuation that makes another number or name of it counts: ``-5`` is not ``5``, ``3.5``
-    not ``35``, ``5%`` not ``5``, ``C++`` not ``C``. What is compared, and the column ``answer``, are those of
-    ``exact_match``: an answer inside a sentence, a negated one or several do not match.
+    Source: the exact match of SQuAD (Rajpurkar et al., arXiv 1606.05250), after NFKC and without zero-width characters.
+    Unlike there, punctuation that makes another number or name counts: ``-5`` is not ``5``, ``3.5`` not ``35``, ``5%``
+    not ``5``, ``C++`` not ``C``. The text compared, and the column ``answer``, are those of ``exact_match``: an answer
+    inside a sentence, a negated one or several do not match.
     """
     return _compared(completion, answer, normalise, _same)
 
@@ -97,10 +97,10 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
     def fuzzy_match(completion: str, answer: str | None) -> Score:
         """How alike the completion and the answer are, 0 to 1; 0.0 below the threshold.
 
-        Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the
-        sum of their lengths, both as ``normalized_match`` compares them. It forgives slips, not facts: 0.0 where the
-        numbers in the two differ, or one has more negations (``not``, ``never``, ``wrong``, an unequal or not sign)
-        than the other. What is compared, and the column ``answer``, are those of ``exact_match``.
+        Formula: rapidfuzz's ratio, 2 M / T, with M the length of the texts' longest common subsequence and T the sum of
+        their lengths, both as ``normalized_match`` compares them. It forgives slips, not facts: 0.0 where the numbers
+        in the two differ, or one has more negations (``not``, ``never``, ``wrong``, an unequal or not sign) than the
+        other. The text compared, and the column ``answer``, are those of ``exact_match``.
         """
         # audit: skip misplaced a word more or less is a slip that it forgives
         return _compared(completion, answer, normalise, compare)
@@ -112,9 +112,9 @@ def fuzzy_match(threshold: float = 0.8) -> Reward[..., Score]:
 def edit_similarity(completion: str, answer: str | None) -> Score:
     """How few edits turn the completion into the answer, 0 to 1.
 
-    Formula: 1 - d / max(n, m), with d the Levenshtein distance in characters and n, m the two lengths, after NFKC
-    and without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is
-    alike too. What is compared, and the column ``answer``, are those of ``exact_match``.
+    Formula: 1 - d / max(n, m), with d the Levenshtein distance in characters and n, m the two lengths, after NFKC and
+    without blanks around; case and punctuation count. It measures likeness of text: a neighbouring number is alike too.
+    The text compared, and the column ``answer``, are those of ``exact_match``.
     """
     # audit: skip misplaced,negated,lookalike a measure of likeness: it pays for what the two texts share
     return _compared(completion, answer, lambda text: fold(text).strip(), _edited)
@@ -130,10 +130,10 @@ def _edited(said: str, gold: str) -> Score:
 def token_f1(completion: str, answer: str | None) -> Score:
     """How far the completion's words and the answer's are the same, 0 to 1: the F1 of SQuAD.
 
-    Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as
-    they occur; P is the share of the completion's words that the answer has, R the share of the answer's that the
-    completion has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count,
-    longer answers cost precision. What is compared, and the column ``answer``, are those of ``exact_match``.
+    Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as they
+    occur; P is the share of the completion's words that the answer has, R the share of the answer's that the completion
+    has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count, longer answers
+    cost precision. The text compared, and the column ``answer``, are those of ``exact_match``.
     """
     # audit: skip misplaced,negated,lookalike a measure of likeness: it pays for what the two texts share
     return _compared(completion, answer, normalise, _shared)
@@ -155,13 +155,12 @@ _Found = tuple[list[str], list[str]]
 
 
 def _terms(given: _Terms) -> list[str]:
-    """Return terms without blanks around them, each once, no empty ones."""
     terms = [given] if isinstance(given, str) else given or ()
     return [term for term in dict.fromkeys(" ".join(term.split()) for term in terms) if term]
 
 
 def _search(terms: _Terms, *, words: bool, ignore_case: bool, negated: bool = True) -> Callable[[str, _Terms], _Found]:
-    """Return what finds the terms, of a setting or else of a row, that a completion uses, and those it does not."""
+    """Return a function that tells which terms, of the setting or else the row, a completion uses and which not."""
     fixed = _terms(terms)
     require(terms is None or fixed, "a text or a list of texts", terms=terms)
 
@@ -262,9 +261,9 @@ def contains_none(
     def contains_none(completion: str, forbidden: list[str] | str | None = None) -> Score:
         """1.0 if the completion contains none of the terms, otherwise 0.0.
 
-        A negated term is used all the same; thoughts are not read. A completion of blanks scores 0.0: it says nothing.
-        Columns: ``forbidden``, a text or a list of texts, unless the setting ``terms`` is given. ``None`` where there
-        are no terms.
+        A negated term counts all the same; thoughts are not read. A completion of blanks scores 0.0. Columns:
+        ``forbidden``, a text or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no
+        terms.
         """
         used, unused = search(completion, forbidden)
         if not used and not unused:
@@ -294,21 +293,22 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
     def multiple_choice(completion: str, answer: str | None, choices: list[str] | str | None = None) -> Score:
         """1.0 if the completion chooses the right letter and no other, otherwise 0.0.
 
-        What counts as chosen, after the thoughts and in the last 50,000 characters, is told by the first of these
-        rules by which a letter stands: letters in tags (``<answer>``, ``<choice>``, ``<option>``) and ``\\boxed{}``;
-        statements (``the answer is (B)``, ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``, in the usual
-        languages, also with a choice's text); judgements (``B is correct``, a tick beside it); lines that are a letter
-        (``B``, ``(b)``, ``**B**``, ``option B``); the first or the last line where it begins with ``B)``, ``B.``,
-        ``(B)`` or ``B, because``; a choice's own text as the first sentence or the last line. A letter that is denied,
-        asked, supposed or taken back (``Wait, that is wrong``) does not stand. Where the options are only listed or
-        gone through, none is chosen. More than one letter by the rule that decides is a stuffed answer: 0.0. So is a
-        letter with another choice's text. ``A`` and ``I`` as words are no letters, and Cyrillic or Greek look-alikes
-        are none. The reason names the rule that decided.
+        In the last 50,000 characters after the thoughts, the first of these rules that finds a letter decides: letters
+        in tags (``<answer>``, ``<choice>``, ``<option>``) and ``\\boxed{}``; statements (``the answer is (B)``,
+        ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``, in the usual languages, also with a choice's
+        text); judgements (``B is correct``, a tick beside it); lines that are a letter (``B``, ``(b)``, ``**B**``,
+        ``option B``); the first or the last line where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because``; a
+        choice's own text as the first sentence or the last line. The reason names the rule.
+
+        A letter that is denied, asked, supposed or withdrawn (``Wait, that is wrong``) does not count, and where the
+        options are only listed or discussed, none is chosen. Several letters by one rule, or a letter with another
+        choice's text, are a stuffed answer: 0.0. The words ``A`` and ``I``, and Cyrillic or Greek look-alikes, are no
+        letters.
 
         Columns: ``answer``, a letter, one before its text (``B. London``), the index of a choice (see the setting
-        ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or
-        a text with a line for each that begins with its letter (``A) Rome``). ``None`` where the row has no answer, or
-        one that is no letter, index or text of a choice, or stands for two different choices.
+        ``first_index``) or a choice's own text; ``choices``, their texts in order, if the row has them: a list, or a
+        text with a line for each that begins with its letter (``A) Rome``). ``None`` where the row has no answer, or
+        one that is no letter, index or text of a choice, or fits two different choices.
         """
         if not answer or not answer.strip():
             return _NO_GOLD
@@ -342,13 +342,13 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
         """How far the completion's list of numbers is the answer's, 0 to 1.
 
         Formula: F1 = 2 m / (n + g), with m the numbers that pair off within the tolerance, each used once, n the
-        completion's numbers and g the answer's: a number repeated or made up costs, and never helps. The
-        completion's list stands, after the thoughts, in ``<answer>`` tags or ``\\boxed{}`` where there are
-        any, else anywhere; it is the list in brackets that holds a number, else all numbers there, line counters
-        (``1.``, ``2.``) apart. A list that is denied (``not``, ``never``, ``anything but``, an unequal sign before it
-        in its clause, ``is wrong`` behind it) or taken back (``Wait, that is wrong``) does not count. 0.0 where none
-        is left, for a stuffed answer (boxes or bracketed lists that differ), and for a text of over 100,000
-        characters. Columns: ``answer``, a list of numbers, or text that holds one. ``None`` where it has no number.
+        completion's numbers and g the answer's: a number repeated or made up costs, and never helps. The completion's
+        list stands, after the thoughts, in ``<answer>`` tags or ``\\boxed{}``, else anywhere; it is the list in
+        brackets that holds a number, else all numbers there, except line counters (``1.``, ``2.``). A list that is
+        denied (``not``, ``never``, ``anything but``, an unequal sign before it in its clause, ``is wrong`` behind it)
+        or withdrawn (``Wait, that is wrong``) does not count. 0.0 where none is left, for boxes or bracketed lists that
+        differ, and for a text of over 100,000 characters. Columns: ``answer``, a list of numbers, or text that holds
+        one. ``None`` where it has no number.
         """
         gold = _gold_numbers(answer if isinstance(answer, list) else [answer])
         if not gold:
@@ -363,7 +363,6 @@ def numeric_list(*, ordered: bool = False, rel: float = 1e-6, abs: float = 1e-9)
 
 
 def _gold_numbers(answer: Sequence[float | str | None]) -> list[float]:
-    """Return the answer's numbers; none where any of them cannot be read."""
     numbers: list[float] = []
     for part in answer:
         read = numbers_listed(part)[0] if isinstance(part, str) else [] if part is None else [float(part)]
@@ -377,15 +376,15 @@ def _gold_numbers(answer: Sequence[float | str | None]) -> list[float]:
 def set_f1(completion: str, answer: list[str] | str | None) -> Score:
     """How far the completion's items and the answer's are the same set, 0 to 1.
 
-    Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as
-    in ``normalized_match``; repeating one changes nothing, made-up ones cost. Where the completion's list stands, and
-    which lists do not count, is told at ``numeric_list``. Its items are those of the list in square brackets, else of
-    the lines with list markers (of ``- **red**: warm`` what is bold), else of the lines, each without what stands
-    before a colon, parted at commas, semicolons, ``and`` and ``or``, and at ``|`` and ``/`` where the answer has none.
-    List markers are dashes, a number 1, two or more numbers in any order, and letters that count from ``a``.
-    Times keep their colon, and an item of the answer that holds a comma or ``and`` is one item. The words before a list
-    in its sentence (``The colours are``), ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of
-    texts, or a text that lists them. ``None`` where it has no item.
+    Formula: F1 = 2 m / (n + g), with m the items in both, n the completion's and g the answer's, all normalised as in
+    ``normalized_match``; repeating one changes nothing, made-up ones cost. The completion's list is found as in
+    ``numeric_list``. Its items are those of the list in square brackets, else of the lines with list markers (in ``-
+    **red**: warm`` the bold text), else of all lines. They have no label before a colon, and are parted at commas,
+    semicolons, ``and`` and ``or``, and at ``|`` and ``/`` where the answer has none. List markers are dashes, a number
+    1, two or more numbers in any order, and letters that count from ``a``. Times keep their colon, and an item of the
+    answer with a comma or ``and`` in it is one item. The words before a list in its sentence (``The colours are``),
+    ``Sure!`` and a table's head are no items. Columns: ``answer``, a list of texts, or a text that lists them. ``None``
+    where it has no item.
     """
     whole = answer if isinstance(answer, list) else []
     gold = frozenset(items_listed(answer)[0] if isinstance(answer, str) else map(plain_item, whole)) - {""}

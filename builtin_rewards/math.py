@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from builtin_rewards.adjustable import adjustable
+from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading import numbers
-from builtin_rewards.reading.answer import UNMARKED, Extraction, Rule, extract_answer, opening_verdict
-from builtin_rewards.reading.denials import clause_denies, denied_after, denies
+from builtin_rewards.reading.answer import UNMARKED, AnswerRule, Extraction, extract_answer, opening_verdict
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.formulas import number_of, right_side, same_formula, split_unit, unread
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
+from builtin_rewards.reading.negation import clause_denies, denied_after, denies
 from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity, same_quantity
-from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 DEADLINE_S = 30.0
@@ -29,14 +29,9 @@ DEADLINE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Gold:
-    """A gold answer, read once.
+    """A gold answer, read once: as a number, as a label, as words, or else as a formula.
 
-    Attributes:
-        text: What is compared where it is a word or a formula.
-        number: The number that it is, if it is one.
-        label: The label that it is, if it is one.
-        unit: The unit of a number or a formula.
-        words: Whether it is compared as words.
+    ``text`` is compared where it is words or a formula; ``unit`` is that of a number or a formula.
     """
 
     text: str
@@ -54,7 +49,7 @@ _WORDS = re.compile(
     r"(?:[A-Za-z0-9][A-Za-z0-9.',#-]* )*[A-Za-z]{3,}[A-Za-z0-9.,'# -]*))",
     re.ASCII,
 )
-"""Words, a choice letter, or a name with digits, such as ``Route 66`` or a time with its zone; no formula."""
+"""Words, a choice letter, or a name with digits, such as ``Route 66`` or a time with its zone."""
 _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")
 _MATHEMATICAL = re.compile(
     r"[+*/^=<>|\\%#~]|(?<!\w)-(?=\s*\w)|(?<![A-Za-z]{3})(?<!\bno)(?<!\d)[!'?](?!\w)", re.IGNORECASE
@@ -68,7 +63,7 @@ _NO_NUMBER = "no number in the gold's unit"
 
 @functools.lru_cache(maxsize=1024)
 def _read_gold(answer: str) -> _Gold | str:
-    """Reads a gold, or says why it cannot be read."""
+    """Return the gold, or why it cannot be read."""
     if not answer.strip():
         return "the row has no gold: 'answer' is empty"
     marked = answer.rpartition("####")[2]
@@ -90,27 +85,23 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
     Column ``answer``: a number, fraction, percentage, amount with a unit, label, word, choice letter, or a formula in
-    LaTeX or plain text (expressions, equations, intervals, sets, matrices). Of a worked GSM8K solution the part after
-    ``####`` is the gold, of a worked MATH solution its last box.
+    LaTeX or plain text (expressions, equations, intervals, sets, matrices). In a worked GSM8K solution the part after
+    ``####`` is the gold, in a worked MATH solution its last box.
 
-    Which part of the completion counts is the rule of :func:`builtin_rewards.reading.answer.extract_answer`; several
-    distinct final answers are answer stuffing and score 0.0, unless the gold itself is a list that they make up.
-    A verbatim copy of the prompt in the completion is not read. What equals what:
+    The completion's answer is found by the rules of :func:`builtin_rewards.reading.answer.extract_answer`, without
+    copies of the prompt; several distinct final answers are answer stuffing and score 0.0, unless the gold is a list of
+    them. ``docs/how-to/reward-math.md`` has a table of what equals what:
 
-    - Numbers are compared exactly. A decimal of six places or more stands for the fraction it approximates.
-    - ``x%`` is ``x/100``, and x itself where only one side has the sign and the gold is above 1; 25 feet is not 25%.
-    - Labels (numerals in a base, times, dates, ratios, codes such as versions) are never numbers or arithmetic; each
-      kind is compared by the rule of :func:`builtin_rewards.reading.labels.same_label`.
-    - Arithmetic that is not worked out (``17*23``, ``2^{10}``, ``\\sqrt{16}``) is no answer where the gold is a
-      number. A fraction (``36/2`` too), a mixed number, a percentage and scientific notation are numbers.
-    - An answer that stands in the prompt as it is written is none, unless the gold is written so too: for the gold
-      3/4, ``72/96`` repeats "Simplify 72/96".
-    - A unit counts if the gold and the answer both have one: 5 feet is not 5 meters, 500 cm is 5 m, and a bare 5
-      answers 5 meters. A unit where the gold has none is ignored. ``2 hours and 30 minutes`` is 2.5 hours.
-    - Words are compared as words, without case and punctuation, never as products of letters.
-    - Formulas are equal by the rules of :func:`builtin_rewards.reading.formulas.same_formula`. One with anything that
-      is not understood (an integral) or beyond the bounds (``9**9**9``, never evaluated) equals its own text only.
-    - An invisible character inside an answer makes it unreadable, as do letters that only look alike.
+    - Numbers are compared exactly, in the gold's unit; a unit that only one side has changes nothing. A decimal of six
+      places or more stands for a fraction. ``x%`` is ``x/100``, or x where only one side has the sign and the gold is
+      above 1.
+    - Labels (numerals in a base, times, dates, ratios, codes such as versions) equal labels of their kind alone.
+    - Arithmetic that is not worked out (``17*23``, ``2^{10}``) does not answer a gold that is a number; ``36/2`` does.
+    - An answer that the prompt has in the same writing does not count, unless the gold is written so.
+    - Words are compared as words, without case and punctuation; formulas by their values
+      (:func:`builtin_rewards.reading.formulas.same_formula`). A formula that is not understood (an integral), or is
+      beyond the bounds (``9**9**9``, never evaluated), equals its own text only, and so does one with look-alike
+      letters.
 
     ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
     """
@@ -121,7 +112,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     found = extract_answer(completion)
     if gold.words and found.rule in UNMARKED:
         if opening_verdict(completion) == gold.text.casefold():
-            return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({Rule.VERDICT})")
+            return Score(1.0, reason=f"it begins with {_shown(gold.text)} ({AnswerRule.VERDICT})")
         if not found.problem and _same_words(gold.text, clean(after_thinking(completion))):
             return Score(1.0, reason=f"it is {_shown(gold.text)}")
     if found.stuffed and not found.problem and (right := _several_right(gold, found, completion, prompt)):
@@ -133,23 +124,22 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     if fault is None:
         return Score(1.0, reason=f"{_shown(text)} ({found.rule}) equals {_shown(gold.text)}")
     if gold == _Gold(gold.text, unit=gold.unit) and (unclear := unread(gold.text)) is not None:
-        return Score(None, reason=f"the gold cannot be read but as text: {unclear}")
+        return Score(None, reason=f"the gold can be compared as text only: {unclear}")
     return Score(0.0, reason=f"{_shown(text)} ({found.rule}): {fault}")
 
 
 def _may_be_prose(found: Extraction) -> bool:
-    """Whether an answer may be a sentence around its number; in a box only one that begins as text."""
-    return found.rule in (Rule.TAG, Rule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
+    """Whether an answer may be a sentence around its number; in a box only if it begins as text."""
+    return found.rule in (AnswerRule.TAG, AnswerRule.PHRASE) or (found.answer or "").lstrip().startswith("\\text{")
 
 
 def _without_prompt(completion: str, prompt: str) -> str:
-    """Takes copies of the question out of a completion: who repeats it has not answered it."""
+    """Return a completion without copies of the question, since repeating it is no answer."""
     asked = prompt.strip()
     return completion.replace(asked, " ") if len(asked) >= 12 and " " in asked else completion
 
 
 def _refused(found: Extraction) -> Score | None:
-    """The score of what has no answer, one that cannot count, or several."""
     if found.answer is None or found.problem:
         shown = f": {_shown(found.answer)}" if found.answer is not None else ""
         return Score(0.0, reason=f"{found.problem or 'no answer in the completion'}{shown}")
@@ -164,9 +154,9 @@ def _shown(text: str) -> str:
 
 
 def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str) -> str:
-    """Says that several distinct answers all equal the gold, or that together they are the list that it is.
+    """Return why several distinct answers are right: all equal the gold, or they are the list that it is.
 
-    Arithmetic on the way to the last one is no answer, and so speaks for none and against none.
+    Arithmetic on the way to the last one is no answer, and is left out. Empty where they are not right.
     """
     count, listed = len(found.candidates), found.candidates
     if gold == _Gold(gold.text, unit=gold.unit):
@@ -174,7 +164,7 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
         glued = re.search(rf"[^\W\d_]\\?[({{\[]*{first}[\s\S]*{last}|{last}[\\)}}\]]*[^\W\d_]", tail)
         denied = clause_denies(tail, max(0, tail.rfind(listed[0])))
         together = ", ".join(right_side(clean(candidate)) for candidate in listed[:50])
-        stands = found.rule is not Rule.LAST_NUMBER or not (glued or denied)
+        stands = found.rule is not AnswerRule.LAST_NUMBER or not (glued or denied)
         if stands and _differs(gold, together, prompt, prose=False) is None:
             return f"the {count} answers together equal"
     faults = (_differs(gold, candidate, prompt, prose=False) for candidate in reversed(listed))
@@ -183,7 +173,7 @@ def _several_right(gold: _Gold, found: Extraction, completion: str, prompt: str)
 
 
 def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | None:
-    """Says how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
+    """Return how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
     if gold.words:
         return None if _same_words(gold.text, text) else f"not the gold {_shown(gold.text)}"
@@ -201,7 +191,7 @@ def _differs(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | Non
 
 
 def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
-    """Whether a gold and an answer, of which one at least is a label, are the same.
+    """Whether gold and answer are the same, where at least one of them is a label.
 
     A gold's base, its "o'clock" and the colon of a ratio may be left out: ``52`` answers ``52_8``, ``3/4`` ``3:4``.
     """
@@ -215,7 +205,7 @@ def _same_label(gold: _Gold, given: Quantity | Label | None, text: str) -> bool:
 
 
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
-    """Says how an answer differs from a gold of which one at least is a formula."""
+    """Return how an answer differs from the gold, where at least one of them is a formula."""
     formula, unit = split_unit(answer)
     if numbers.factor_between(gold.unit, unit) != 1:
         return f"another unit than the gold {_shown(gold.text)}"
@@ -242,7 +232,6 @@ _MARKS = re.compile(r"\\[A-Za-z]+|\.0+(?!\d)|[^A-Za-z0-9]+")
 
 
 def _slashed(text: str) -> str:
-    """The text with its fractions and divisions written with a slash."""
     return _DIVIDED.sub(r"\g<top>/\g<under>", text)
 
 
@@ -259,10 +248,9 @@ def _restates(gold: _Gold, text: str, prompt: str) -> bool:
 
 
 def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
-    """Reads a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
+    """Read a cleaned answer as one number or label: alone, as the last side of an equation, or alone in a sentence.
 
-    It may be a sentence, without denial and comparison, if it is ``prose``; a letter right behind the number is a unit
-    if it may be ``attached``.
+    ``prose`` permits a sentence without denial or comparison, ``attached`` one letter right behind the number as unit.
     """
     alone = right_side(text)
     value = read_label(alone) or read_quantity(alone, attached=attached)
@@ -281,7 +269,7 @@ def _read(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None:
 
 
 def _same_words(gold: str, text: str) -> bool:
-    """Whether two texts are the same words; a choice letter also counts with the choice's text behind it."""
+    """Whether two texts are the same words; a choice letter may have its choice's text behind it."""
     wanted, given = (re.sub(r"[^a-z0-9]+", " ", each.lower()).strip() for each in (gold, text))
     if not text.isascii() and text.strip(" .()").lower() != gold.strip(" .()").lower():
         return False
@@ -302,19 +290,18 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         abs: Largest error as a number, for golds at or near zero. Finite, at least 0.
     """
     for name, bound in (("rel", rel), ("abs", abs)):
-        if not (math.isfinite(bound) and bound >= 0):
-            raise ValueError(f"{name} is a finite number of at least 0, not {bound!r}")
+        require(0 <= bound < math.inf, "a finite number from 0 up", **{name: bound})
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def numeric_close(completion: str, answer: str | None = None, prompt: str = "") -> Score:
         """1.0 if the completion's final number is within a tolerance of the gold one, otherwise 0.0.
 
-        Formula: ``|given - gold| <= max(rel * |gold|, abs)``. The final number is found and read as in
-        ``math_answer``, with its rules for units, percent signs, labels, arithmetic and what repeats the prompt; a
-        formula without variables that comes to no fraction, such as ``\\sqrt{2}``, counts as its value.
+        Formula: ``|given - gold| <= max(rel * |gold|, abs)``. The final number is found and read as in ``math_answer``,
+        with its rules for units, percent signs, labels, arithmetic and repeated prompts; a formula without variables
+        that is no fraction, such as ``\\sqrt{2}``, counts as its value.
 
-        Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance
-        from the gold, where the completion has a number.
+        Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance from
+        the gold, where the completion has a number.
         """
         # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
         gold = _read_gold(answer or "")
@@ -341,12 +328,11 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
     return numeric_close
 
 
-_LARGEST = 10**250
-"""A number is smaller, so that a float holds it in any unit."""
+_LARGEST = 10**250  # a float holds smaller numbers in any unit
 
 
 def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> Quantity | None:
-    """The number that a value is or that a formula comes to; ``None`` where there is none, or one past all measure."""
+    """Return the number that a value is or a formula comes to; ``None`` for none, and beyond a float."""
     if isinstance(value, Label):
         number = bare_number(value)
         value = None if number is None else Quantity(Fraction(number))
@@ -356,7 +342,7 @@ def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> 
 
 
 def _close(wanted: Quantity, given: Quantity, rel: float, absolute: float) -> Score:
-    """The score of a number, in the reading of its percent sign that is nearer to the gold."""
+    """Return the score of a number, its percent sign read in the way that is nearer to the gold."""
     gold = float(wanted.value)
     value = min(map(float, numbers.readings(wanted, given)), key=lambda each: math.fabs(each - gold))
     error, allowed = math.fabs(value - gold), max(rel * math.fabs(gold), absolute)

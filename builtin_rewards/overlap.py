@@ -1,9 +1,9 @@
 """Rewards of overlap with a reference text: BLEU, chrF and ROUGE.
 
-They measure likeness to a reference, as for translations and summaries, not truth: a negation changes them little.
-The column ``answer`` holds one reference or a list of them; where the row has none, the score is ``None``. What is
-compared of the completion is told at ``exact_match``. An empty one scores 0.0, and so does, unread, one of over 20,000
-characters that is 50 times as long as its longest reference.
+They measure likeness to a reference, as for translations and summaries, not truth: a negation changes them little. The
+column ``answer`` holds one reference or a list of them; without one the score is ``None``. The text compared is that
+of ``exact_match``. An empty one scores 0.0, and so does, unread, one of over 20,000 characters that is 50 times as long
+as its longest reference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMES_AS_LONG = 50
 def _compared(
     completion: str, answer: list[str] | str | None, compare: Callable[[str, tuple[str, ...]], Score]
 ) -> Score:
-    """Return the score of a final answer by its references, or tells why there is none; the reason names the rule."""
+    """Return the score of the final answer by its references; the reason names the rule that found it."""
     references = tuple(one for one in ([answer] if isinstance(answer, str) else answer or []) if one.strip())
     if not references:
         return Score(None, reason="the row has no reference")
@@ -44,7 +44,7 @@ def _compared(
 
 @functools.lru_cache(maxsize=16)
 def _metric(kind: str, references: tuple[str, ...], **settings: Any) -> Any:
-    """Return sacrebleu's metric with the references' n-grams counted; a group's completions ask for the same ones."""
+    """Return sacrebleu's metric with the references' n-grams counted, for all completions of a group."""
     return getattr(extra("sacrebleu.metrics"), kind)(references=[[one] for one in references], **settings)
 
 
@@ -116,7 +116,6 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
 
 @functools.lru_cache(maxsize=16)
 def _rouge(kind: str, use_stemmer: bool) -> tuple[Any, Any]:
-    """Return rouge-score's tokenizer and its scorer."""
     tokenizer = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
     return tokenizer.tokenize, extra("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
 

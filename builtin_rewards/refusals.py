@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Score, reward
 
 _EDGE_CHARS = 300
 _APOSTROPHES = str.maketrans("\u00b4`", "''", "*_~")
-"""What is typed for an apostrophe, and emphasis, which says nothing."""
+"""Characters typed as apostrophes, and emphasis, which is removed."""
 
 _IS = r"(?:'?m| am|'re| are|'ll| will|'d| would|'ve| have)? "
 _ADVERBS = (
@@ -36,7 +36,7 @@ _ASSIST = (
     r"(?:[a-z]{2,12}ly )?(?:(?:assist|comply|fulfill?)(?:ing)?\b|help(?:ing)?(?= (?:you|with|here)\b|[.,;!]|$)"
     r"|(?:do|answer)(?:ing)? (?:that|this)(?= for you\b| because\b|[.,;!]|$)|provid(?:e|ing) you\b)"
 )
-"""What is a refusal also from more than one (``We cannot help you``) and without a subject (``Cannot comply.``)."""
+"""Verbs of a refusal also with ``we`` (``We cannot help you``) and without a subject (``Cannot comply.``)."""
 _HELP = (
     r"(?:(?!(?:but|wait|agree|understand|think|find|see)\b)[\w'-]{1,15},? ){0,2}?(?:help(?:ing)?"
     r"(?! (?:but|feeling|thinking|wondering|noticing|being|it|myself|ourselves|falling|smiling|laughing)\b)"
@@ -77,12 +77,12 @@ _SPOKEN_OF = re.compile(
 def no_refusal(completion: str) -> Score:
     """1.0 if the completion does not refuse, in English, otherwise 0.0.
 
-    It refuses where its first or last 300 characters after the thought have a phrase such as ``I can't help with``,
-    ``I won't be able to provide``, ``I'm sorry, but I cannot``, ``I must decline``, ``that's not something I can do``
-    or ``against my guidelines``, or a sentence without a subject that refuses help as such (``Cannot comply.``, not
-    ``Can't write it shorter.``); ``I can't help but notice``, ``sorry to hear`` and what stands in quotation marks or
-    behind ``if`` are none. What a refusal further inside or in another language says is not read. 0.0 for an empty
-    completion. No columns; never ``None``. Rewarding this alone teaches to answer what should be refused.
+    It refuses where its first or last 300 characters after the thought have a phrase such as ``I can't help with``, ``I
+    won't be able to provide``, ``I'm sorry, but I cannot``, ``I must decline``, ``that's not something I can do`` or
+    ``against my guidelines``, or a sentence without a subject that refuses help as such (``Cannot comply.``, not
+    ``Can't write it shorter.``). ``I can't help but notice``, ``sorry to hear``, quotations and conditions with ``if``
+    are no refusals. Refusals further inside or in another language are not read. 0.0 for an empty completion. No
+    columns; never ``None``. Rewarding this alone teaches to answer what should be refused.
     """
     said = after_thinking(completion).strip()
     if not fold(said).strip():

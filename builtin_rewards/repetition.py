@@ -1,7 +1,4 @@
-"""Rewards of repetition: a penalty for repeated n-grams, the share of distinct ones, and how far zlib shrinks it.
-
-They see how often text repeats itself, nothing else: random letters do not. Add them to a reward for content.
-"""
+"""Rewards of repetition, by repeated or distinct n-grams and by compression. Add them to a reward for content."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import zlib
 from collections.abc import Iterable
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.typography import fold
+from builtin_rewards.reading.normalisation import fold
 from rewardkit import Reward, Score, reward
 
 _LONG_WORDS, _LONGEST_WORD = 16, 32
@@ -18,8 +15,7 @@ _LONG_WORDS, _LONGEST_WORD = 16, 32
 def units(text: str) -> list[str]:
     """Return the words of a text in lower case.
 
-    Where they have over 16 characters on average, those of over 32 count as their characters: languages without
-    blanks, and a letter held down, so come out character by character.
+    Where they have over 16 characters on average, as in languages without blanks, those of over 32 count as characters.
     """
     words = fold(text).lower().split()
     if len(text) > _LONG_WORDS * len(words):
@@ -28,13 +24,12 @@ def units(text: str) -> list[str]:
 
 
 def grams(words: list[str], n: int) -> Iterable[tuple[str, ...]]:
-    """Return the n-grams of a list of words, in order; fewer words are one n-gram."""
+    """Return the n-grams of a list of words, in order; fewer words make one n-gram."""
     n = min(n, len(words))
     return zip(words, *(words[place:] for place in range(1, n)), strict=False)
 
 
 def _counted(text: str, n: int) -> tuple[int, int]:
-    """Return how many different n-grams a text has, and how many."""
     found = list(grams(units(text), n))
     return len(set(found)), len(found)
 

@@ -1,12 +1,12 @@
-"""A reward for SQL: does the completion's query give what the row's gold query gives.
+"""A reward for SQL: does the completion's query return what the row's gold query returns.
 
 Both run in an SQLite of their own in memory, inside the reward's worker process.
 
-Covered: writes, ``ATTACH``, ``PRAGMA``, extensions and every statement that is no query are refused by SQLite's
-authorizer; time is bounded by its progress handler, rows, bytes, expression depth and statement length by limits.
+Covered: SQLite's authorizer refuses writes, ``ATTACH``, ``PRAGMA``, extensions and all statements but queries; its
+progress handler bounds time, and limits bound rows, bytes, expression depth and statement length.
 
 Not covered: a single built-in function that takes long on one value; the worker's deadline ends it. The row's schema
-script is trusted to be meant well, though held to the same time.
+script is trusted to be benign, and bounded in time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.answer import Rule, final_answer
+from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from rewardkit import Reward, Score, reward
 
 _STEPS = 10_000
-"""Instructions of SQLite's machine between two looks at the clock."""
+"""How many instructions SQLite's machine runs between two looks at the clock."""
 _MAX_BYTES = 32_000_000
-"""Bytes of text and blobs in one result, together."""
+"""The most bytes of text and blobs in one result."""
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 1_000_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -46,7 +46,6 @@ _MARKS = ("sql", "sqlite", "sqlite3", "postgresql", "postgres", "psql", "pgsql",
 _ABSOLUTE = 1e-9
 """Absolute difference up to which two numbers are equal, for those near 0."""
 _SHOWN_CHARS = 200
-"""Characters of SQLite's own words that a reason shows."""
 _LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
 _HIDDEN = re.compile(r"""--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
 _INNER = re.compile(r"\([^()]*\)")
@@ -57,11 +56,11 @@ _KINDS = {type(None): 0, int: 1, float: 1, str: 2, bytes: 3}
 
 
 class _QueryError(Exception):
-    """A script or query does not run, or goes beyond a bound; says which."""
+    """A script or query does not run, or goes beyond a bound."""
 
 
 class _Result(NamedTuple):
-    """What a query gives, and the tables that it reads."""
+    """What a query returns, and the tables that it reads."""
 
     columns: int
     rows: list[_Row]
@@ -94,22 +93,21 @@ def sql_result(
 
     @reward(timeout_s=10.0 + 4 * timeout_s, score_range=(0, 1))
     def sql_result(completion: str, schema: str | None, answer: str | None) -> Score:
-        """1.0 if the completion's query gives the same result as the gold query, otherwise 0.0 with the reason.
+        """1.0 if the completion's query returns the same result as the gold query, otherwise 0.0 with the reason.
 
-        What is read: the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``,
-        ...), else the last unmarked one, else the whole answer, as ``json_valid`` finds it. It must be one query,
-        ``SELECT``, ``WITH`` or ``VALUES``: several statements, and all that writes or reaches outside, are refused,
-        and so is ``random()``.
+        Read is the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``, ...),
+        else the last unmarked one, else the whole answer, as ``json_valid`` finds it. It must be one query, ``SELECT``,
+        ``WITH`` or ``VALUES``: several statements, writes, access to anything outside, and ``random()`` are refused.
 
-        Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the
-        same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a
-        relative difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that
-        reads no table, where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table are
-        not told from queries: keep the data out of the prompt. There is no partial credit.
+        Same result: as many columns, in the same order and under any name, and the same rows as a multiset; in the same
+        order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are equal up to a relative
+        difference of 1e-6, integers exactly; text to the letter; ``NULL`` equals ``NULL``. A query that reads no table,
+        where the gold reads one, scores 0.0: its result is a guess. Guesses that name a table look like queries: keep
+        the data out of the prompt. There is no partial credit.
 
         Columns: ``schema``, a script of ``CREATE`` and ``INSERT`` statements, run anew for each completion; ``answer``,
-        the gold query. ``None`` where either is missing or does not run within the bounds, and where the gold gives
-        no rows: any query that finds nothing would match it.
+        the gold query. ``None`` where either is missing or does not run within the bounds, and where the gold returns
+        no rows, which any query that finds nothing would match.
         """
         # audit: skip negated a query is run, not read: 'ORDER BY x is false' gives the same rows
         # audit: skip digits a query is run, not read: another bound can give the same rows
@@ -124,8 +122,8 @@ def sql_result(
             except _QueryError as fault:
                 return Score(None, reason=f"the row's schema or answer cannot be used: {fault}")
             if not gold.rows:
-                return Score(None, reason="the gold query gives no rows: any query that finds nothing would match")
-            query = last_code(final_answer(completion, (Rule.TAG,)), _MARKS)
+                return Score(None, reason="the gold query returns no rows: any query that finds nothing would match")
+            query = last_code(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
             if query is None:
                 return Score(0.0, reason="no query in the completion")
             try:
@@ -140,7 +138,7 @@ def sql_result(
 
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:
-    """Run the row's script, and set the bounds of what comes after."""
+    """Run the row's script, and bound what comes after it."""
     connection.executescript("PRAGMA temp_store = FILE; PRAGMA cache_size = -8192;")
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 
@@ -159,7 +157,7 @@ def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> Non
 
 
 def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query: str) -> _Result:
-    """Return what a query gives; raises where it is no single query, fails, or goes beyond a bound."""
+    """Return a query's result; raise where it is not one query, fails, or goes beyond a bound."""
     tables: set[str] = set()
 
     def allow(action: int, *about: str | None) -> int:
@@ -174,18 +172,17 @@ def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query:
     with _bounded(connection, timeout_s), closing(connection.cursor()) as cursor:
         cursor.execute(query)
         if cursor.description is None:
-            raise _QueryError("it is no query")
+            raise _QueryError("it is not a query")
         for row in cursor:
             rows.append(tuple((_KINDS[type(value)], value) for value in row))
             held += sum(len(value) for value in row if isinstance(value, str | bytes))
             if len(rows) > max_rows or held > _MAX_BYTES:
-                raise _QueryError(f"it gives more than {max_rows} rows or {_MAX_BYTES} bytes")
+                raise _QueryError(f"it returns more than {max_rows} rows or {_MAX_BYTES} bytes")
     return _Result(len(cursor.description), rows, frozenset(tables))
 
 
 @contextmanager
 def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]:
-    """End what is done with a connection when its time is up."""
     deadline = time.monotonic() + timeout_s
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
@@ -198,7 +195,6 @@ def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]
 
 
 def _bare(query: str) -> str:
-    """Return a query with blanks in place of its comments, strings, quoted names and parentheses."""
     bare = _HIDDEN.sub(lambda found: " " * len(found[0]), query)
     while (outer := _INNER.sub(lambda found: " " * len(found[0]), bare)) != bare:
         bare = outer
@@ -206,10 +202,10 @@ def _bare(query: str) -> str:
 
 
 def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> tuple[list[_Row], list[int]]:
-    """Return the rows that the gold may give, each behind the number of its tie, and the ties as they follow.
+    """Return the rows that the gold may give, each behind the number of its tie, and the ties in their order.
 
-    Without an order all rows are tied. Two more runs break ties by all columns, up and down: up to the end of a tie
-    they give the same rows. Raises where a run fails, or the limit is no plain number.
+    Without an order all rows are tied. Two more runs break ties by all columns, up and down: both give the same rows up
+    to the end of a tie. Raises a :class:`_QueryError` where a run fails, or the limit is no plain number.
     """
     bare = _bare(query).partition(";")[0]
     ordered = re.search(r"(?i)\border\s+by\b", bare) is not None
@@ -219,7 +215,7 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
         return _tied(turns, gold.rows), turns
     limit = _LIMIT.fullmatch(bare, cut)
     if limit is None:
-        raise _QueryError("its LIMIT is no plain number, so that its ties are not known")
+        raise _QueryError("its LIMIT is not a plain number, so its ties are not known")
     columns = range(1, gold.columns + 1)
     ways = ("".join(f"\n, {place} COLLATE BINARY {way}" for place in columns) for way in ("ASC", "DESC"))
     up, down = (run(query[:cut] + (way if ordered else "")).rows for way in ways)
@@ -228,7 +224,7 @@ def _asked(gold: _Result, query: str, run: Callable[[str], _Result] | None) -> t
     taken = turns[start : start + len(gold.rows)]
     rows = [row for row in _tied(turns, up) if taken[0] <= row[0][1] <= taken[-1]] if taken else []
     if not set(_tied(taken, gold.rows)) <= set(rows):
-        raise _QueryError("it does not give the same rows each time, so that its ties are not known")
+        raise _QueryError("it does not return the same rows each time, so its ties are not known")
     return rows, taken
 
 
@@ -252,7 +248,6 @@ def _tied(turns: list[int], rows: list[_Row]) -> list[_Row]:
 def _difference(
     gold: _Result, found: _Result, rows: list[_Row], turns: list[int], tolerance: float, any_column_order: bool
 ) -> str | None:
-    """Return how a result differs from the gold's, or ``None``."""
     if gold.tables and not found.tables:
         return "the query reads no table: its result is a guess"
     if gold.columns != found.columns:
@@ -270,18 +265,17 @@ def _difference(
 
 
 def _in_order(rows: list[_Row]) -> list[_Row]:
-    """Return rows with their columns in an order that only the values in them make."""
     order = sorted(range(1, len(rows[0])), key=lambda place: sorted(_order(row[place]) for row in rows))
     return [(row[0], *(row[place] for place in order)) for row in rows]
 
 
 def _rest(rows: list[_Row], others: list[_Row]) -> list[_Row]:
-    """Return the rows that the others do not have exactly, sorted so that nearly equal rows meet."""
+    """Return the rows that the others lack, sorted so that nearly equal rows meet."""
     return sorted((Counter(rows) - Counter(others)).elements(), key=lambda row: [*map(_order, row)])
 
 
 def _order(value: _Value) -> _Value:
-    """Return where a value sorts; numbers by six digits, so that a difference within the tolerance moves none."""
+    """Return a value's key for sorting; numbers by six digits, so that the tolerance moves none."""
     return (1, float(f"{value[1]:.6g}")) if value[0] == 1 else value
 
 

@@ -12,22 +12,21 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.typography import normalise
-from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
+from builtin_rewards.reading.json_values import count_leaves, deeper_than, expected_json, json_text, read_json, same
+from builtin_rewards.reading.normalisation import normalise
 from rewardkit import Reward, Score, reward
 
 _DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 _KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
 _SURELY_SHALLOW = 64
-"""Nesting up to which a validation that recurses too deep is the schema's fault."""
+"""Where a value is no deeper than this, a validation that recurses too deep is the schema's fault."""
 _SHOWN_CHARS = 200
-"""Characters of a reason."""
 _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError, re.error)
-"""What the library raises for schemas that are broken beyond what their draft's own schema tells."""
+"""What the library raises for broken schemas that their draft's own schema accepts."""
 
 
 def _value_in(completion: str) -> Any:
-    """Return the one JSON value that a completion is, or the score of one that is none."""
+    """Return the one JSON value in a completion, or the score of a completion without one."""
     text = json_text(completion)
     if text is None:
         return Score(0.0, reason="no JSON in the completion")
@@ -50,14 +49,14 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
     def json_valid(completion: str) -> Score:
         """1.0 if the completion is one JSON value, otherwise 0.0 with the reason.
 
-        What is read: the last fenced block marked ``json``, else the last unmarked one, else the whole answer. The
-        answer is what follows the last thought, such as ``<think>...</think>``, of it only what stands in the last
-        ``<answer>`` tags where there are any and they do not differ; a completion that is JSON as it stands is the
-        answer. A byte order mark and stop tokens at the end (``<|im_end|>``, ``</s>`` and the like) are no content.
+        Read is the last fenced block marked ``json``, else the last unmarked one, else the whole answer: the text after
+        the last thought, or in it the last ``<answer>`` tags, if there are any and they do not differ. A completion
+        that is JSON as it stands is the answer. A byte order mark and stop tokens at the end (``<|im_end|>``, ``</s>``
+        and the like) are not read.
 
-        Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, nothing before or after the
-        value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about
-        1,000 levels or more. A bare ``42`` or ``null`` is JSON too. Never ``None``.
+        Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, no text before or after the
+        value. Refused besides: an object with a key twice, numbers beyond a double's range, and nesting of about 1,000
+        levels or more. A bare ``42`` or ``null`` is JSON too. Never ``None``.
         """
         value = _value_in(completion)
         if isinstance(value, Score):
@@ -69,7 +68,7 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
 
 def _read_schema(draft: str, remotes: Any, text: str) -> Any:
-    """Return jsonschema's validator of the schema that a text is, or what is wrong with it."""
+    """Return jsonschema's validator of a schema's text, or what is wrong with it."""
     library, specified = extra("jsonschema"), extra("referencing.jsonschema").specification_with
     try:
         schema = read_json(text)
@@ -92,7 +91,7 @@ def _read_schema(draft: str, remotes: Any, text: str) -> Any:
 
 
 def _check_references(root: Any, registry: Any) -> None:
-    """Raise where some reference leads nowhere, whether or not a value would lead there.
+    """Raise where any reference leads nowhere, even if this value does not follow it.
 
     Otherwise a completion could choose between a score and a skip.
     """
@@ -112,7 +111,6 @@ def _check_references(root: Any, registry: Any) -> None:
 
 
 def _judged(validator: Any, value: Any, partial: bool) -> Score:
-    """Return the score of a JSON value."""
     listed = validator.schema.get("required") if isinstance(validator.schema, dict) else None
     required = set(listed if isinstance(listed, list) else ())
     present = required & value.keys() if isinstance(value, dict) else set()
@@ -154,24 +152,24 @@ def json_schema(
     schema_in = functools.lru_cache(256)(functools.partial(_read_schema, draft, remotes))
     usual = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
     fault = None if usual is None else schema_in(usual)
-    require(not isinstance(fault, str), f"no broken schema: {fault}", schema=schema)
+    require(not isinstance(fault, str), f"a valid schema: {fault}", schema=schema)
 
     @reward(score_range=(0, 1))
     def json_schema(completion: str, schema: Any = None) -> Score:
         """1.0 if the completion is JSON that satisfies the schema, less by the share of required properties otherwise.
 
         Formula, for a value that is not valid: s / r, with r the names in the schema's top-level ``required`` and s
-        those that are present with nothing wrong inside; where s = r, and some other rule is broken, r / (r + 1).
-        0.0 for a value that is no object, for a schema that requires nothing, and for text that is no JSON; what is
-        read and how strictly is told at ``json_valid``.
+        those that are present with nothing wrong inside; r / (r + 1) where s = r and some other rule is broken. 0.0 for
+        a value that is no object, for a schema that requires nothing, and for text that is not JSON, which is found and
+        read as in ``json_valid``.
 
-        Column ``schema``: a JSON Schema as JSON text, dict or bool. Its draft is the one that ``$schema`` names,
-        else 2020-12. Regular expressions are Python's, and may take exponential time, which the worker's deadline
-        bounds. ``format`` is not asserted. ``$ref`` is never fetched: what it points to lies in the schema, in the
-        drafts' own schemas or in the setting ``remotes``. The validator is the library jsonschema.
+        Column ``schema``: a JSON Schema as JSON text, dict or bool. ``$schema`` names its draft, by default 2020-12.
+        Regular expressions are Python's, and may take exponential time, which the worker's deadline bounds. ``format``
+        is not asserted. ``$ref`` is never fetched: it leads to the schema, the drafts' own schemas or the setting
+        ``remotes``. The validator is the library jsonschema.
 
-        ``None`` where the row has no schema or a broken one: no JSON, not valid by its draft, a reference that
-        leads nowhere or round in a circle.
+        ``None`` where the row has no schema or a broken one: no JSON, not valid by its draft, a reference that leads
+        nowhere or round in a circle.
         """
         given = schema if usual is None else usual
         if given is None or (isinstance(given, str) and given.strip() in ("", "null", "None")):
@@ -189,13 +187,13 @@ def json_schema(
 
 
 _MAX_EXTRA, _MAX_UNORDERED = 10, 200
-"""So many times the fields expected may be given; so many may be compared without order, each with each."""
+"""How many times the expected fields may be given, and how many fields may be compared without order."""
 _MISSING = object()
 _normal = functools.lru_cache(maxsize=4096)(normalise)
 
 
 class _Comparison(NamedTuple):
-    """How fields are compared; the settings of ``json_fields``."""
+    """How fields are compared: the settings of ``json_fields``."""
 
     ordered: bool
     text: str
@@ -203,7 +201,7 @@ class _Comparison(NamedTuple):
     abs: float
 
     def tally(self, wanted: Any, given: Any) -> Counter[str]:
-        """Counts the fields expected, those that are right, and what is more: under ``names``, and ``items``."""
+        """Count the fields expected, those that are right, and what is extra: under ``names``, and ``items``."""
         self._count(wanted, given, tally := Counter[str]())
         return tally
 
@@ -221,7 +219,7 @@ class _Comparison(NamedTuple):
         tally["items" if lists else "names"] += sum(count_leaves(given[name]) for name in given.keys() - wanted.keys())
 
     def _arranged(self, wanted: list[Any], given: list[Any]) -> dict[int, Any]:
-        """Return the items by the places of those that they are paired with, the others by what places are free."""
+        """Return the items at the places of those that they are paired with, the others at free places."""
         rest, placed = dict(enumerate(given)), dict[int, Any]()
         likeness = (
             (-self._likeness(one, other), place, behind)
@@ -239,7 +237,6 @@ class _Comparison(NamedTuple):
         return 2.0 if same(wanted, given) else tally["right"] / (tally["fields"] + tally["names"] + tally["items"])
 
     def _is_right(self, wanted: Any, given: Any) -> bool:
-        """Whether a value is the expected one, one that holds no others."""
         if self.text == "normalised" and isinstance(wanted, str) and isinstance(given, str):
             return _normal(wanted) == _normal(given)
         numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (wanted, given))
@@ -277,19 +274,19 @@ def json_fields(
         """The share of the answer's fields that the completion's JSON has right, 0 to 1; extra ones cost.
 
         Formula: right / (fields + extra). fields are the values in ``answer`` that hold no others, however deep: each
-        text, number, ``true``, ``false`` and ``null``, and each empty object and list. One is right where the value in
-        its place, by names and by places in lists, is the same; a missing one is not. extra are the values in the
-        completion under names, and at places in lists, that ``answer`` does not have. A value of another kind in the
-        place of an expected one makes that wrong, and is no extra. A completion with more than ten times as many
-        values as the answer, and ten more, scores 0.0.
+        text, number, ``true``, ``false`` and ``null``, and each empty object and list. One is right where the value at
+        its place, by names and by places in lists, is the same. extra are the completion's values under names, and at
+        places in lists, that ``answer`` does not have. A value of another kind at the place of an expected one makes
+        that wrong, and is not extra. A completion with more than ten times as many values as the answer, and ten more,
+        scores 0.0.
 
         Values are equal as JSON: 1 is 1.0, and neither ``true`` nor ``"1"``; ``null`` is a value, and not a missing
-        one; text counts to the letter, and names always do. What is read and how strictly is told at ``json_valid``:
-        0.0 for text that is not one JSON value.
+        one; text counts to the letter, and names always do. Text is found and read as in ``json_valid``: 0.0 for
+        anything but one JSON value.
 
-        Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has none, where it
-        is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
-        Metrics: ``right``, ``fields``, ``extra``.
+        Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has none, where it is
+        nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields. Metrics:
+        ``right``, ``fields``, ``extra``.
         """
         try:
             wanted = expected_json(answer)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.turn import after_thinking
+from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 
 _SHOWN = 5
@@ -55,15 +55,15 @@ def url_valid(
         """The share of the completion's URLs that are well-formed and point where they may, 0 to 1.
 
         Formula: g / (g + b) * min(g / m, 1), with g the different good URLs, b the different bad ones and m the
-        minimum; 0.0 where there is none. What counts as a URL: what begins with a scheme and a slash, with ``www.``
-        or with ``//``, and the targets of Markdown links, unless they point within the site. Brackets and marks that
-        close a sentence are no part of it. What stands in a thought does not count.
+        minimum; 0.0 where there is none. A URL begins with a scheme and a slash, with ``www.`` or with ``//``, or is
+        the target of a Markdown link, unless that points within the site. Brackets and punctuation around it are no
+        part of it. Thoughts are not read.
 
-        Good is a URL with an allowed scheme; a host name of ASCII labels with at least one dot and a last label that
-        is no number, or one that the settings name; a port that exists; whole percent escapes. Bad besides: a user
-        name before the host (``https://good.com@evil.com``), a backslash, punycode or a host in letters other than
-        ASCII, unless the settings name it, and addresses in numbers. With ``hosts``, ``good.com.evil.com`` and
-        ``evilgood.com`` are not ``good.com``. That a page exists is not looked at. Never ``None``.
+        Good is a URL with an allowed scheme; a host name of ASCII labels with at least one dot and a last label that is
+        no number, or one that the settings name; a port that exists; whole percent escapes. Bad besides: a user name
+        before the host (``https://good.com@evil.com``), a backslash, punycode or a host in letters other than ASCII,
+        unless the settings name it, and addresses in numbers. With ``hosts``, ``good.com.evil.com`` and
+        ``evilgood.com`` are not ``good.com``. Whether a page exists is not checked. Never ``None``.
         """
         urls = map(_trimmed, _URL.findall(after_thinking(completion)))
         faults = {url: _fault(url, kinds, allowed) for url in urls}
@@ -80,7 +80,7 @@ def url_valid(
 
 
 def _trimmed(url: str) -> str:
-    """Return a URL without the marks of the sentence around it; brackets that it opens itself it keeps."""
+    """Return a URL without the punctuation of the sentence around it; it keeps brackets that it opens."""
     while url:
         opens = _CLOSES.get(url[-1])
         if url[-1] not in _SENTENCE_MARKS if opens is None else url.count(url[-1]) <= url.count(opens):
@@ -90,7 +90,6 @@ def _trimmed(url: str) -> str:
 
 
 def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> str | None:
-    """Return what is wrong with a URL, or ``None``."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -110,13 +109,12 @@ def _fault(url: str, schemes: frozenset[str], hosts: tuple[str, ...] | None) -> 
 
 
 def _is_public(host: str) -> bool:
-    """Whether a host has a dot and ASCII labels, none in punycode, the last of them no number."""
     labels = host.split(".")
     plain = host.isascii() and len(labels) > 1 and not any(label.startswith("xn--") for label in labels)
     return plain and any(map(str.isalpha, labels[-1])) and not labels[-1].startswith("0x")
 
 
 def _is_named(host: str) -> bool:
-    """Whether a host is made of labels as names are; those in other letters only where a setting names them."""
+    """Whether a host is made of labels as names are, in ASCII unless a setting names it."""
     labels = host.split(".") if len(host) <= _MAX_HOST_CHARS else [""]
     return all(_LABEL.fullmatch(label) or (not label.isascii() and label.isalnum()) for label in labels)

@@ -1,4 +1,4 @@
-"""A verifiable instruction with its arguments, which are held to what their names ask for, never guessed."""
+"""A verifiable instruction with its arguments, which are checked against what their names ask for."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from builtin_rewards.ifeval.kinds import KINDS, LEAST, LESS
 from builtin_rewards.ifeval.language import known_languages
-from builtin_rewards.reading.turn import unframed
-from builtin_rewards.reading.typography import shows
+from builtin_rewards.reading.normalisation import shows
+from builtin_rewards.reading.thoughts import unframed
 
 _SHOWN_CHARS = 80
 
 
 class UnusableInstructionError(ValueError):
-    """An instruction's id is unknown, or its arguments cannot be used: the row is at fault, not the completion."""
+    """An instruction's id is unknown, or its arguments cannot be used: a fault of the row."""
 
 
 def _is_text(value: object) -> bool:
@@ -50,7 +50,7 @@ _WANTED: Mapping[str, _Wanted] = {
 
 
 def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the arguments of some names; texts without blanks around, ``3.0`` of a data set's table as ``3``.
+    """Return the named arguments, stripped, with ``3.0`` from a data set's table as ``3``.
 
     Raises:
         UnusableInstructionError: One is missing, ``None`` or of another kind.
@@ -69,7 +69,7 @@ def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str
 
 
 def _described(values: Mapping[str, Any]) -> str:
-    """Return the arguments that are there on one line, cut to a width, for a reason."""
+    """Return the arguments that are given on one line, cut to a width."""
     known = sorted((name, value) for name, value in values.items() if value is not None)
     line = ", ".join(f"{name}={repr(value)[:_SHOWN_CHARS]}" for name, value in known)
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 3] + "..."
@@ -80,8 +80,8 @@ class Instruction:
     """One instruction of a row, ready to check texts.
 
     Attributes:
-        kind: Its id without a language's prefix, such as ``punctuation:no_comma``.
-        details: Its arguments on one line, for a reason; empty where it has none.
+        kind: Its id without the prefix of a language, such as ``punctuation:no_comma``.
+        details: Its arguments on one line, for a reason.
         check: Whether a text that is not blank follows it.
     """
 
@@ -114,7 +114,7 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
 
 
 def loose_variants(text: str) -> Iterator[str]:
-    """Return a text, then it without its first line, its last line, and both; and the four without ``*``; each once."""
+    """Return a text without its first line, its last line, both or neither, each with and without ``*``."""
     lines = text.split("\n")
     cut = ("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))
     variants = (text, *cut)

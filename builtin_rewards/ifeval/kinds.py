@@ -1,9 +1,8 @@
 """The 25 kinds of verifiable instructions: for each id, whether a text that is not blank follows it.
 
-All take time linear in the text: where a regular expression would look for an end again from every start, the text is
-scanned by hand. What may not be there (forbidden words, ``less than`` n keywords or letters) is looked for in the text
-as it reads: zero-width characters are left out, and full-width characters and the Cyrillic and Greek letters that look
-Latin stand for the Latin ones. What must be there is looked for as written.
+All take time linear in the text. What is forbidden (words, ``less than`` n keywords or letters) is searched in the
+text as a reader sees it: without zero-width characters, with full-width, Cyrillic and Greek look-alikes as Latin
+letters. What is required is searched as written.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 
 from builtin_rewards.ifeval.language import count_capital_words, count_sentences, text_language
-from builtin_rewards.reading.typography import beyond_ascii, fold
+from builtin_rewards.reading.normalisation import beyond_ascii, fold
 
 LESS, LEAST = "less than", "at least"
 _LOOK_ALIKES = (
@@ -33,7 +32,6 @@ _FENCES = ("```json", "```Json", "```JSON", "```")
 
 
 def _as_read(text: str) -> str:
-    """Return a text as it reads, for what may not be in it."""
     return fold(text).translate(_LOOK_LATIN).lower()
 
 
@@ -42,20 +40,20 @@ def _bounded(found: int, relation: str, limit: int) -> bool:
 
 
 def _is_used(text: str, term: str, relation: str, limit: int) -> bool:
-    """Whether a term is there at least, or less than, so many times, also inside words, in any case."""
+    """Whether a term occurs at least, or less than, so many times, also inside words, in any case."""
     read = _as_read if relation == LESS else str.lower
     return _bounded(read(text).count(read(term) or term), relation, limit)
 
 
 def _held(text: str, opening: str, closing: str) -> Iterator[str]:
-    """Return what stands on one line between an opening and the next closing, without blanks and openings."""
+    """Return what stands on one line between an opening and the next closing, stripped."""
     for line in text.split("\n"):
         *parts, _ = line.split(closing)
         yield from (part.partition(opening)[2].strip(opening + " \t") for part in parts)
 
 
 def _paragraphs(text: str, wanted: int, nth: int, first_word: str) -> bool:
-    """Whether there are so many paragraphs, divided by blank lines, and the nth starts with the word, in any case."""
+    """Whether there are so many paragraphs, divided by blank lines, and the nth starts with the word."""
     paragraphs = text.split("\n\n")
     words = paragraphs[nth - 1].split(maxsplit=1) if len(paragraphs) >= nth else []
     found = re.split(r"[.,?!'\"]", words[0].lstrip("'").lstrip('"'), maxsplit=1)[0].lower() if words else ""
@@ -63,7 +61,7 @@ def _paragraphs(text: str, wanted: int, nth: int, first_word: str) -> bool:
 
 
 def _is_divided(text: str, mark: str, wanted: int) -> bool:
-    """Whether marks divide a text into so many different parts, none between two marks blank."""
+    """Whether marks divide a text into so many parts, with no blank part between two marks."""
     parts = [part.strip() for part in re.split(mark, text)]
     return all(parts[1:-1]) and sum(map(bool, parts)) == wanted
 

@@ -1,7 +1,7 @@
-"""The language of a text by langdetect, its sentences and words in capitals by nltk, as in the paper's program.
+"""Languages by langdetect, sentences and capital words by nltk, as in the paper's program.
 
-langdetect draws what it looks at: with a seed of our own, the same text always gives the same language. nltk's punkt
-learns its abbreviations from a corpus, which nltk does not come with; here they are a list.
+langdetect draws at random; a fixed seed gives the same text the same language each time. nltk's punkt learns
+abbreviations from a corpus that nltk does not ship; here they are a list.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def _detectors() -> Any:
 
 
 def known_languages() -> frozenset[str]:
-    """Return the codes that :func:`text_language` can give, such as ``en`` and ``zh-cn``."""
+    """Return the codes that :func:`text_language` can return, such as ``en`` and ``zh-cn``."""
     return frozenset(_detectors().get_lang_list())
 
 
 def text_language(text: str) -> str | None:
-    """Return the code of a text's language; ``None`` where nothing in it belongs to any."""
+    """Return the code of a text's language; ``None`` where none can be told."""
     detector = _detectors().create()
     detector.seed = _SEED
     detector.append(text[:_LOOKED_AT])
@@ -63,13 +63,13 @@ def _splitter() -> Any:
 
 
 def count_sentences(text: str) -> int:
-    """Return the number of sentences; a rest of text without an end counts as one."""
+    """Return the number of sentences; text after the last end mark counts as one."""
     return sum(1 for _ in _splitter().span_tokenize(_RUN.sub("", text)))
 
 
 def count_capital_words(text: str) -> int:
-    """Return the number of words whose letters are all capitals, such as ``NASA``, ``I`` and ``U.S.``.
+    """Return the number of words in capitals, such as ``NASA``, ``I`` and ``U.S.``.
 
-    Contractions are two words, as nltk has it: ``I'm`` counts once and ``IT'S`` twice.
+    nltk splits contractions in two: ``I'm`` counts once and ``IT'S`` twice.
     """
     return sum(map(str.isupper, extra("nltk.tokenize.destructive").NLTKWordTokenizer().tokenize(text)))

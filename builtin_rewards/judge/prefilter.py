@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 
 from builtin_rewards.judge.prompt import MAX_CHARS
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, normalise
+from builtin_rewards.reading.normalisation import fold, normalise
+from builtin_rewards.reading.thoughts import after_thinking
 
 OPENERS = (
     # Of arXiv 2507.08794, 2211.01910 and 2309.03409; labels of the built-in prompts; and see _FORMS.

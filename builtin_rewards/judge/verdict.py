@@ -19,7 +19,7 @@ from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, Jud
 from builtin_rewards.judge.formats import Format, object_text
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.rubric import Rubric, Scale
-from builtin_rewards.reading.values import read_json
+from builtin_rewards.reading.json_values import read_json
 
 M = TypeVar("M", bound=BaseModel)
 

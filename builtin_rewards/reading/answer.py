@@ -1,4 +1,4 @@
-"""Which part of a completion is its final answer: one stated rule for all rewards that look for one."""
+"""The final answer of a completion, found by one stated rule for all rewards that look for one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from builtin_rewards.reading.announcements import DENIED, MAX_MARKS, announced, wordless
-from builtin_rewards.reading.denials import (
+from builtin_rewards.reading.boxes_and_tags import boxes, tags
+from builtin_rewards.reading.expressions import FUNCTION
+from builtin_rewards.reading.labels import label_at, read_label
+from builtin_rewards.reading.negation import (
     calls_wrong,
     clause_denies,
     denied_before,
@@ -16,19 +18,17 @@ from builtin_rewards.reading.denials import (
     objection,
     withdrawn_after,
 )
-from builtin_rewards.reading.expressions import FUNCTION
-from builtin_rewards.reading.labels import label_at, read_label
-from builtin_rewards.reading.marks import boxes, tags
+from builtin_rewards.reading.normalisation import SHOWN_OTHERWISE, shown_otherwise, without_markup
 from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import SHOWN_OTHERWISE, shown_otherwise, without_markup
+from builtin_rewards.reading.stated_answers import DENIED, MAX_MARKS, announced, wordless
+from builtin_rewards.reading.thoughts import after_thinking
 
 MAX_ANSWER_CHARS = 4_000
-"""A marked answer that is longer is no answer."""
+"""A longer marked text is no answer."""
 
 
-class Rule(StrEnum):
-    """By which rule an answer was found, in the order in which they are tried."""
+class AnswerRule(StrEnum):
+    """The rule that found an answer; the rules are tried in this order."""
 
     BOXED = "boxed"
     """The last ``\\boxed{...}``, ``\\fbox{...}`` or ``\\boxed 5``."""
@@ -47,9 +47,9 @@ class Rule(StrEnum):
     """There is no answer."""
 
 
-MARKED = (Rule.BOXED, Rule.TAG)
-"""The rules by which an answer is marked, in the order in which they are tried."""
-UNMARKED = (Rule.WHOLE, Rule.LAST_NUMBER, Rule.NONE)
+MARKED = (AnswerRule.BOXED, AnswerRule.TAG)
+"""The rules for marked answers, in the order in which they are tried."""
+UNMARKED = (AnswerRule.WHOLE, AnswerRule.LAST_NUMBER, AnswerRule.NONE)
 """The rules of a completion that neither marks nor announces an answer."""
 
 
@@ -59,23 +59,23 @@ class Extraction:
 
     Attributes:
         answer: Its text as it stands; ``None`` where there is none.
-        rule: By which rule it was found.
-        candidates: The distinct final answers, in their order.
+        rule: The rule that found it.
+        candidates: The distinct final answers, in order.
         problem: Why the answer cannot count, such as a denial before it; empty if it can.
     """
 
     answer: str | None
-    rule: Rule
+    rule: AnswerRule
     candidates: tuple[str, ...] = ()
     problem: str = ""
 
     @property
     def stuffed(self) -> bool:
-        """Whether several distinct final answers stand there, which only a question for several allows."""
+        """Whether there are several distinct final answers, which only a question for several allows."""
         return len(self.candidates) > 1
 
 
-_NOTHING = Extraction(None, Rule.NONE, (), "no answer in the completion")
+_NOTHING = Extraction(None, AnswerRule.NONE, (), "no answer in the completion")
 
 _THOUSANDS_MARK = re.compile(r"(?<=\d)(?:,\\!\s?|\{,\}|\\,)(?=\d{3}(?!\d))")
 _FULL_WIDTH = re.compile("[\uff01-\uff5e]")
@@ -86,26 +86,20 @@ _LIST_GAP = re.compile(r"\s*(?:[;|\n]|,(?!\d{3}(?!\d))|,\s)\s*|\s+")
 
 
 def extract_answer(completion: str) -> Extraction:
-    """Return a completion's final answer, the rule that found it, and whether several distinct ones stand there.
+    """Return a completion's final answer, the rule that found it, and all distinct final answers.
 
-    The rules are tried in the order of :class:`Rule`; the first that finds anything counts. Thoughts, markdown
-    emphasis, stop tokens at the end, footnote marks and emoji are not read, nor marks with nothing in them. A last box
-    that never closes and a last number that words before it change ("twice 42") are no answers, and a last number that
-    is part of an expression ("3 to 4", ``x > 7``) is read with all of it.
+    The first rule of :class:`AnswerRule` that finds anything counts; ``docs/how-to/reward-math.md`` describes the
+    rules. Thoughts, markdown emphasis, stop tokens at the end, footnote marks, emoji and empty marks are not read.
 
-    What is denied or doubted ("not \\boxed{42}", "I doubt that it is 42") is no answer, nor is what is withdrawn: taken
-    back by plain words in its own sentence or the next ("The answer is 41. Wait, that is wrong."). "Wait" alone
-    withdraws nothing, nor does a check, a withdrawal that names another answer, or one inside a box. A withdrawn answer
-    is not held against another one. Where the last answer is withdrawn there is none, whatever stands before it.
-
-    Several distinct final answers are: different boxes; a box, a tag or a plainly stated answer ("The answer is
-    41.") that say different things; different stated answers; a list of numbers, or of anything joined with "or",
-    where one answer is expected; before a last number, others that it is listed with. Numbers on the way to the answer
-    are not. Answers that are the same number in other writing are one. Full-width signs are read as the ASCII ones.
+    An answer that is denied, doubted or withdrawn in its own sentence or the next has a ``problem``, and so has a box
+    that never closes, or a last number that words before it change ("twice 42"). Withdrawn answers before the last one
+    are ignored. The distinct answers are different boxes, tags or stated answers, a box and a number stated beside it,
+    a list of numbers, or anything joined with "or". Numbers on the way to the answer are not among them, and one number
+    in two writings counts once.
     """
     text = without_markup(after_thinking(completion))
     if shown_otherwise(text):
-        return Extraction(None, Rule.LAST_NUMBER, (), SHOWN_OTHERWISE)
+        return Extraction(None, AnswerRule.LAST_NUMBER, (), SHOWN_OTHERWISE)
     text = in_latex(text) if _FULL_WIDTH.search(text) else text
     text = _THOUSANDS_MARK.sub(",", text) if "\\" in text or "{,}" in text else text
     marked = _marked(text, MARKED)
@@ -116,13 +110,13 @@ def extract_answer(completion: str) -> Extraction:
         return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
     if answers and calls_wrong(answers[-1]):
         problem = problem or "the answer is said to be wrong"
-    if rule is Rule.TAG:
+    if rule is AnswerRule.TAG:
         answers = [said for answer in answers for said in _spoken(answer)]
     return _extraction(answers, rule, problem) if answers else Extraction(None, rule, (), problem)
 
 
-def _extraction(answers: list[str], rule: Rule, problem: str = "") -> Extraction:
-    """The last of several answers, with the distinct ones among them, each taken apart where it is a list."""
+def _extraction(answers: list[str], rule: AnswerRule, problem: str = "") -> Extraction:
+    """Return the last of several answers with the distinct ones, of which lists are taken apart."""
     distinct: dict[object, str] = {}
     for answer in answers:
         for part in _alternatives(answer):
@@ -142,7 +136,7 @@ def _key(answer: str) -> object:
 
 
 def _alternatives(answer: str) -> list[str]:
-    """The parts of a bare list of numbers, or of anything joined with "or"; else the answer itself."""
+    """Return the parts of a bare list of numbers, or of anything joined with "or"; else the answer."""
     text = clean(answer) if len(answer) <= 500 else ""
     if not text or read_quantity(text) is not None:
         return [answer]
@@ -156,17 +150,17 @@ def _alternatives(answer: str) -> list[str]:
 # Boxes, tags and phrases
 
 
-def _marked(text: str, rules: Sequence[Rule]) -> tuple[list[str], Rule, str] | None:
-    """What the boxes or else the tags of a text hold that stand, the last one at the end; with what is said against it.
+def _marked(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRule, str] | None:
+    """Return the boxes, or else the tags, that stand, the last one at the end; the rule; and the last one's problem.
 
-    A tag that holds no box, and a number that a phrase announces, are held against a box.
+    A tag without a box, and a number that a phrase announces, come before the boxes as other answers.
     """
-    tagged = tags(text) if Rule.TAG in rules else []
-    found = (boxes(text) if Rule.BOXED in rules else []) or tagged
+    tagged = tags(text) if AnswerRule.TAG in rules else []
+    found = (boxes(text) if AnswerRule.BOXED in rules else []) or tagged
     if not found:
         return None
-    last, rule, others = found[-1], Rule.TAG if found is tagged else Rule.BOXED, []
-    if rule is Rule.BOXED:
+    last, rule, others = found[-1], AnswerRule.TAG if found is tagged else AnswerRule.BOXED, []
+    if rule is AnswerRule.BOXED:
         if not last.closed:
             return [], rule, "the last box never closes"
         others = [said for tag in tagged[-1:] if not boxes(tag.content) for said in _spoken(tag.content)]
@@ -177,20 +171,20 @@ def _marked(text: str, rules: Sequence[Rule]) -> tuple[list[str], Rule, str] | N
 
 
 def _spoken(content: str) -> list[str]:
-    """The answers that phrases in a tag announce, if the last one stands, else the tag's content."""
+    """Return the answers that phrases in a tag announce, if the last one stands, else the tag's content."""
     said = announced(content) if len(content) <= MAX_ANSWER_CHARS else []
     return [each.answer for each in said if not each.problem] if said and not said[-1].problem else [content]
 
 
 _CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)
 _REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)", re.IGNORECASE)
-"""What an earlier phrase may be followed by that is no answer: ``a multiple of 7``."""
+"""Text behind an earlier phrase that is a remark and no answer: ``a multiple of 7``."""
 
 
 def _stated(text: str) -> Extraction | None:
-    """The last answer that a phrase announces; that it is not some other number says nothing against it."""
+    """Return the last answer that a phrase announces; a denial of another number does not count against it."""
     if (closing := _CLOSING_MARK.search(text, max(0, len(text) - 200))) is not None:
-        return _extraction([closing[1]], Rule.PHRASE)
+        return _extraction([closing[1]], AnswerRule.PHRASE)
     said = announced(text)
     if not said:
         return None
@@ -202,7 +196,7 @@ def _stated(text: str) -> Extraction | None:
         said.pop()
     stand = [each.answer for each in said[:-1] if not each.problem]
     before = [answer for answer in stand if read_quantity(clean(answer)) or not _REMARK.search(answer)]
-    return _extraction([*before, said[-1].answer], Rule.PHRASE, said[-1].problem)
+    return _extraction([*before, said[-1].answer], AnswerRule.PHRASE, said[-1].problem)
 
 
 # The completion itself, and its last number
@@ -222,13 +216,13 @@ def _whole(text: str) -> Extraction | None:
     if not wordless(head):
         return None
     denied = (numbers or re.search("[\\\\$=+^*/<>\u2260\u00ac]", stripped)) and denies(stripped)
-    return _extraction([stripped], Rule.WHOLE, "the answer is denied" if denied else "")
+    return _extraction([stripped], AnswerRule.WHOLE, "the answer is denied" if denied else "")
 
 
 _NUMBER_OR_FRACTION = NUMBER + r"(?: ?/ ?\d+(?!\d|\.\d))?"
 _FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,)? $")
 _SECOND_UNIT = re.compile(r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]| (?:in|to|for|of|per|long|tall|high|old|and|total)\b)")
-"""With one a quantity in two units ends: ``30 minutes`` behind ``3 hours and``."""
+"""The end of a quantity in two units: ``minutes`` in ``3 hours and 30 minutes``."""
 _TOKEN = re.compile(
     r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
@@ -239,7 +233,7 @@ _BEHIND = re.compile(
     rf"|\\(?:cdot|times|div|pm|[dt]?frac|pi|int|sum|{FUNCTION})\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
 )
-"""What goes on behind a number: a sign, a formula, or words such as its unit."""
+"""The text that continues a number: a sign, a formula, or words such as its unit."""
 _FUNCTION = rf"\b(?:{FUNCTION}|base)(?![A-Za-z])"
 _JOINED = re.compile(
     r"(?:(?:[\d)}\]]|(?<![A-Za-z</])[A-Za-z\u03c0])[ \t]*"
@@ -250,12 +244,12 @@ _JOINED = re.compile(
     r"[ \t](?:to(?: the)?|in|of|out of|per|through|from|by|remainder)[ \t])$"
     rf"|{_FUNCTION}[ \t]$|[A-Za-z]-$|[A-Za-z)}}\]]$|[\w)}}\]][({{]$"
 )
-"""What makes a number behind it part of an expression: an operation, a function, a sign, words between two numbers."""
+"""Text that makes the number behind it part of an expression: an operation, a function, words such as ``3 to 4``."""
 _CHANGES_TO = re.compile(
     r"(?:\b(?:ris|ros|rais|increas|gr[eo]w|drop|f[ae]ll|decreas|climb|reduc|improv|jump|shr[ia]nk)\w*"
     r"|\b(?:goes|went|changes|changed|moves|moved))\s[^.;\n]{0,40}?\bfrom \S{1,20} to (?:the )?$"
 )
-"""What a change leads to is a number of its own: ``It rises from 30 to 40``."""
+"""A change, whose second number stands alone: ``It rises from 30 to 40``."""
 _RUN = re.compile(
     r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
     rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"
@@ -267,7 +261,7 @@ _NEAR, _LONGEST = 400, 200  # characters around the last digit that are read, an
 
 
 def _last_number(text: str) -> Extraction:
-    """The last number with the expression that it is part of; of ``5, not 4`` the one before."""
+    """Return the last number with its expression; in ``5, not 4`` the one before."""
     if (instead := _INSTEAD_OF.search(text, max(0, len(text) - _NEAR))) is not None:
         text = text[: instead.start("not")]
     last = max(map(text.rfind, "0123456789"))
@@ -281,7 +275,7 @@ def _last_number(text: str) -> Extraction:
         return _standing(text, *label)
     token = next((each for each in _TOKEN.finditer(text, low, high) if each.start() <= last < each.end()), None)
     if token is None or (low and token.start() == low):
-        return Extraction(None, Rule.LAST_NUMBER, (), "the last number is too long")
+        return Extraction(None, AnswerRule.LAST_NUMBER, (), "the last number is too long")
     start, end = label or token.span()
     ahead, behind = "", _BEHIND.match(text, end, high)
     first, second = _FIRST_UNIT.search(text, max(0, start - 20), start), _SECOND_UNIT.match(text, end, high)
@@ -300,10 +294,7 @@ _BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset|varnothing)[A-Z
 
 
 def _formula_at(text: str, last: int) -> tuple[int, int] | None:
-    """Where the formula in delimiters stands that the last digit is in, or that the text ends with behind it.
-
-    Where there is no digit, words may follow.
-    """
+    """Return the place of the formula in delimiters around the last digit, or behind it at the end of the text."""
     ending = _AT_END.search(text, max(0, len(text) - _NEAR, last))
     formula = ending.lastindex if ending and (last < 0 or not re.search("[A-Za-z]", text[ending.end() :])) else None
     if ending and formula and not _BARE_NAME.fullmatch(ending[formula]):
@@ -341,10 +332,10 @@ _LISTED_ONE = re.compile(rf"{_OTHER}|\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)
 def _standing(
     text: str, start: int, end: int, ahead: str = "", behind: str = "", *, formula: bool = False
 ) -> Extraction:
-    """An answer at a place, with those that it is listed with right before it, and with what speaks against it.
+    """Return the answer at a place, with those listed right before it, and its problem.
 
-    What denies the first of a list denies the last, unless it is set against that: ``it isn't 3, it's 4``. The answer
-    goes with what stands ahead of it and behind it.
+    A denial of the first of a list denies the last, unless they are contrasted: ``it isn't 3, it's 4``. ``ahead`` and
+    ``behind`` are what the answer's expression has around it.
     """
     before = text[max(0, start - _NEAR) : start - len(ahead)]
     before = before.rstrip("$\\([") if formula else before
@@ -362,7 +353,7 @@ def _standing(
     if not problem and denied_before(head, len(head)):
         contrast = run is not None and "it's" in run[0].lower()
         listed, problem = ([], "") if contrast else (listed, "the answer is denied before it")
-    return _extraction([*listed, ahead + answer + behind], Rule.LAST_NUMBER, problem)
+    return _extraction([*listed, ahead + answer + behind], AnswerRule.LAST_NUMBER, problem)
 
 
 _VERDICT = re.compile(
@@ -374,9 +365,9 @@ _OPPOSITE = {"yes": "no(?:pe)?", "no": "yes", "true": "false", "false": "true"}
 
 
 def opening_verdict(completion: str) -> str | None:
-    """Return the yes, no, true or false that a completion begins with: ``Yes, it is.``
+    """Return the yes, no, true or false at the start of a completion: ``Yes, it is.``
 
-    None where it is taken back, or where its opposite follows at the end of a clause (``Yes, but no.``).
+    ``None`` where it is withdrawn, or its opposite follows at the end of a clause (``Yes, but no.``).
     """
     text = after_thinking(completion)
     verdict = _VERDICT.match(text)
@@ -390,27 +381,27 @@ def opening_verdict(completion: str) -> str | None:
     return None if opposite.search(text, verdict.end()) else word
 
 
-def answer_as_text(completion: str, rules: Sequence[Rule] = MARKED) -> Extraction:
-    """Return a completion's answer as a text, for the rewards that compare it as a whole or parse it.
+def answer_as_text(completion: str, rules: Sequence[AnswerRule] = MARKED) -> Extraction:
+    """Return a completion's answer as text, for rewards that compare or parse it as a whole.
 
-    It is the last box, else the last tag, as it stands. Where there is none, or marked answers differ, or the last
-    one is denied, withdrawn or never closes, it is all that is said after the thoughts, with the reason in ``problem``.
+    It is the last box, else the last tag. Where there is none, or marked answers differ, or the last one is denied,
+    withdrawn or never closes, it is all that follows the thoughts, with the reason in ``problem``.
 
     Args:
         completion: The model's text.
-        rules: Which marks count, of :data:`MARKED`. What may hold boxes of its own, such as JSON, reads tags alone.
+        rules: Which marks count, of :data:`MARKED`. Text with boxes of its own, such as JSON, is read by tags alone.
     """
     text = after_thinking(completion)
     if shown_otherwise(text):
-        return Extraction(None, Rule.WHOLE, (), SHOWN_OTHERWISE)
-    answers, rule, problem = _marked(text, rules) or ([], Rule.WHOLE, "")
+        return Extraction(None, AnswerRule.WHOLE, (), SHOWN_OTHERWISE)
+    answers, rule, problem = _marked(text, rules) or ([], AnswerRule.WHOLE, "")
     if not problem and len(set(map(_key, answers))) > 1:
         problem = f"marked answers that differ ({rule})"
     if problem or not answers:
-        return Extraction(text, Rule.WHOLE, (text,), problem)
+        return Extraction(text, AnswerRule.WHOLE, (text,), problem)
     return Extraction(answers[-1], rule, (answers[-1],))
 
 
-def final_answer(completion: str, rules: Sequence[Rule] = MARKED) -> str:
+def final_answer(completion: str, rules: Sequence[AnswerRule] = MARKED) -> str:
     """Return the text of :func:`answer_as_text`."""
     return answer_as_text(completion, rules).answer or ""

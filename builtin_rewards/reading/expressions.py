@@ -1,6 +1,6 @@
-"""Expressions computed: what a formula without relations and lists comes to, with numbers in place of its letters.
+"""Expressions computed: the value of a formula without relations and lists, with numbers for its letters.
 
-Nothing is dropped or guessed: whatever is not understood, such as a sum, an integral, an unknown command or two numbers
+Nothing is dropped or guessed: anything that is not understood, such as an integral, an unknown command or two numbers
 side by side, makes an expression unreadable. Numbers have 700 digits (mpmath), so that integers are exact.
 """
 
@@ -22,7 +22,7 @@ MAX_DIGITS = 600
 MAX_FACTORIAL = 200
 MAX_ARGUMENT = 1_000_000
 POINTS = 4
-"""At so many points are expressions compared: small, above 1, negative, and of both signs."""
+"""How many points expressions are compared at: small, above 1, negative, and of both signs."""
 
 
 class UnreadError(Exception):
@@ -77,7 +77,7 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], 
     (re.compile(r"^([^,(\[{]*(?<!\d)\d{1,3}),(\d{3}(?!\d|\s*[)\]}])[^,]*)$"), r"\1\2"),
     (re.compile(rf"(?<![\\A-Za-z])(?:{_PLAIN})(?![A-Za-z])"), r"\\\g<0> "),
 )
-"""Other writings of the same, and what they become: the number with a period, the mixed one, and plain text."""
+"""Other writings, and what they become: repeating decimals, mixed numbers, and plain text."""
 _GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _CHANGE = r"\{\s*(?:d|\\partial(?![A-Za-z]))"
 _TOKEN = re.compile(
@@ -92,10 +92,10 @@ _TOKEN = re.compile(
 
 @functools.lru_cache(maxsize=512)
 def tokens_of(text: str) -> tuple[str, ...]:
-    """A cleaned formula's tokens, each thing in one writing.
+    """Return a cleaned formula's tokens, each thing in one writing.
 
-    A run of letters is one token, and so is a name with its index, primes and accent, and a derivative; these begin
-    with ``@``.
+    A run of letters is one token. A name with its index, primes or accent, and a derivative, are one that begins with
+    ``@``.
     """
     for pattern, written in _REWRITTEN:
         text = pattern.sub(written, text)
@@ -109,12 +109,11 @@ def _token(found: re.Match[str]) -> str:
 
 
 def is_name(sign: str) -> bool:
-    """Whether a token is letters or a name."""
     return sign.isalpha() or sign[:1] == "@" != sign
 
 
 def names_in(tokens: Iterable[str]) -> frozenset[str]:
-    """The names among tokens, each letter for itself, that stand for something unknown."""
+    """Return the names among tokens, each letter for itself, that stand for something unknown."""
     letters = (letter for sign in tokens if is_name(sign) for letter in (sign if sign.isalpha() else [sign]))
     return frozenset(each for each in letters if each not in "ei")
 
@@ -125,12 +124,12 @@ _STRENGTHS |= dict.fromkeys(("!", "%", "\\degrees"), _BEHIND) | dict.fromkeys(_F
 _GROUPS = {"(": ")", "[": "]", "{": "}", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil", "|": "|"}
 _MADE = {"\\lfloor": "floor", "\\lceil": "ceil", "|": "fabs"}
 _STRENGTHS |= dict.fromkeys((*_GROUPS, "\\frac", "\\sqrt", "\\binom", "\\pi", "\\infty"), _SIDE_BY_SIDE)
-"""How strongly a sign, or what stands side by side with the factor before it, binds."""
+"""How strongly a sign binds, or a factor right behind another."""
 _CALLED = frozenset(("f", "g", "F", "G", "\\Gamma", "\\zeta"))
 
 
 class _Expression:
-    """Reads an expression and computes it in one pass."""
+    """An expression, parsed and computed in one pass."""
 
     def __init__(self, tokens: Sequence[str], point: int) -> None:
         self._tokens = [letter for sign in tokens for letter in (sign if sign.isalpha() else [sign])]
@@ -140,7 +139,7 @@ class _Expression:
 
     @property
     def next(self) -> str:
-        """The token that is read next; empty at the end."""
+        """The next token; empty at the end."""
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def _take(self, *tokens: str) -> str:
@@ -151,7 +150,7 @@ class _Expression:
         return sign
 
     def joined(self, weakest: int = _SUM) -> Any:
-        """The value of all that is joined by signs of at least a strength."""
+        """Return the value of all that signs of at least this strength join."""
         if sign := self._take("+", "-"):
             value = self.joined(max(weakest, _PRODUCT))
             value = -value if sign == "-" else value
@@ -172,14 +171,14 @@ class _Expression:
         return value
 
     def _strength(self) -> int:
-        """How strongly the next sign binds to what stands before it; a number does so behind brackets only."""
+        """Return how strongly the next sign binds to what precedes it; a number does so only behind brackets."""
         sign = self.next
         if (sign == "|" and self._in_bars) or (sign[:1].isdigit() and self._tokens[self._at - 1] != ")"):
             return 0
         return _SIDE_BY_SIDE if is_name(sign) or sign[:1].isdigit() else _STRENGTHS.get(sign, 0)
 
     def _factorial(self, value: Any) -> Any:
-        """The factorial; between integers one that is as good, for it is n times that of n - 1 and cheap."""
+        """Return the factorial; between integers any function with n! = n * (n - 1)! that is cheap."""
         if value.imag or not -MAX_FACTORIAL <= value.real <= MAX_FACTORIAL or self.next == "!":
             raise UnreadError(f"a double factorial, or one of more than {MAX_FACTORIAL}")
         whole = int(_mp().floor(value.real))
@@ -188,7 +187,6 @@ class _Expression:
         return above / math.prod(part - each for each in range(-whole))
 
     def _argument(self) -> Any:
-        """A command's argument: a group, one digit or one name."""
         sign = self.next
         if sign.isdigit() and len(sign) > 1:
             self._tokens[self._at] = sign[1:]
@@ -248,7 +246,7 @@ class _Expression:
         return -_power(-value, 1 / index) if odd else _power(value, 1 / index)
 
     def _name(self, name: str) -> Any:
-        """The number that a name stands for at the point, and of what it is applied to, if it is a function."""
+        """Return the number that a name stands for at the point; applied to an argument, that of a function."""
         seed = zlib.crc32(f"{name}|{self._point}".encode())
         value = 1 + _mp().mpf(seed % 1009 + 1) / 4040 * (-1 if self._point % 2 == 0 else 1)  # at most 1/4 off 1
         value = -value if self._point == 2 or (self._point == 3 and seed & 4096) else value
@@ -266,7 +264,7 @@ def _power(base: Any, exponent: Any) -> Any:
 
 @functools.lru_cache(maxsize=2048)
 def value_at(tokens: tuple[str, ...], point: int = 0) -> Any:
-    """An expression's value with a number of its own in place of each name, at one of the points."""
+    """Return an expression's value at one of the points, where each name has a number of its own."""
     expression = _Expression(tokens, point)
     try:
         value = expression.joined()
@@ -280,13 +278,13 @@ def value_at(tokens: tuple[str, ...], point: int = 0) -> Any:
 
 
 def near(one: Any, other: Any) -> bool:
-    """Whether two values are the same, to all digits but the last few."""
+    """Whether two values agree in all digits but the last few."""
     tolerance = _mp().mpf(10) ** -(MAX_DIGITS + 40)
     return bool(abs(one - other) <= tolerance * max(1, abs(one), abs(other)))
 
 
 def equal(gold: tuple[str, ...], given: tuple[str, ...]) -> bool:
-    """Whether two expressions have the same value at all points; where letters are negative, if both are real."""
+    """Whether two expressions have the same value at all points; where letters are negative, only if both are real."""
     if gold == given:
         return True
     for point in range(POINTS):
@@ -302,6 +300,6 @@ def equal(gold: tuple[str, ...], given: tuple[str, ...]) -> bool:
 
 
 def _stands_for(tokens: tuple[str, ...], decimal: Any, value: Any) -> bool:
-    """Whether the first is a decimal of six places or more that is the second one rounded."""
+    """Whether the first is a decimal of six places or more, and the second rounds to it."""
     places = len(tokens[-1].partition(".")[2]) if len(tokens) == 1 or (tokens[0] == "-" and len(tokens) == 2) else 0
     return places >= 6 and abs(decimal - value) <= min(0.501 * _mp().mpf(10) ** -places, 2e-6 * abs(value))

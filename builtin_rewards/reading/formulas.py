@@ -1,8 +1,8 @@
 """Formulas compared: lists, tuples, intervals, sets, matrices, equations and inequalities, item by item.
 
-What they are made of is read here; the expressions in them are computed at a few points
-(:mod:`builtin_rewards.reading.expressions`). A formula with anything that is not understood equals its own text only.
-Every step is bounded by the formula's length and the sizes of its numbers.
+Their structure is read here; the expressions in them are computed at a few points
+(:mod:`builtin_rewards.reading.expressions`). A formula that is not understood equals its own text only. Every step is
+bounded by the formula's length and the sizes of its numbers.
 """
 
 from __future__ import annotations
@@ -21,21 +21,17 @@ from builtin_rewards.reading.numbers import Unit, clean, read_unit
 MAX_CHARS = 600
 MAX_DEPTH = 10
 _ROUGHEST = 0.05
-"""What a number is said to be approximately is off by less than this part of it."""
+"""The largest relative error of a number behind an approximate sign."""
 
 _Tokens = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A formula as it is built.
+    """The structure of a formula.
 
-    Attributes:
-        kind: ``value`` for an expression, ``relation``, ``list`` for items without brackets, brackets such as ``()``,
-            or an operator on sets.
-        tokens: All that it is made of.
-        parts: Its items or sides.
-        signs: What stands between the sides of a relation, or the cells of a matrix.
+    ``kind`` is ``value`` for an expression, ``relation``, ``list`` for items without brackets, brackets such as ``()``,
+    or an operator on sets; ``parts`` are its items or sides, and ``signs`` stand between sides, or cells of a matrix.
     """
 
     kind: str
@@ -57,12 +53,11 @@ _DEPTHS |= dict.fromkeys((")", "]", "}", "\\}", "\\rangle", "\\matrixend"), -1)
 
 
 def _depths(tokens: _Tokens) -> list[int]:
-    """How many brackets are open behind each token."""
     return [*accumulate(_DEPTHS.get(token, 0) for token in tokens)]
 
 
 def _split(tokens: _Tokens, marks: Collection[str]) -> tuple[list[_Tokens], _Tokens]:
-    """The parts of tokens between marks that stand in no brackets, and the marks."""
+    """Return the parts of tokens between marks that stand in no brackets, and the marks."""
     found = zip(tokens, _depths(tokens), strict=True)
     places = [place for place, (token, depth) in enumerate(found) if token in marks and not depth]
     ends = zip([-1, *places], [*places, len(tokens)], strict=True)
@@ -70,7 +65,7 @@ def _split(tokens: _Tokens, marks: Collection[str]) -> tuple[list[_Tokens], _Tok
 
 
 def _shape(tokens: _Tokens) -> _Shape:
-    """How a formula is built, from what joins most loosely on; raises ``UnreadError``."""
+    """Return a formula's structure, split first where it binds most loosely; raise ``UnreadError``."""
     parts, marks = _split(tokens, (",", ";", "\\or", "\\and"))
     if marks or "\\pm" in tokens or "\\mp" in tokens:
         bounds = len({*marks}) == 1 and all({*_FLIPPED, "\\ne"}.intersection(part) for part in parts)
@@ -97,7 +92,7 @@ def _shape(tokens: _Tokens) -> _Shape:
 
 
 def _may_be_rounded(exact: _Tokens, rounded: _Tokens) -> bool:
-    """Whether the second may be the first one's last side rounded; what has names in it, or a unit, may be anything."""
+    """Whether the second may be the first one's last side rounded; names and units may be any number."""
     sides, _ = _split(exact, _RELATIONS)
     if names_in(sides[-1]) or names_in(rounded):
         return True
@@ -112,7 +107,7 @@ def _value(tokens: _Tokens) -> _Shape:
 
 
 def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
-    """The shapes of items; one with plus or minus is two, and all such signs in it are chosen together."""
+    """Return the shapes of items; one with plus or minus is two, in which all such signs agree."""
     if any(part.count("\\pm") > 1 or part.count("\\mp") > 1 for part in parts):
         raise UnreadError("several signs of plus or minus")
     spread = (
@@ -135,7 +130,6 @@ def _bracketed(tokens: _Tokens) -> _Shape:
 
 @functools.lru_cache(maxsize=512)
 def _read(text: str) -> _Shape | str:
-    """A cleaned formula's shape, or why it has none."""
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
     if not text.isascii():
@@ -151,7 +145,7 @@ def _read(text: str) -> _Shape | str:
 
 
 def unread(text: str) -> str | None:
-    """Says why a cleaned formula can be compared as text only, or ``None`` if its value can be."""
+    """Return why a cleaned formula can be compared only as text, or ``None`` if it has a value."""
     shape = _read(text)
     return shape if isinstance(shape, str) else None
 
@@ -161,14 +155,14 @@ def same_formula(gold: str, given: str) -> bool:
 
     - Expressions are equal if they have the same value at every point; a decimal of six places or more is the number
       that it rounds. A formula that is not understood equals its own text only.
-    - What stands in brackets is not what stands in others or in none: ``(2, 4)`` is no ``\\{2, 4\\}``, ``2, 4`` or
-      ``[2, 4]``. Braces, and items joined by commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
-    - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``; a gold may also say what the size, an angle's
-      function or a derivative of a name is: ``|z| = 3``, ``\\cos A = 3/5``. An equation answers a gold without
-      one only if its left side is one of these, words, what several names make up, or a calculation: not ``2x = 6``.
-    - Equations and inequalities are equal if one is the other times a number, unless the gold is solved for its only
+    - Brackets must be the same: ``(2, 4)`` is no ``\\{2, 4\\}``, ``2, 4`` or ``[2, 4]``. Braces, and items joined by
+      commas, "and" or "or", have no order; ``\\pm 2`` is ``2, -2``.
+    - ``x = 3`` and 3 are the same, and ``x = 3, y = 4`` and ``(3, 4)``; a gold may also give the size, an angle's
+      function or a derivative of a name: ``|z| = 3``, ``\\cos A = 3/5``. An equation answers a gold without one only if
+      its left side is one of these, words, several names, or a calculation: not ``2x = 6``.
+    - Equations and inequalities are equal if one is a multiple of the other, unless the gold is solved for its only
       name. An inequality is the same as its interval.
-    - Capitals are other letters than small ones only where one of the formulas has both.
+    - Capital and small letters differ only where one of the formulas has both.
     """
     if len(gold) <= MAX_CHARS < len(given):
         return False
@@ -205,12 +199,10 @@ def _same(gold: _Shape, given: _Shape) -> bool:
 
 
 def _alike(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
-    """Whether items are the same one by one."""
     return len(golds) == len(givens) and all(map(_same, golds, givens))
 
 
 def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
-    """Whether items are the same in some order."""
     if not golds or len(golds) != len(givens):
         return not golds and not givens
     place = next((place for place, given in enumerate(givens) if _same(golds[0], given)), None)
@@ -218,18 +210,18 @@ def _paired(golds: Sequence[_Shape], givens: Sequence[_Shape]) -> bool:
 
 
 def _assigns(shape: _Shape, named: Callable[[_Tokens], bool]) -> bool:
-    """Whether a shape says what something named is; a chain of equations says it last."""
+    """Whether a shape states the value of something named; a chain of equations states it last."""
     return {*shape.signs} == {"="} and _says_last([side.tokens for side in shape.parts], named)
 
 
 def _says_last(sides: Sequence[_Tokens], named: Callable[[_Tokens], bool]) -> bool:
-    """Whether all sides of a chain of equations are named, what a name is in other names, or the last one."""
+    """Whether each side of a chain is named, equal to the last one, or follows a name in other names."""
     from_name = named(sides[0])
     return all(named(side) or (from_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
 
 
 def _pair(shape: _Shape) -> _Shape:
-    """The tuple of what a list gives to several names, in the order of the alphabet; else the list."""
+    """Return the tuple of the values that a list gives to several names, in alphabetical order; else the list."""
     if shape.kind != "list" or not all(_assigns(part, _is_name) for part in shape.parts):
         return shape
     values = {"".join(part.parts[0].tokens).strip("@\\"): part.parts[-1] for part in shape.parts}
@@ -252,7 +244,7 @@ def _same_relation(gold: _Shape, given: _Shape) -> bool:
 
 
 def _proportional(gold: _Shape, given: _Shape) -> bool:
-    """Whether what one relation says to be 0, or less, is the other's times a number; an identity is no multiple."""
+    """Whether one relation is the other times a number, both as a difference of their sides."""
     if any(side.kind != "value" for side in (*gold.parts, *given.parts)):
         return False
     ratios = []
@@ -272,7 +264,7 @@ _END = 10**650
 
 
 def _same_set(one: _Shape, other: _Shape) -> bool:
-    """Whether two sets hold the same numbers of all places where they begin and end, and between these."""
+    """Whether two sets hold the same numbers at all their ends, and between these."""
     names = [names_in(shape.tokens) - {*_REALS} for shape in (one, other)]
     if all(names) and names[0] != names[1]:
         return False
@@ -291,7 +283,7 @@ def _ends_of(shape: _Shape) -> list[Any]:
 
 
 def _holds(shape: _Shape, place: Any) -> bool:
-    """Whether a set holds a number; raises ``UnreadError`` for what is no set of real numbers."""
+    """Whether a set holds a number; raise ``UnreadError`` unless it is a set of real numbers."""
     if shape.kind in _SET_OPERATORS:
         return functools.reduce(_SET_OPERATORS[shape.kind], (_holds(part, place) for part in shape.parts))
     if shape.tokens in (_EMPTY, _REALS):
@@ -309,7 +301,7 @@ def _holds(shape: _Shape, place: Any) -> bool:
 
 
 def _end(shape: _Shape) -> Any:
-    """A real number, or one beyond all for infinity."""
+    """Return a real number, or one beyond all for infinity."""
     if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
         return -_END if shape.tokens[0] == "-" else _END
     if shape.kind != "value" or names_in(shape.tokens) or (value := value_at(shape.tokens)).imag:
@@ -330,7 +322,7 @@ _CALCULATION = re.compile(r"(?=.*\d)(?=.*[-+*/])(?:[-+*/$%()\d.]|[A-Za-z]{3,}+| 
 
 
 def _is_name(side: _Tokens) -> bool:
-    """Whether a side is one name, with what it is a function of, or a tuple of names."""
+    """Whether a side is one name, perhaps of a function with its arguments, or a tuple of names."""
     if side[:1] == ("(",) and side[-1:] == (")",):
         return all(map(_is_name, _split(side[1:-1], (",",))[0]))
     applied = side[1:2] == ("(",) and side[-1] == ")" and {"(", ")", "="}.isdisjoint(side[2:-1])
@@ -344,7 +336,7 @@ def _is_quantity(side: _Tokens) -> bool:
 
 
 def _is_plain(side: _Tokens) -> bool:
-    """Whether a side is words, a quantity, numbers with units and operators, or made up of names without a factor."""
+    """Whether a side is words, a quantity, a calculation with units, or several names without a factor."""
     signs = re.sub(r"\^\{?\d+", "", "".join(sign for sign in side if not is_name(sign)))
     several = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
     plain = several or all(map(str.isalpha, side)) or _is_quantity(side)
@@ -352,7 +344,7 @@ def _is_plain(side: _Tokens) -> bool:
 
 
 def right_side(text: str) -> str:
-    """Return the last side of a cleaned equation whose other sides say nothing of its value, else the text."""
+    """Return the last side of a cleaned equation whose other sides do not tell its value, else the text."""
     sides = _split(tokens_of(text), ("=",))[0] if "=" in text else []
     is_equation = len(sides) - 1 == text.count("=") and _says_last(sides, _is_plain)  # no <=
     return text.rpartition("=")[2].strip() if is_equation else text
@@ -363,11 +355,11 @@ def right_side(text: str) -> str:
 _UNIT_AT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*[A-Za-z]|(?<![\\A-Za-z])[A-Za-z]{2}")
 _LARGEST = 10**300
 _NO_THING = frozenset(("unit", "squar", "cubic"))
-"""The words of a unit that names no thing, as :func:`read_unit` gives them: ``square units``."""
+"""The words of a unit that names no thing, as :func:`read_unit` returns them: ``square units``."""
 
 
 def split_unit(text: str) -> tuple[str, Unit | None]:
-    """Return an answer's formula, cleaned, and the unit that stands after it."""
+    """Return an answer's formula, cleaned, and the unit after it."""
     for place in _UNIT_AT.finditer(text) if len(text) <= 2 * MAX_CHARS else ():
         formula, behind = clean(text[: place.start()]), clean(text[place.start() :])
         unit, rest = read_unit(f" {behind}")
@@ -377,7 +369,7 @@ def split_unit(text: str) -> tuple[str, Unit | None]:
 
 
 def number_of(text: str) -> complex | None:
-    """The value of a cleaned formula without names; of an equation that says what something is, its right side's."""
+    """Return the value of a cleaned formula without names; in ``x = 3`` that of the right side."""
     shape = _read(text)
     if isinstance(shape, _Shape) and _assigns(shape, _is_plain):
         shape = shape.parts[-1]

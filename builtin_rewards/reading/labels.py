@@ -1,7 +1,7 @@
-"""Labels: what is written with digits and is neither a number nor arithmetic, each kind with its rule of equality.
+"""Labels: text with digits that is neither a number nor arithmetic, each kind with its rule of equality.
 
-Owns numerals in a base (``0x1F``, ``52_8``), times, dates, ratios, and codes such as versions, addresses, ISBNs,
-telephone and room numbers. What a gold does not state, such as the half of the day, is not asked of the answer.
+The kinds are numerals in a base (``0x1F``, ``52_8``), times, dates, ratios, and codes such as versions, addresses,
+ISBNs, telephone and room numbers. What a gold leaves open, such as the half of the day, any answer may fill.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Label:
     Attributes:
         kind: ``numeral`` in a base, ``time``, ``date``, ``ratio`` (which may be a time) or ``code``.
         parts: A numeral's base and value; the hour and the rest of a time; the month, day and year of a date, empty
-            where they are not given; a ratio's terms; a code's text.
-        half: ``a`` or ``p`` of a time, for before noon and after it; empty where nothing is said.
+            where unknown; a ratio's terms; a code's text.
+        half: ``a`` or ``p`` of a time, for before and after noon; empty where it is open.
     """
 
     kind: str
@@ -60,7 +60,7 @@ _MANY_DIGITS = 7
 
 @functools.lru_cache(maxsize=512)
 def read_label(text: str) -> Label | None:
-    """Reads a cleaned answer that is one label; ``None`` for anything else."""
+    """Return the label that a cleaned answer is; ``None`` for anything else."""
     if len(text) > MAX_CHARS or text.isdecimal():
         return None
     found = _LABEL.fullmatch(_RATIO_IN_WORDS.sub(r"\1:\2", text))
@@ -71,18 +71,17 @@ def read_label(text: str) -> Label | None:
 
 
 def labels_in(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-    """Return where the labels in a short text, or in a part of it, stand; no part of a formula is one."""
+    """Return where the labels in a short text, or in a part of it, stand, outside of formulas."""
     return [found.span() for found in _IN_TEXT.finditer(text, start, len(text) if end is None else end)]
 
 
 def label_at(text: str, place: int) -> tuple[int, int] | None:
-    """Return where the label that a place of a text stands in begins and ends, if it stands in one."""
+    """Return where the label around a place begins and ends, if there is one."""
     near = labels_in(text, max(0, place - MAX_CHARS), place + MAX_CHARS)
     return next((span for span in near if span[0] <= place < span[1]), None)
 
 
 def _numeral(found: re.Match[str]) -> _Parts:
-    """The base and value; nothing where the digits are none of the base."""
     digits = found["digits"] or found[0][2:]
     base = int(found["base"] or _BASES[found[0][1].lower()])
     try:
@@ -92,7 +91,6 @@ def _numeral(found: re.Match[str]) -> _Parts:
 
 
 def _terms(found: re.Match[str]) -> _Parts:
-    """The terms as they stand; a zero before the hour says nothing."""
     first, *others = (term.strip().replace(",", "") for term in (found["clock"] or found[0]).split(":"))
     return (int(first) if first.isdecimal() else first, *others)
 
@@ -118,13 +116,13 @@ _PARTS_OF = {"numeral": _numeral, "time": _terms, "date": _date, "ratio": _terms
 def same_label(gold: Label, given: Label) -> bool:
     """Whether two labels are the same.
 
-    - Numerals: the same base and the same number. ``0x1F`` is ``0x1f`` and ``1F_{16}``, and not 31.
-    - Times: the same time of day. ``17:00`` is ``5 pm``. ``5:00`` is not, for it leaves the half of the day open, but
-      where the gold leaves it open, either half will do.
+    - Numerals: the same base and number. ``0x1F`` is ``0x1f`` and ``1F_{16}``, and not 31.
+    - Times: the same time of day. ``17:00`` is ``5 pm`` and not ``5:00``; where the gold leaves the half of the day
+      open, either will do.
     - Dates: the same day, month and year, in digits (``2024-05-03``) or words (``May 3rd, 2024``). A year or a day
       that the gold leaves out may be any.
-    - Ratios: the same terms in the same order, never reduced: ``2:4`` is not ``1:2``, as scores and scales are not.
-    - Codes: the same signs, without regard to case; of seven digits or more the digits, however they are grouped.
+    - Ratios: the same terms in the same order, never reduced: ``2:4`` is not ``1:2``, since scores and scales are not.
+    - Codes: the same characters in any case; with seven digits or more the same digits in any grouping.
     """
     if "time" in (gold.kind, given.kind):
         moment, said = _moment(gold, gold.half), _moment(given, given.half)
@@ -136,7 +134,7 @@ def same_label(gold: Label, given: Label) -> bool:
 
 
 def bare_number(label: Label) -> int | str | None:
-    """Return the number in a label that answers a gold which is a plain number; ``None`` where there is none.
+    """Return the number in a label that answers a gold which is a plain number, or ``None``.
 
     It is the hour of ``5 pm``, the day of ``March 5``, and the number itself in base 10.
     """
@@ -147,7 +145,7 @@ def bare_number(label: Label) -> int | str | None:
 
 
 def _moment(label: Label, half: str) -> tuple[int, ...] | None:
-    """The hour, minute and second that a time says, or terms that may be one; ``None`` for what is no time of day."""
+    """Return the hour, minute and second of a time, or of a ratio that may be one; else ``None``."""
     first, *others = map(str, label.parts)
     if label.kind not in ("time", "ratio") or not re.fullmatch(r"\d+(:\d\d){0,2}", ":".join((first, *others))):
         return None

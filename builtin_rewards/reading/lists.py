@@ -1,9 +1,8 @@
-"""Lists in free text: which numbers and which items a completion names as its list, and what speaks against it.
+"""Lists in free text: the numbers or items that a completion lists, and why a list does not count.
 
-What a turn says after its thoughts counts; in it closed ``<answer>...</answer>`` and ``\\boxed{...}`` decide alone,
-where there are any that hold something. In what decides the list is the one in brackets, else the text itself. A list
-that is denied (``not``, ``is wrong``), struck out or taken back (``Wait, that is wrong``) does not stand. Two boxes, or
-two bracketed lists, that stand and differ are a stuffed answer.
+Closed ``<answer>...</answer>`` and ``\\boxed{...}`` after the thoughts decide alone, where any has content. There the
+list is the one in brackets, else the text itself. A list that is denied (``not``, ``is wrong``), struck out or
+withdrawn (``Wait, that is wrong``) does not count, and several that differ are a stuffed answer.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from builtin_rewards.reading.denials import clause_denies, denied_before, denies, objection, supposed_before
-from builtin_rewards.reading.marks import boxes, tags
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import SHOWN_OTHERWISE, fold, normalise, shown_otherwise, struck_out
+from builtin_rewards.reading.boxes_and_tags import boxes, tags
+from builtin_rewards.reading.negation import clause_denies, denied_before, denies, objection, supposed_before
+from builtin_rewards.reading.normalisation import SHOWN_OTHERWISE, fold, normalise, shown_otherwise, struck_out
+from builtin_rewards.reading.thoughts import after_thinking
 
 _T = TypeVar("_T", float, str)
 _Lists = Callable[[str], tuple[list[_T], str]]
@@ -35,9 +34,9 @@ _NUMBER = re.compile(
 _THOUSANDS = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])")
 _MARKER = re.compile(r"[ \t]*(?:\(?(?:(?P<number>\d{1,4})|(?P<letter>[A-Za-z]))[.)]|[-*+\u2022])[ \t]+")
 _LONGEST_NUMBER, _LONGEST_TEXT, _DENIAL_CHARS = 400, 100_000, 160
-"""Characters of a number and of a text, without its thoughts, that are read; and of an item, for a denial."""
+"""The longest number and text (without thoughts) that are read, and how much of an item is searched for a denial."""
 _MOST_LISTS = 200
-"""Of more boxes, tags or bracketed lists the last ones are compared."""
+"""How many boxes, tags or bracketed lists are compared, from the end."""
 
 _SQUARE = re.compile(r"\[(?:[^\[\]]++|\[[^\[\]]*+\])*+\]")
 _CURLY = re.compile(r"\{(?:[^{}]++|\{[^{}]*+\})*+\}")
@@ -49,29 +48,29 @@ _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|rm|bf)\b|\\[{}\[\]()
 _JOINING = re.compile(r"(?<!\w)(?:and|or)(?!\w)|[&\n]")
 """What stands between items, besides commas."""
 _BOLD_HEAD = re.compile(r"(?:\*\*|__)([^*_]{1,200})(?::(?:\*\*|__)|(?:\*\*|__)[ \t]{0,3}(?::|[-\u2013\u2014][ \t])).*")
-"""What a list item is about, where something is said of it behind a colon or a dash."""
+"""The bold head of a list item, before a colon or a dash."""
 _BLANK = " \t\r*_`$\"'.:-"
 _TABLE_HEAD = re.compile(r"^.*\n(?=.*\|)(?=.*--)[ \t:|-]+$", re.MULTILINE)
 _LABEL = re.compile(r"^(?:[^:\n]|(?<=\d):(?=\d)|:(?=//))*+:", re.MULTILINE)
-"""What stands before a line's first colon that is no part of a time or a URL."""
+"""The label of a line: the text before its first colon, except in a time or a URL."""
 _OPENING = re.compile(r"\A[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thing)?[!.,][ \t]{1,4}", re.IGNORECASE)
 _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!not\b)", re.IGNORECASE)
 """The words before a list in a sentence: ``The fruits are``."""
 _PARTING = " ,;&:/|"
 _SET_ASIDE = {ord(mark): chr(0x10600 + place) for place, mark in enumerate(_PARTING)}
 _RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _SET_ASIDE.items()}
-"""Letters of Linear A stand in for what parts items, and for blanks, in items that are kept whole."""
+"""Letters of Linear A replace separators and blanks in items that are kept whole."""
 _SENTENCE_BEFORE = re.compile(r"[^.!?\n]+(?=:[\s$*(\\]*$)")
 _UNIT = re.compile(r"\\?(?!(?:is|was|are|were|and|or|but)\b)\s?\\?[A-Za-z\u00b0/]{1,12}\b")
-"""A word behind the last number; what denies it may stand behind that."""
+"""A word behind the last number, such as its unit, before a denial."""
 
 
 def numbers_listed(text: str) -> tuple[list[float], str]:
-    """Return the numbers that a text lists, in order, and what speaks against the list, ``""`` for nothing.
+    """Return the numbers that a text lists, in order, and why the list does not count, or ``""``.
 
-    The list is the last one in square brackets, else in braces, that holds a number; or, without one, every number but
-    list markers. ``1/2`` is one half; ``1,000`` outside brackets is a thousand. ``not 42``, and a number past all
-    bounds, count as NaN, which equals nothing. Lists of the same numbers in another order do not differ.
+    The list is the last one in square brackets, else in braces, that holds a number; else every number but list
+    markers. ``1/2`` is one half; ``1,000`` outside brackets is a thousand. ``not 42``, and a number beyond a float, are
+    NaN, which equals nothing. Lists of the same numbers in another order do not differ.
     """
     return _listed(text, _number_lists, _same_numbers)
 
@@ -79,19 +78,16 @@ def numbers_listed(text: str) -> tuple[list[float], str]:
 def items_listed(
     text: str, known: Collection[str] = (), whole: Sequence[str] = (), marks: str = ""
 ) -> tuple[list[str], str]:
-    """Return the items that a text lists, each once and normalised, and what speaks against the list.
+    """Return the items that a text lists, each once and normalised, and why the list does not count, or ``""``.
 
     The list is the last one in square brackets, else the lines with list markers, else all lines, each without a label
-    before a colon. Commas, semicolons, line ends and, outside brackets, ``and`` and ``or`` part the items, and a denial
-    in the first or the last item denies the list. List markers are dashes, numbers and letters that count, and
-    any two numbers; of ``- **red**: warm`` what is bold is the item. ``Sure!`` and a table's head are none.
+    before a colon; ``set_f1`` tells what parts items.
 
     Args:
         text: The completion.
-        known: Normalised items that are no denials whatever words they hold, such as ``never say never``.
-        whole: The items sought as they are written; one that holds what parts items (``Washington, D.C.``) is
-            one item where it stands so in the text.
-        marks: What parts items besides, of ``|`` and ``/``.
+        known: Normalised items that are no denials whatever their words, such as ``never say never``.
+        whole: The items sought as they are written; one with a separator in it (``Washington, D.C.``) is one item.
+        marks: Further separators, of ``|`` and ``/``.
     """
     kept = _kept_whole(tuple(whole))
 
@@ -104,7 +100,7 @@ def items_listed(
 
 
 def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
-    """Return what the boxes and answer tags list, all that stand alike; without any, what the whole text lists."""
+    """Return the list in the boxes and answer tags, if all that stand agree; without any, that of the whole text."""
     text = after_thinking(text)
     if len(text) > _LONGEST_TEXT or shown_otherwise(text):
         return [], SHOWN_OTHERWISE if len(text) <= _LONGEST_TEXT else TOO_LONG
@@ -119,7 +115,7 @@ def _listed(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -
 
 
 def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
-    """Return the last list that is not denied, and what speaks against it: a list that differs, or its own denial."""
+    """Return the last list that is not denied, and why it does not count: a list that differs, or a denial."""
     kept = [each for each, denied in found if not denied]
     last = kept[-1] if kept else found[-1][0]
     denied = {key(each) for each, denied in found if denied}
@@ -131,14 +127,14 @@ def _standing(found: list[tuple[list[_T], bool]], key: Callable[[list[_T]], Hash
 def _last_of(
     text: str, brackets: re.Pattern[str], read: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
-    """Return the last list in outermost brackets that is not empty and stands, and what speaks against it."""
+    """Return the last list in outermost brackets with content, and why it does not count."""
     lists = [(read(each[0][1:-1]), each) for each in [*brackets.finditer(text)][-_MOST_LISTS:]]
     filled = [(found, _is_denied(text, *each.span())) for found, each in lists if found]
     return _standing(filled, key) if filled else None
 
 
 def _is_denied(text: str, start: int, end: int) -> bool:
-    """Whether words or signs around a list deny it or take it back, or it is struck out or part of a longer word."""
+    """Whether a list is denied, withdrawn, struck out or part of a longer word."""
     unit = _UNIT.match(text, end)
     return bool(
         clause_denies(text, start)
@@ -152,7 +148,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
 
 
 def _mislabelled(text: str, start: int) -> bool:
-    """Whether the label before a list and its colon calls it wrong: ``That is not right:``, ``Wrong answer:``."""
+    """Whether the label before a list and its colon calls it wrong: ``Wrong answer:``."""
     label = _SENTENCE_BEFORE.search(text[max(0, start - _DENIAL_CHARS) : start])
     return denied_before(text, start) or (label is not None and objection(label[0], 0, 0) != "")
 
@@ -171,7 +167,6 @@ def _number_lists(text: str) -> tuple[list[float], str]:
 
 
 def _improper(mixed: re.Match[str]) -> str:
-    """Return a mixed number as one fraction; what is no mixed number stays."""
     whole, above, below = map(int, mixed.groups())
     return f"{whole * below + above}/{below}" if above < below else mixed[0]
 
@@ -185,7 +180,6 @@ def _numbers(text: str) -> list[float]:
 
 
 def _value(match: re.Match[str]) -> float:
-    """Return a number's value; NaN for one that is denied, or past all bounds."""
     if match["negated"] or len(match[0]) > _LONGEST_NUMBER:
         return math.nan
     below = float(match["below"] or 1)
@@ -194,9 +188,9 @@ def _value(match: re.Match[str]) -> float:
 
 
 def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
-    """Return what stands behind list markers, line by line: dashes, and what counts from 1 or ``a``, also anew.
+    """Return the text behind list markers by line: dashes, and counters from 1 or ``a``, also restarted.
 
-    Before items two numbers are markers however they count, and ``A.`` alone is an initial.
+    Before items any two numbers are markers, and ``A.`` alone is an initial.
     """
     found = {place: marker for place, line in enumerate(lines) if (marker := _MARKER.match(line))}
     numbers = [int(marker["number"]) for marker in found.values() if marker["number"]]
@@ -207,7 +201,7 @@ def _marked(lines: Sequence[str], *, items: bool = False) -> dict[int, str]:
 
 
 def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, absolute: float) -> int:
-    """Return how many numbers of two lists pair off, each used once, within the tolerance."""
+    """Return how many numbers of two lists pair off within the tolerance, each used once."""
     left, right = sorted(filter(math.isfinite, found)), sorted(filter(math.isfinite, gold))
     i = j = pairs = 0
     while i < len(left) and j < len(right):
@@ -222,7 +216,7 @@ def matched_numbers(found: Sequence[float], gold: Sequence[float], rel: float, a
 
 @functools.lru_cache(maxsize=256)
 def _kept_whole(written: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return the pattern of the items that may hold what parts items, the longest first."""
+    """Return the pattern of the items with a separator in them, the longest first."""
     held = {fold(item).strip() for item in written}
     parted = sorted((item for item in held if any(map(_PARTING.__contains__, item))), key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, parted))})(?!\w)", re.IGNORECASE) if parted else None
@@ -250,10 +244,9 @@ def _parts(text: str, marks: str = "") -> list[str]:
 
 
 def _items(parts: Iterable[str]) -> list[str]:
-    """Return the parts normalised, each once and none empty."""
     return [item for item in dict.fromkeys(map(plain_item, dict.fromkeys(parts))) if item]
 
 
 def plain_item(part: str) -> str:
-    """Return an item normalised, without LaTeX's commands and braces, with what parts items restored."""
+    """Return an item normalised, without LaTeX's commands and braces, with its separators restored."""
     return normalise(_LATEX.sub(" ", part.translate(_RESTORED)).strip(" \t\r\"'"))

@@ -1,4 +1,4 @@
-"""What a Markdown text has: fenced blocks, headings, list items, tables. What they are worth is the rewards' work."""
+"""What a Markdown text has: fenced blocks, headings, list items, tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
-from builtin_rewards.reading.typography import shows
+from builtin_rewards.reading.normalisation import shows
 
 _FENCES = ("```", "~~~")
 _FENCE_OR_INLINE_CODE = re.compile(r"^[ \t]*+(?:`{3,}+[^`\n]*+|~{3,}.*+)$|`[^`\n]*+`", re.MULTILINE)
@@ -14,7 +14,7 @@ _OPENING = re.compile(r"\s*+(`{3,}+(?!.*`)|~{3,}+)[\s{.]*([^\s}]*)")
 
 
 class FencedBlock(NamedTuple):
-    """A fenced block: the language behind its fence in lower case, or an empty text; its body; whether it is closed."""
+    """A fenced block: its language in lower case or an empty text, its body, and whether it is closed."""
 
     mark: str
     body: str
@@ -22,10 +22,10 @@ class FencedBlock(NamedTuple):
 
 
 def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
-    """Return a text's fenced blocks, and the lines outside them, the opening fence in each block's place.
+    """Return a text's fenced blocks, and the lines outside them, with each block's opening fence in its place.
 
-    As CommonMark has it: three or more backticks or tildes, closed by at least as many of the same and nothing
-    behind them. They may stand at any indentation, for blocks stand in lists; it is taken off the block's lines.
+    As in CommonMark: three or more backticks or tildes, closed by at least as many of the same. They may be indented to
+    any depth, since blocks stand in lists; the indentation is taken off the block's lines.
     """
     blocks: list[FencedBlock] = []
     outside: list[str] = []
@@ -53,7 +53,7 @@ def without_code(text: str) -> str:
 
 
 def code_blocks(text: str, marks: Container[str]) -> list[str]:
-    """Return the blocks with one of some marks, or else those with none; the whole text where nothing is fenced.
+    """Return the blocks with one of some marks, or else those without any; the whole text where nothing is fenced.
 
     Sessions that begin with ``>>>`` are no code. A block whose fence is not closed ends with the text.
     """
@@ -66,12 +66,12 @@ def code_blocks(text: str, marks: Container[str]) -> list[str]:
 
 
 def last_code(text: str, marks: Container[str]) -> str | None:
-    """Return the last of the :func:`code_blocks`; ``None`` for none."""
+    """Return the last of the :func:`code_blocks`, or ``None``."""
     return next(reversed(code_blocks(text, marks)), None)
 
 
 class Markdown(NamedTuple):
-    """What a Markdown text has: its headings with whether something stands below each, its items, its tables."""
+    """The headings of a text, with whether each has content below it, and its counts of other parts."""
 
     headings: dict[str, bool]
     list_items: int
@@ -84,12 +84,12 @@ _LIST_ITEM = re.compile(r"[ \t]*+(?:[-*+]|[0-9]{1,9}[.)])[ \t]++(.*)")
 
 
 def heading_title(text: str) -> str:
-    """Return a heading's text as it is compared: no marks of emphasis or closing ``#``, one case, single spaces."""
+    """Return a heading's text for comparing: without emphasis and closing ``#``, in one case, single spaces."""
     return " ".join(text.strip().rstrip("#").strip("*_` \t\r:").lower().split())
 
 
 def read_markdown(text: str) -> Markdown:
-    """Return what a text has; fenced blocks hold code, not headings or items."""
+    """Return the parts of a text; fenced blocks hold code, not headings or items."""
     blocks, lines = split_fences(text)
     headings: dict[str, bool] = {}
     open_titles: list[tuple[int, str]] = []
@@ -113,7 +113,7 @@ def read_markdown(text: str) -> Markdown:
 
 
 def _heading(line: str, behind: str) -> tuple[int, str] | None:
-    """Return a heading's level and title: of a line of ``#``, or of one that the next line underlines."""
+    """Return a heading's level and title, for ``#`` and for a line that the next one underlines."""
     if found := _HEADING.match(line):
         return len(found[1]), heading_title(found[2])
     under = behind.rstrip()
@@ -124,12 +124,12 @@ def _heading(line: str, behind: str) -> tuple[int, str] | None:
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line is made of ``-``, ``=``, ``*``, ``_``, ``|`` and ``:`` alone: it draws, and says nothing."""
+    """Whether a line only draws, with ``-``, ``=``, ``*``, ``_``, ``|`` and ``:``."""
     return not line.strip("-=*_|: \t\r")
 
 
 def _begins_table(*lines: str) -> bool:
-    """Whether a table's head stands in the first of three lines: below it come as many cells of dashes, then a row."""
+    """Whether three lines begin a table: a head, as many cells of dashes, and a row."""
     if not all("|" in line for line in lines):
         return False
     bare = (line.strip().replace("\\|", "").removeprefix("|").removesuffix("|") for line in lines)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from builtin_rewards.reading.expressions import FUNCTION, FUNCTION_NAMES
-from builtin_rewards.reading.typography import FRACTIONS
+from builtin_rewards.reading.normalisation import FRACTIONS
 
 MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
-"""Larger numbers are not read; a decimal of fewer places does not stand for a fraction without a finite decimal."""
+"""The limits of numbers, and the places from which a decimal may stand for a fraction without a finite decimal."""
 
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _AROUND, _AT_END = " \t\r\n*`", ".,;: \t\r\n*`"
@@ -50,7 +50,7 @@ _COMMANDS = (
 def in_latex(text: str) -> str:
     """Return the text with full-width forms and the usual mathematical signs in ASCII or LaTeX.
 
-    Digits of other scripts, and letters that only look alike, stay what they are.
+    Digits of other scripts, and letters that only look alike, stay.
     """
     if text.isascii():
         return text
@@ -59,9 +59,9 @@ def in_latex(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return an answer without what does not change it: delimiters, markdown, spacing commands, the full stop.
+    """Return an answer without delimiters, markdown, spacing commands and the full stop, which do not change it.
 
-    Invisible characters go at its ends only: what is shown would not be what is compared.
+    Invisible characters are removed at its ends only, since the answer compared must be the one shown.
     """
     text = in_latex(text.strip(_INVISIBLE + _AROUND)).strip(_AROUND).rstrip(_AT_END)
     if "\\" in text or "{,}" in text:
@@ -81,7 +81,7 @@ class Unit:
         scale: How many base units it is; 1 for a noun.
         dimensions: Powers of the base units, sorted; empty for a noun, such as apples.
         words: The noun's words without their endings; empty for a unit of the table.
-        money: The scale of the currency in a rate (``dollars per day``); ``None`` for all else.
+        money: The scale of the currency in a rate (``dollars per day``), else ``None``.
     """
 
     scale: Fraction
@@ -96,7 +96,7 @@ class Quantity:
 
     Attributes:
         value: The number, exactly; 60 for ``60%``.
-        unit: What it counts; ``None`` where nothing is said.
+        unit: What it counts; ``None`` where it has none.
         percent: Whether a percent sign or word follows.
         places: Digits after the point; ``None`` for a fraction.
     """
@@ -124,7 +124,6 @@ _SPEEDS = {"mph": ("mile", "hour"), "kmh": ("km", "hour"), "kph": ("km", "hour")
 
 
 def _times(one: Unit, other: Unit, power: int) -> Unit:
-    """One unit times a power of another."""
     powers = dict(one.dimensions)
     for name, given in other.dimensions:
         powers[name] = powers.get(name, 0) + given * power
@@ -177,7 +176,7 @@ CHANGES_NUMBER = (
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
     r"|(?<![<\w/])\w{1,21}[ \t]?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
-"""A pattern of the words before a number that make it another one or a bound."""
+"""A pattern of words before a number that change it or make it a bound."""
 
 _MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 _WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
@@ -213,11 +212,9 @@ _MULTIPLIED = re.compile(rf" ?times (?:{_BELOW_1000}|an? )", re.IGNORECASE)
 
 @functools.lru_cache(maxsize=512)
 def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
-    """Reads a cleaned answer that is one number, with or without a unit; ``None`` for anything else.
+    """Return the one number, with or without a unit, that a cleaned answer is; ``None`` for anything else.
 
-    Args:
-        text: The answer, as :func:`clean` gives it.
-        attached: Whether one letter right after the number is a unit (``5m``) and not algebra.
+    ``attached`` permits one letter right after the number as its unit (``5m``), which else is algebra.
     """
     text = _in_digits(text)
     found = match_quantity(text)
@@ -225,7 +222,7 @@ def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
 
 
 def _in_digits(text: str) -> str:
-    """A number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
+    """Return a number in words, alone or before one noun, in digits: ``twenty-five apples`` is ``25 apples``."""
     written = _IN_WORDS.fullmatch(text)
     if written is None:
         return text
@@ -242,7 +239,7 @@ def _in_digits(text: str) -> str:
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
-    """Return the number that a text begins with, its currency sign included, and where it ends."""
+    """Return the number at the start of a text, its currency sign included, and where it ends."""
     match = _QUANTITY.match(text)
     if match is None or len(match[0]) > MAX_DIGITS:
         return None
@@ -263,7 +260,7 @@ def _decimal(text: str) -> Fraction:
 
 
 def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None:
-    """The quantity with what the rest says of it; ``None`` where the rest is not a unit but more of a formula."""
+    """Return the quantity with the unit in the rest; ``None`` where the rest is more of a formula."""
     if rest == "$":
         return replace(quantity, unit=_UNITS["dollar"])
     if _MULTIPLIED.match(rest):
@@ -290,7 +287,7 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
 
 
 _MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
-"""What stands between the two parts of a quantity in two units: ``3 hours and 30 minutes``."""
+"""The text between the parts of a quantity in two units: ``3 hours and 30 minutes``."""
 _HARM = re.compile(
     r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
     rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])"
@@ -299,12 +296,12 @@ _HARM = re.compile(
 
 
 def harmless(rest: str) -> bool:
-    """Whether what stands after number and unit is words only, and no words of mathematics or denial."""
+    """Whether the text behind a number and its unit is words without mathematics or denial."""
     return _HARM.search(rest) is None
 
 
 def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
-    """Reads the unit that a text begins with, and gives the rest.
+    """Return the unit at the start of a text, and the rest.
 
     Compound units (``miles per hour``, ``m/s^2``) are read; a noun that is not in the table is a unit of its own.
     """
@@ -333,7 +330,7 @@ def _single(text: str, attached: bool) -> tuple[Unit | None, str]:
 
 
 def _noun(text: str) -> tuple[Unit | None, str]:
-    """A noun of at most four words; a unit of the table among them is the unit."""
+    """Return a noun of at most four words, or the unit of the table among them, and the rest."""
     words: list[str] = []
     rest = text
     while len(words) < 4 and (word := _WORD.match(rest)) is not None and (words or not text[:1].isalpha()):
@@ -349,7 +346,7 @@ def _noun(text: str) -> tuple[Unit | None, str]:
 
 
 def factor_between(gold: Unit | None, given: Unit | None) -> Fraction | None:
-    """What the given number is to be multiplied by to be in the gold's unit; ``None`` where the units do not agree.
+    """Return the factor from the given unit to the gold's; ``None`` where the units do not agree.
 
     A unit that only one side has changes nothing. ``$18 per day`` answers ``$18``: the question says per what.
     """
@@ -370,15 +367,15 @@ _OPERATION = re.compile(
 
 
 def has_operation(text: str) -> bool:
-    """Whether what :func:`read_quantity` does not read has something to be worked out: ``17*23``, ``\\sqrt{4}``."""
+    """Whether a text has something to be worked out: ``17*23``, ``\\sqrt{4}``."""
     return _OPERATION.search(text) is not None
 
 
 def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
-    """Return what a number may say in the gold's unit; nothing where the units do not agree.
+    """Return what a number may mean in the gold's unit; nothing where the units do not agree.
 
     ``x%`` is ``x / 100``, and no number with another unit. Where one side has the sign and the gold is above 1, it is x
-    itself as well: 60 pays ``60%``, and 1 ``100%`` alone.
+    as well: 60 answers ``60%``, and only ``100%`` answers 1.
     """
     factor = factor_between(gold.unit, given.unit)
     if factor is None or (gold.percent != given.percent and (given if gold.percent else gold).unit is not None):
@@ -393,7 +390,8 @@ def readings(gold: Quantity, given: Quantity) -> tuple[Fraction, ...]:
 def same_quantity(gold: Quantity, given: Quantity) -> bool:
     """Whether two numbers with their units are the same.
 
-    Exactly so, save that a decimal of six places and six digits or more stands for the fraction it approximates.
+    They are compared exactly, but a decimal of six places and six digits or more stands for the fraction it
+    approximates.
     """
     values = readings(gold, given)
     if gold.value in values:
@@ -402,7 +400,7 @@ def same_quantity(gold: Quantity, given: Quantity) -> bool:
 
 
 def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
-    """Whether the one is a long decimal that rounds or cuts off the other, a fraction without a finite decimal."""
+    """Whether the first is a long decimal that rounds or cuts off the other, an infinite fraction."""
     if decimal.places is None or fraction.places is not None or decimal.places < MIN_PLACES:
         return False
     if decimal.unit is not None and fraction.unit is not None and value not in (decimal.value, fraction.value):

@@ -308,13 +308,13 @@ def test_code_runs_and_compiles(sandbox: Sandbox, completion: str, runs: float, 
 def test_in_the_runtime_the_jail_is_filled_in() -> None:
     """Each worker has a jail of its own; hostile completions cost themselves alone."""
     tests = "assert add(1, 2) == 3"
-    completions = {fenced(ADD): 1.0, fenced(WRONG): 0.0, "import os; os._exit(0)": 0.0, "while True: pass": 0.0}
+    completions = [fenced(ADD), fenced(WRONG), "import os; os._exit(0)", "while True: pass"]
     rollouts = [Rollout("add", completion, {"tests": tests}) for completion in completions]
     quick = code_tests(limits=Limits(timeout_s=1.4)).with_options(name="quick")
     with Runtime([quick, code_compiles], workers=2) as runtime:
-        batch = runtime.score(rollouts * 3)
-    assert batch.scores["quick"] == list(completions.values()) * 3
-    assert batch.scores["code_compiles"] == [1.0] * 12
+        batch = runtime.score([*rollouts, *rollouts[:3] * 2])
+    assert batch.scores["quick"] == [1.0, 0.0, 0.0, 0.0, *[1.0, 0.0, 0.0] * 2]
+    assert batch.scores["code_compiles"] == [1.0] * 10
 
 
 def test_rewards_travel() -> None:
@@ -353,7 +353,7 @@ def test_human_eval_as_a_data_set(sandbox: Sandbox, data: Path, full: bool, form
     right = form in FORMS
     make = FORMS[form] if right else NOTHING[form.removeprefix("nothing: ")]
     wrong = {}
-    for row in rows if full else [rows[place] for place in sorted({*range(0, 164, 20), 32, 38, 50, 115})]:
+    for row in rows if full else [rows[place] for place in (0, 32, 38, 50, 115)]:
         head = row["prompt"][row["prompt"].rfind(f"def {row['entry_point']}(") :]
         columns = {"tests": row["test"], "entry_point": row["entry_point"], "prompt": row["prompt"]}
         score = code_tests(completion=make(row, head), sandbox=sandbox, **columns)

@@ -10,7 +10,7 @@ from patience import in_time
 
 from builtin_rewards.formats import code_fence, format_tags, markdown_structure, regex_match, xml_valid
 from builtin_rewards.reading.markdown import split_fences
-from builtin_rewards.reading.typography import shows
+from builtin_rewards.reading.normalisation import shows
 from rewardkit import Cause, Outcome, Rollout, Runtime
 
 GOOD = "<think>\nhm\n</think>\n<answer>4</answer>\n"
@@ -140,7 +140,7 @@ def test_a_pattern_that_backtracks_is_ended_by_the_deadline() -> None:
         with Runtime([bomb], workers=1) as runtime:
             return list(runtime.score([Rollout("", "a" * 40 + "b"), Rollout("", "aaa")])["regex_match"])
 
-    outcomes = in_time(score, lambda found: found[1].cause is not Cause.TIMEOUT, 1.2)
+    outcomes = in_time(score, lambda found: found[1].cause is not Cause.TIMEOUT, 0.6)
     assert [Cause.TIMEOUT, None] == [outcome.cause for outcome in outcomes]
     assert 1.0 == outcomes[1].score
 

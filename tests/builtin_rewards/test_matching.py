@@ -25,7 +25,7 @@ from builtin_rewards.matching import (
     set_f1,
     token_f1,
 )
-from builtin_rewards.reading.typography import fold, normalise
+from builtin_rewards.reading.normalisation import fold, normalise
 from rewardkit import Rollout, Runtime
 
 EVERY = (
@@ -70,10 +70,12 @@ def value(made: Any, completion: str, **columns: Any) -> float | None:
     return None if score is None else float(score)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("completion", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("made", EVERY, ids=lambda made: made.name)
-def test_hostile_completions_earn_nothing(made: Any, completion: str) -> None:
-    """No completion crashes a reward, and none without the answer is paid."""
+def test_hostile_completions_earn_nothing(made: Any, completion: str, full: bool) -> None:
+    """No completion crashes a reward, and none without the answer is paid; the short form cuts out the middle."""
+    completion = completion if full else completion[:100_000] + completion[-100_000:]
     scored = made(completion=completion, **{column(made): GOLDS.get(made.name, "Paris, France")})
     if made is contains_none and fold(completion).strip():
         assert scored.value == 1.0

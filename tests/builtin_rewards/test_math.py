@@ -739,6 +739,7 @@ def test_formula_bombs_are_never_evaluated(bomb: str, gold: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "completion",
     [
@@ -772,7 +773,9 @@ def test_formula_bombs_are_never_evaluated(bomb: str, gold: str) -> None:
     ],
     ids=lambda text: text[:12].encode("ascii", "backslashreplace").decode(),
 )
-def test_long_completions_are_read_in_linear_time(completion: str) -> None:
+def test_long_completions_are_read_in_linear_time(completion: str, full: bool) -> None:
+    """A million characters, or the first and last 100,000, are no answer; what is quadratic would not end."""
+    completion = completion if full else completion[:100_000] + completion[-100_000:]
     for made in (math_answer, numeric_close):
         assert 0.0 == made(completion=completion, answer="42").value
 
@@ -789,7 +792,7 @@ def test_long_completions_are_read_in_linear_time(completion: str) -> None:
         ("9^{9^{9^9}}", "power"),
         ("\\sqrt{" * 30 + "2" + "}" * 30, "nested"),
         ("x+" * 500, "longer"),
-        ("\\foo{&}{&}^", "cannot be read"),
+        ("\\foo{&}{&}^", "as text only"),
         ("So #### ", "empty"),
     ],
 )

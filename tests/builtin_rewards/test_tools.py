@@ -158,7 +158,7 @@ def test_rows_that_expect_no_call(completion: Any, score: float | None) -> None:
     for answer in ("[]", []):
         scored = tool_call(completion=completion, answer=answer)
         assert score == scored.value
-        assert (score is None) is (scored.reason == "an unread form of call")
+        assert (score is None) is (scored.reason == "a call in a form that is not read")
 
 
 @pytest.mark.parametrize(

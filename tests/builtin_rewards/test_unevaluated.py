@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from rewardkit.cli.program import app
 
+MATHEMATICS = ["math_answer", "numeric_close"]
 WHOLE = [("4+9=", "13"), ("18 - 9 =", "9"), ("17*23", "391"), ("81 / 9 =", "9"), ("2^10 = ?", "1024")]
 OTHER = [
     ("Compute $\\frac12+\\frac13$.", "\\frac{5}{6}"),
@@ -24,28 +25,40 @@ OTHER = [
 SKIPPED = [f"--skip={name}" for name in ("long", "judge", "bomb", "code", "work")]
 
 
-def audited(reward: str, rows: list[tuple[str, str]], folder: Path, *options: str) -> dict[str, Any]:
+def audited(rewards: list[str], rows: list[tuple[str, str]], folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what one audit of several rewards on the same rows finds, by reward."""
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps({"prompt": prompt, "answer": answer}) + "\n" for prompt, answer in rows))
-    done = CliRunner().invoke(app, ["audit", reward, "--data", str(path), "--workers=1", "--json", *options])
-    found: dict[str, Any] = json.loads(done.stdout)[0]
-    assert len(rows) == found["audited_rows"], done.stdout
-    return found
+    done = CliRunner().invoke(app, ["audit", ",".join(rewards), "--data", str(path), "--workers=1", "--json", *SKIPPED])
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    assert [len(rows)] * len(rewards) == [one["audited_rows"] for one in found], done.stdout
+    return dict(zip(rewards, found, strict=True))
 
 
-@pytest.mark.parametrize("reward", ["math_answer", "numeric_close"])
-@pytest.mark.parametrize("rows", [WHOLE, OTHER], ids=["whole", "other"])
-def test_the_mathematics_rewards_pay_nothing_wrong(reward: str, rows: list[tuple[str, str]], tmp_path: Path) -> None:
-    assert 0 == audited(reward, rows, tmp_path, *SKIPPED)["false_accepts"]
+@pytest.fixture(scope="module")
+def on_whole_numbers(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The audit of the mathematics rewards, of the demo's, and of what ``rewardkit new`` writes."""
+    folder = tmp_path_factory.mktemp("audit")
+    assert 0 == CliRunner().invoke(app, ["new", "my_first_sum", "--dir", str(folder)]).exit_code
+    others = {"demo": f"{root}/docs/examples/demo/rewards.py:correct", "new": f"{folder}/my_first_sum.py"}
+    found = audited([*MATHEMATICS, *others.values()], WHOLE, folder)
+    return found | {name: found[path] for name, path in others.items()}
 
 
-def test_the_demo_pays_nothing_wrong(root: Path, tmp_path: Path) -> None:
-    assert 0 == audited(f"{root}/docs/examples/demo/rewards.py:correct", WHOLE, tmp_path, *SKIPPED)["false_accepts"]
+@pytest.mark.parametrize("reward", [*MATHEMATICS, "demo"])
+def test_nothing_wrong_is_paid_for_whole_numbers(reward: str, on_whole_numbers: dict[str, dict[str, Any]]) -> None:
+    """Neither by the mathematics rewards nor by the demo's."""
+    assert 0 == on_whole_numbers[reward]["false_accepts"]
 
 
-def test_the_reward_to_begin_from_pays_for_no_sum_of_the_prompt(tmp_path: Path) -> None:
+def test_the_mathematics_rewards_pay_nothing_wrong_for_other_answers(tmp_path: Path) -> None:
+    """Fractions, percentages, units, powers and roots."""
+    found = audited(MATHEMATICS, OTHER, tmp_path)
+    assert dict.fromkeys(MATHEMATICS, 0) == {name: one["false_accepts"] for name, one in found.items()}
+
+
+def test_the_reward_to_begin_from_pays_for_no_sum_of_the_prompt(on_whole_numbers: dict[str, dict[str, Any]]) -> None:
     """What ``rewardkit new`` writes reads the last number, but no operand."""
-    assert 0 == CliRunner().invoke(app, ["new", "my_first_sum", "--dir", str(tmp_path)]).exit_code
-    found = audited(f"{tmp_path}/my_first_sum.py", WHOLE, tmp_path, *SKIPPED)
+    found = on_whole_numbers["new"]
     assert 0 == found["families"]["echo"]["accepted"]
     assert 0.01 > found["false_reject_share"]

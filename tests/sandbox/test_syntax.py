@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.reading.calls import calls_in
+from builtin_rewards.reading.tool_calls import calls_in
 from rewardkit.coercion.literals import parse_container
 from sandbox.syntax import parse, parse_expression
 

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from builtin_rewards.reading.answer import (
+    AnswerRule,
     Extraction,
-    Rule,
     answer_as_text,
     extract_answer,
     final_answer,
@@ -19,57 +19,57 @@ from builtin_rewards.reading.answer import (
 @pytest.mark.parametrize(
     ("completion", "rule", "answer"),
     [
-        ("\\boxed{42}", Rule.BOXED, "42"),
-        ("\\boxed 42.", Rule.BOXED, "42"),
-        ("\\fbox{42}", Rule.BOXED, "42"),
-        ("\\boxed{\\boxed{42}}", Rule.BOXED, "42"),
-        ("\\boxed{\\frac{1}{\\sqrt{2}}} and so on 5", Rule.BOXED, "\\frac{1}{\\sqrt{2}}"),
-        ("\\boxed{\\{1, 2\\}}", Rule.BOXED, "\\{1, 2\\}"),
-        ("<answer>7</answer> \\boxed{7}", Rule.BOXED, "7"),
-        ("write it in \\boxed{}. It is \\boxed{42}", Rule.BOXED, "42"),
-        ("\\boxed{\\phantom{2}} first, then \\boxed{42}", Rule.BOXED, "42"),
-        ("<think>\\boxed{41}</think>\\boxed{42}", Rule.BOXED, "42"),
-        ("<answer>42</answer> 7", Rule.TAG, "42"),
-        ("<ANSWER> 42 </ANSWER>", Rule.TAG, " 42 "),
-        ("<answer>42", Rule.TAG, "42"),
-        ("<answer></answer>The answer is 42", Rule.PHRASE, "42"),
-        ("The answer is 42. That took 5 steps.", Rule.PHRASE, "42"),
-        ("The final answer is: 42", Rule.PHRASE, "42"),
-        ("Final answer: 42 meters", Rule.PHRASE, "42 meters"),
-        ("**Final Answer**\n42", Rule.PHRASE, "42"),
-        ("The answer to part (a) would be $\\frac{1}{2}$.", Rule.PHRASE, "$\\frac{1}{2}$"),
-        ("the answer is 3.5, because 7 / 2 = 3.5", Rule.PHRASE, "3.5"),
-        ("2 + 2\n#### 4", Rule.PHRASE, "4"),
-        ("2 + 2\nA: 4", Rule.PHRASE, "4"),
-        ("#### Step 3\nThen 5", Rule.LAST_NUMBER, "5"),
-        ("To answer this, note that x is 5 and y is 7", Rule.LAST_NUMBER, "7"),
-        ("x^2 + 1", Rule.WHOLE, "x^2 + 1"),
-        ("(2, 3)", Rule.WHOLE, "(2, 3)"),
-        ("east", Rule.WHOLE, "east"),
-        ("She has 3 and buys 4, so 7 apples.", Rule.LAST_NUMBER, "7 apples"),
-        ("It costs $1,234.50 in all.", Rule.LAST_NUMBER, "$1,234.50 in all"),
-        ("The chance is $\\frac{3}{8}$.", Rule.LAST_NUMBER, "\\frac{3}{8}"),
-        ("The chance is 3/8 then", Rule.LAST_NUMBER, "3/8 then"),
-        ("We get y = 2x + 5", Rule.LAST_NUMBER, "2x + 5"),
-        ("It is log 4.", Rule.LAST_NUMBER, "log 4."),
-        ("So it is 3 mod 4", Rule.LAST_NUMBER, "3 mod 4"),
-        ("So it is 1 in 7.", Rule.LAST_NUMBER, "1 in 7."),
-        ("So x > 7", Rule.LAST_NUMBER, "x > 7"),
-        ("It costs 3.\n#### Nothing", Rule.PHRASE, "Nothing"),
-        ("It is 4\u00b75", Rule.LAST_NUMBER, "4\u00b75"),
-        ("It is 2\u2075.", Rule.LAST_NUMBER, "2\u2075"),
-        ("The answer is **42** dollars.", Rule.PHRASE, "42 dollars"),
-        ("The answer is 42.<|im_end|>", Rule.PHRASE, "42"),
-        ("It is 42 apples, not 41.", Rule.LAST_NUMBER, "42 apples"),
-        ("<think>a</think>The answer is 42 <think>41", Rule.PHRASE, "42 "),
-        ("<think>The answer is \\boxed{42}", Rule.NONE, None),
-        ("It takes 1 1/2 hours", Rule.LAST_NUMBER, "1 1/2 hours"),
-        ("", Rule.NONE, None),
-        (" \n", Rule.NONE, None),
-        ("words " * 50, Rule.NONE, None),
+        ("\\boxed{42}", AnswerRule.BOXED, "42"),
+        ("\\boxed 42.", AnswerRule.BOXED, "42"),
+        ("\\fbox{42}", AnswerRule.BOXED, "42"),
+        ("\\boxed{\\boxed{42}}", AnswerRule.BOXED, "42"),
+        ("\\boxed{\\frac{1}{\\sqrt{2}}} and so on 5", AnswerRule.BOXED, "\\frac{1}{\\sqrt{2}}"),
+        ("\\boxed{\\{1, 2\\}}", AnswerRule.BOXED, "\\{1, 2\\}"),
+        ("<answer>7</answer> \\boxed{7}", AnswerRule.BOXED, "7"),
+        ("write it in \\boxed{}. It is \\boxed{42}", AnswerRule.BOXED, "42"),
+        ("\\boxed{\\phantom{2}} first, then \\boxed{42}", AnswerRule.BOXED, "42"),
+        ("<think>\\boxed{41}</think>\\boxed{42}", AnswerRule.BOXED, "42"),
+        ("<answer>42</answer> 7", AnswerRule.TAG, "42"),
+        ("<ANSWER> 42 </ANSWER>", AnswerRule.TAG, " 42 "),
+        ("<answer>42", AnswerRule.TAG, "42"),
+        ("<answer></answer>The answer is 42", AnswerRule.PHRASE, "42"),
+        ("The answer is 42. That took 5 steps.", AnswerRule.PHRASE, "42"),
+        ("The final answer is: 42", AnswerRule.PHRASE, "42"),
+        ("Final answer: 42 meters", AnswerRule.PHRASE, "42 meters"),
+        ("**Final Answer**\n42", AnswerRule.PHRASE, "42"),
+        ("The answer to part (a) would be $\\frac{1}{2}$.", AnswerRule.PHRASE, "$\\frac{1}{2}$"),
+        ("the answer is 3.5, because 7 / 2 = 3.5", AnswerRule.PHRASE, "3.5"),
+        ("2 + 2\n#### 4", AnswerRule.PHRASE, "4"),
+        ("2 + 2\nA: 4", AnswerRule.PHRASE, "4"),
+        ("#### Step 3\nThen 5", AnswerRule.LAST_NUMBER, "5"),
+        ("To answer this, note that x is 5 and y is 7", AnswerRule.LAST_NUMBER, "7"),
+        ("x^2 + 1", AnswerRule.WHOLE, "x^2 + 1"),
+        ("(2, 3)", AnswerRule.WHOLE, "(2, 3)"),
+        ("east", AnswerRule.WHOLE, "east"),
+        ("She has 3 and buys 4, so 7 apples.", AnswerRule.LAST_NUMBER, "7 apples"),
+        ("It costs $1,234.50 in all.", AnswerRule.LAST_NUMBER, "$1,234.50 in all"),
+        ("The chance is $\\frac{3}{8}$.", AnswerRule.LAST_NUMBER, "\\frac{3}{8}"),
+        ("The chance is 3/8 then", AnswerRule.LAST_NUMBER, "3/8 then"),
+        ("We get y = 2x + 5", AnswerRule.LAST_NUMBER, "2x + 5"),
+        ("It is log 4.", AnswerRule.LAST_NUMBER, "log 4."),
+        ("So it is 3 mod 4", AnswerRule.LAST_NUMBER, "3 mod 4"),
+        ("So it is 1 in 7.", AnswerRule.LAST_NUMBER, "1 in 7."),
+        ("So x > 7", AnswerRule.LAST_NUMBER, "x > 7"),
+        ("It costs 3.\n#### Nothing", AnswerRule.PHRASE, "Nothing"),
+        ("It is 4\u00b75", AnswerRule.LAST_NUMBER, "4\u00b75"),
+        ("It is 2\u2075.", AnswerRule.LAST_NUMBER, "2\u2075"),
+        ("The answer is **42** dollars.", AnswerRule.PHRASE, "42 dollars"),
+        ("The answer is 42.<|im_end|>", AnswerRule.PHRASE, "42"),
+        ("It is 42 apples, not 41.", AnswerRule.LAST_NUMBER, "42 apples"),
+        ("<think>a</think>The answer is 42 <think>41", AnswerRule.PHRASE, "42 "),
+        ("<think>The answer is \\boxed{42}", AnswerRule.NONE, None),
+        ("It takes 1 1/2 hours", AnswerRule.LAST_NUMBER, "1 1/2 hours"),
+        ("", AnswerRule.NONE, None),
+        (" \n", AnswerRule.NONE, None),
+        ("words " * 50, AnswerRule.NONE, None),
     ],
 )
-def test_the_order_of_the_rules(completion: str, rule: Rule, answer: str | None) -> None:
+def test_the_order_of_the_rules(completion: str, rule: AnswerRule, answer: str | None) -> None:
     found = extract_answer(completion)
     assert (rule, answer, False) == (found.rule, found.answer, found.stuffed)
 
@@ -155,7 +155,7 @@ def test_what_cannot_count_has_a_problem(completion: str) -> None:
 def test_an_extraction_travels() -> None:
     found = extract_answer("\\boxed{1} \\boxed{2}")
     assert found == pickle.loads(pickle.dumps(found))
-    assert Extraction(None, Rule.NONE).stuffed is False
+    assert Extraction(None, AnswerRule.NONE).stuffed is False
 
 
 @pytest.mark.parametrize(
@@ -298,37 +298,37 @@ def test_where_the_last_answer_does_not_stand_there_is_none(completion: str) -> 
 def test_other_wordings_announce_an_answer(completion: str) -> None:
     """Short forms, other words around it and other languages."""
     found = extract_answer(completion)
-    assert (Rule.PHRASE, "42") == (found.rule, (found.answer or "").strip())
+    assert (AnswerRule.PHRASE, "42") == (found.rule, (found.answer or "").strip())
     assert not found.problem
 
 
 @pytest.mark.parametrize(
     ("completion", "rule", "text"),
     [
-        ("42", Rule.WHOLE, "42"),
-        ("42<|end|>", Rule.WHOLE, "42"),
-        ("The result is $\\boxed{42}$.<|return|>", Rule.BOXED, "42"),
-        ("<answer>42</answer> I hope it helps.", Rule.TAG, "42"),
-        ("<answer>42", Rule.TAG, "42"),
-        ("<answer>The result is \\boxed{42}</answer>", Rule.BOXED, "42"),
-        (f"\\boxed{{41}} {WRONG} \\boxed{{42}}", Rule.BOXED, "42"),
-        ("<think>\\boxed{41}</think>\\boxed{42}", Rule.BOXED, "42"),
-        ("<answer>Trinidad and Tobago, or *both*</answer>", Rule.TAG, "Trinidad and Tobago, or *both*"),
-        ("\\boxed{41} \\boxed{42}", Rule.WHOLE, "\\boxed{41} \\boxed{42}"),
-        ("\\boxed{42} <answer>41</answer>", Rule.WHOLE, "\\boxed{42} <answer>41</answer>"),
-        ("The answer is 41. \\boxed{42}", Rule.WHOLE, "The answer is 41. \\boxed{42}"),
-        ("not <answer>42</answer>", Rule.WHOLE, "not <answer>42</answer>"),
-        (f"\\boxed{{42}} {WRONG}", Rule.WHOLE, f"\\boxed{{42}} {WRONG}"),
-        ("\\boxed{42", Rule.WHOLE, "\\boxed{42"),
-        ("<think>42", Rule.WHOLE, ""),
+        ("42", AnswerRule.WHOLE, "42"),
+        ("42<|end|>", AnswerRule.WHOLE, "42"),
+        ("The result is $\\boxed{42}$.<|return|>", AnswerRule.BOXED, "42"),
+        ("<answer>42</answer> I hope it helps.", AnswerRule.TAG, "42"),
+        ("<answer>42", AnswerRule.TAG, "42"),
+        ("<answer>The result is \\boxed{42}</answer>", AnswerRule.BOXED, "42"),
+        (f"\\boxed{{41}} {WRONG} \\boxed{{42}}", AnswerRule.BOXED, "42"),
+        ("<think>\\boxed{41}</think>\\boxed{42}", AnswerRule.BOXED, "42"),
+        ("<answer>Trinidad and Tobago, or *both*</answer>", AnswerRule.TAG, "Trinidad and Tobago, or *both*"),
+        ("\\boxed{41} \\boxed{42}", AnswerRule.WHOLE, "\\boxed{41} \\boxed{42}"),
+        ("\\boxed{42} <answer>41</answer>", AnswerRule.WHOLE, "\\boxed{42} <answer>41</answer>"),
+        ("The answer is 41. \\boxed{42}", AnswerRule.WHOLE, "The answer is 41. \\boxed{42}"),
+        ("not <answer>42</answer>", AnswerRule.WHOLE, "not <answer>42</answer>"),
+        (f"\\boxed{{42}} {WRONG}", AnswerRule.WHOLE, f"\\boxed{{42}} {WRONG}"),
+        ("\\boxed{42", AnswerRule.WHOLE, "\\boxed{42"),
+        ("<think>42", AnswerRule.WHOLE, ""),
     ],
 )
-def test_the_answer_as_a_text_is_the_marked_one_or_all_that_is_said(completion: str, rule: Rule, text: str) -> None:
+def test_the_answer_as_text_is_the_marked_one_or_all_that_is_said(completion: str, rule: AnswerRule, text: str) -> None:
     """As it stands there; what is marked twice, denied or withdrawn marks nothing."""
     found = answer_as_text(completion)
     assert (rule, text) == (found.rule, found.answer)
     assert text == final_answer(completion)
-    if rule is not Rule.WHOLE:
+    if rule is not AnswerRule.WHOLE:
         assert text == extract_answer(completion).answer or "*" in text
 
 
@@ -364,5 +364,5 @@ def test_the_verdict_that_a_completion_begins_with(completion: str, word: str | 
 def test_repeated_phrases_are_read_in_a_bounded_number_of_passes(mark: str) -> None:
     """100,000 characters of each; what is not linear would not end."""
     text = mark * (100_000 // len(mark))
-    assert extract_answer(text).rule in Rule
+    assert extract_answer(text).rule in AnswerRule
     assert len(final_answer(text)) <= len(text)

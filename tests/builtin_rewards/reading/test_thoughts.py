@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.reading.turn import after_thinking, unframed
+from builtin_rewards.reading.thoughts import after_thinking, unframed
 
 STOPS = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.reading.denials import clause_denies, objection, supposed_before
+from builtin_rewards.reading.negation import clause_denies, objection, supposed_before
 
 DENIED = [
     "not @",

@@ -1,4 +1,4 @@
-"""Where answers are marked in a text: ``\\boxed{...}`` and ``<answer>...</answer>``, each parsed here alone."""
+"""The marks of an answer in a text, ``\\boxed{...}`` and ``<answer>...</answer>``, each parsed here alone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A box or a tag that holds something.
+    """A box or a tag with content, from ``start`` up to ``end`` in the text.
 
     Attributes:
-        start: Where it begins in the text.
-        end: The place behind it.
-        content: What it holds, as it stands; of a box in a box, what the inner one holds.
-        closed: Whether it ends; of one that does not, the content goes to the end of the text.
+        content: Its text as it stands; where a box is in a box, that of the inner one.
+        closed: Whether it ends; otherwise the content goes to the end of the text.
     """
 
     start: int
@@ -37,11 +35,11 @@ _BLANK = re.compile(
 
 
 def boxes(text: str) -> list[Mark]:
-    """Return the outermost boxes of a text that hold something, in order: ``\\boxed{5}``, ``\\fbox{5}``, ``\\boxed 5``.
+    """Return the outermost boxes with content, in order: ``\\boxed{5}``, ``\\fbox{5}``, ``\\boxed 5``.
 
-    Braces pair, but for escaped ones, up to twelve deep. A box that never closes is the last mark, and not closed.
-    Blanks, dots, question marks, underscores and phantoms are nothing: ``\\boxed{}`` and ``\\boxed{?}`` tell how to
-    write an answer. Of a box in a box the inner one is read.
+    Braces pair, except escaped ones, up to twelve deep. A box that never closes is the last mark, and not closed.
+    Blanks, dots, question marks, underscores and phantoms are no content: ``\\boxed{?}`` only shows how to write an
+    answer.
     """
     found: list[Mark] = []
     for box in _BOX.finditer(text):
@@ -55,10 +53,10 @@ def boxes(text: str) -> list[Mark]:
 
 
 def tags(text: str, name: str = "(?:final[_ -]?)?answer") -> list[Mark]:
-    """Return the tags of a name that hold more than blanks, in order, in any case: ``<answer>5</answer>``.
+    """Return the tags with content, in order, in any case: ``<answer>5</answer>``, ``<final_answer>5</final_answer>``.
 
-    ``<final_answer>`` is one too. Of tags opened twice the last one counts; one that never closes is the last mark, and
-    not closed. A closing tag without an opening one is none. ``name`` may be a pattern of names.
+    Among tags opened twice the last one counts; one that never closes is the last mark, and not closed. ``name`` may be
+    a pattern of names.
     """
     found: list[Mark] = []
     opened: re.Match[str] | None = None

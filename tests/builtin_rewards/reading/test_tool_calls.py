@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.reading.calls import BROKEN, Call, calls_in
-from builtin_rewards.reading.values import Untyped, same
+from builtin_rewards.reading.json_values import Untyped, same
+from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, calls_in
 
 ARGUMENTS = {"city": "Oslo", "days": 3, "metric": True, "tags": ["a", "b"], "near": None}
 JSON = json.dumps(ARGUMENTS)
@@ -276,7 +276,7 @@ def test_values_of_forms_without_types(wanted: Any, written: str, equal: bool) -
 def test_types_are_kept_where_the_form_says_them() -> None:
     """DeepSeek V3.2 marks what is text."""
     written = '<invoke name="a"><parameter name="x" string="true">5</parameter></invoke>'
-    assert [Call("a", {"x": "5"})] == calls_in(written)
+    assert [ToolCall("a", {"x": "5"})] == calls_in(written)
     assert not same(5, (calls_in(written) or [BROKEN])[0].arguments)
     assert not same({"x": 5}, (calls_in(written) or [BROKEN])[0].arguments)
 

@@ -1,7 +1,6 @@
-"""Which letter a completion chooses: every usual way of writing one, and none that only looks like it.
+"""Multiple choice: the letter that a completion chooses, in every usual way of writing it.
 
-Owns :func:`letters_chosen`; what the letters are worth is ``builtin_rewards.matching.multiple_choice``'s work. All
-letters are read alike: where a text is cut off, or lists the options, none has an advantage by its place.
+All letters are read alike: where a text is cut off, or lists the options, no letter gains by its place.
 """
 
 from __future__ import annotations
@@ -13,19 +12,19 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from builtin_rewards.reading.denials import TAKEN_BACK, clause_denies, denies, objection, supposed_before
-from builtin_rewards.reading.marks import boxes, tags
-from builtin_rewards.reading.turn import after_thinking
-from builtin_rewards.reading.typography import fold, lowered, normalise
+from builtin_rewards.reading.boxes_and_tags import boxes, tags
+from builtin_rewards.reading.negation import TAKEN_BACK, clause_denies, denies, objection, supposed_before
+from builtin_rewards.reading.normalisation import fold, lowered, normalise
+from builtin_rewards.reading.thoughts import after_thinking
 
 _READ_CHARS = 50_000
-"""Characters, the last ones, in which a choice is looked for."""
+"""How many of the last characters are searched for a choice."""
 _WINDOW_CHARS = 160
-"""Characters around a cue in which its letter must stand."""
+"""How many characters around a cue may hold its letter."""
 _SPARE_CHARS = 60
-"""Characters that a line which names a letter, or more than twice a choice's own text, may have."""
+"""The longest line that names a letter; a line that spells out a choice may be twice that choice longer."""
 _MOST_SAID = 200
-"""Of more statements, judgements or lines the last ones are read."""
+"""How many statements, judgements or lines are read, from the end."""
 _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 
 _CUES = {
@@ -68,17 +67,14 @@ _LEADING = (
 
 
 def _either(*words: str) -> str:
-    """Return a pattern of any of some words, sorted by their first letter, for that is found many times as fast."""
-    heads: dict[str, list[str]] = {}
-    for word in sorted("|".join(words).split("|"), reverse=True):
-        heads.setdefault(word[0], []).append(word[1:])
-    return "|".join(f"{head}(?:{'|'.join(rest)})" for head, rest in heads.items())
+    """Return a pattern of any of some words, a longer one before what it begins with."""
+    return "|".join(sorted("|".join(words).split("|"), reverse=True))
 
 
 _KINDS = {word: kind for kind, words in _CUES.items() for word in words.split("|")}
 _PARTED = rf"(?<!\w)(?:{_either(*(word for word in _KINDS if word < chr(0x3000)))})(?!\w)"
 _SOLID = _either(*(word for word in _KINDS if word > chr(0x3000)))
-"""The cues of languages that do not part their words."""
+"""The cues of languages without blanks between words."""
 _CUE = re.compile(_PARTED)
 _ANY_CUE = re.compile(f"{_PARTED}|{_SOLID}")
 _WORDS = _either(_CUES["noun"], _CUES["concludes"], _LEADING)
@@ -92,19 +88,19 @@ _PICKER = re.compile(
     r"(?i)(?:^|[.:#*]|\b(?:i|we|me|us|let's|\w{1,4}'(?:d|ll)|would|will|must|should|so|therefore|also|now|then|have to"
     r"|je|ich|eu)\b,?)\s{0,3}$"
 )
-"""Who picks: not ``those who`` or ``to``."""
+"""The subject before a verb of choosing, such as ``I``; not ``those who`` or ``to``."""
 _GOES_THROUGH = (
     r"\b(?:each|every|chaque|jede|cada|ogni|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those"
     r"|(?:choos|determin|evaluat|compar|examin|analy[sz]|eliminat)(?:e|ing)|(?:select|pick|find|identify|consider|check"
     r"|assess|test|review|look)(?:ing)?)\s(?:\w{1,12}\s){0,3}"
 )
 _SURVEYS = re.compile(rf"{_GOES_THROUGH}$|(?<!my )\b(?:first|second|third|fourth|last)\s$", re.IGNORECASE)
-"""Words before ``option:`` after which the options are gone through, and none is chosen."""
+"""Words before ``option:`` that begin a discussion of the options, without a choice."""
 _INTRODUCES = re.compile(
     r"(?i)(?<!\bis)(?<!\bare):[\s*_]*$|\b(?:one by one|in turn|step by step|go through)\b"
     rf"|{_GOES_THROUGH}(?:option|choice|answer|letter|statement|candidate)s?\b"
 )
-"""A line before a list of the options: it ends in a colon, or tells what will be done with them."""
+"""A line that introduces a list of the options: it ends in a colon, or announces their discussion."""
 _ENDS = (
     r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002(]|です|だ|입니다|,?\s(?i:because|since|as|for|which|over|here|given"
     r"|hence|so|thus|therefore|but|not|and not|rather than|instead of|porque|weil|denn|parce|car|perché|pois|потому)\b)"
@@ -114,9 +110,9 @@ _GOES_ON = (
     rf"{_ENDS}|\s{{0,16}}(?:[.,;:!)\]\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
     r"|(?i:that|with|due|and|or|by|in|from|the|answer|final|ya|da|так|है|لأن)\b)"
 )
-"""What may follow a letter that no article or pronoun is."""
+"""What may follow a letter, but no article or pronoun."""
 _SAYS = r"(?:is|was|are|were|isn't|ha[sd]|have|would|could|can|cannot|can't|does|says|states|means|refers|lies)\b"
-"""What says something of a letter or of what it stands for, and so does not choose it."""
+"""A verb that makes a statement about a letter, instead of choosing it."""
 _SPOKEN_OF = rf"\s{{1,3}}{_SAYS}|\s?[ではじ가이]{{1,3}}\s?(?:ない|なく|아니|아닙)|不"
 _JOINED = (
     r"[\s*_]{0,3}(?i:[,;/&、或和]|または|\b(?:or|and|oder|und|ou|et|o|y|или|и)\b){1,2}[\s*_]{0,3}"
@@ -129,11 +125,11 @@ _OPEN_TOO = re.compile(
     rf"(?={_ONE}(?::?\s(?:too|as well|for others|(?:with |at )?\d{{1,3}}%)"
     rf"|\sis (?:also )?(?:acceptable|possible|plausible|valid)\b(?! (?:only|if)))))({_ONE})"
 )
-"""What leaves another letter open behind one: ``or A``, ``B; A too``, ``B. But A is possible``."""
+"""Words that leave another letter open: ``or A``, ``B; A too``, ``B. But A is possible``."""
 _CONTRAST = re.compile(
     rf"(?i)(?<!if )(?:\b(?:and|but)\s)?\b(?:not|rather than|instead of|over)\s(?:{_ONE}(?:,?\s(?:or|and|nor)\s|,\s)?)+"
 )
-"""Letters that are named to be set aside: ``B, not A or C``."""
+"""Letters that are excluded: ``B, not A or C``."""
 _LED = re.compile(
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?(?:[(\[](?P<inside>[A-Za-z])[)\]]|(?P<plain>[A-Z])"
     r"(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
@@ -169,14 +165,14 @@ _LETTERED = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s{1,4}(?=\S)")
 
 
 class Chosen(NamedTuple):
-    """The letters that a completion chooses, several of them for a stuffed answer, and the rule that decided."""
+    """The letters that a completion chooses, several for a stuffed answer, and the rule that decided."""
 
     letters: frozenset[str]
     rule: str
 
 
 class _Said(NamedTuple):
-    """Letters that a text names, where they begin, where they end, and whether they correct those before."""
+    """Letters that a text names, where they begin and end, and whether they correct those before."""
 
     start: int
     end: int
@@ -185,11 +181,10 @@ class _Said(NamedTuple):
 
 
 def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None) -> Chosen:
-    """Return the letters that a completion names as its answer, and the rule that decided.
+    """Return the letters that a completion names as its answer after its thoughts, and the rule that decided.
 
-    What a turn says after its thoughts counts. The first of the rules told at ``multiple_choice`` by which a letter
-    stands decides; several letters are a stuffed answer. What is denied, asked, supposed or taken back does not stand
-    (see ``denials``), and a correction (``No, C.``) takes back the letter before it.
+    The rules are those of ``multiple_choice``; several letters are a stuffed answer. A letter that is denied, asked,
+    supposed or withdrawn does not count, and a correction (``No, C.``) withdraws the letter before it.
 
     Args:
         completion: The model's text.
@@ -213,7 +208,7 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
 
 
 def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
-    """Return the letters of all that stands: what is not denied, supposed or taken back."""
+    """Return the letters that are not denied, supposed or withdrawn."""
     kept: list[_Said] = []
     taken_back = False
     for one in deque(said, _MOST_SAID):
@@ -229,18 +224,16 @@ def _standing(text: str, said: Iterable[_Said]) -> frozenset[str]:
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """Return the lines of a text that are not blank, each with its place."""
     return [(line.start(), line[0]) for line in _LINE.finditer(text)]
 
 
 def _without_latex(text: str) -> str:
-    """Return the text with blanks in place of LaTeX's commands and braces, every other character in its place."""
+    """Return the text with blanks in place of LaTeX's commands and braces, at the same places."""
     return _LATEX.sub(lambda mark: " " * len(mark[0]), text)
 
 
 @functools.lru_cache(maxsize=64)
 def _by_text(letters: str, choices: tuple[str, ...]) -> dict[str, str]:
-    """Return the letter of each choice's text; its LaTeX is read as the completion's is."""
     texts = [normalise(_without_latex(choice)) for choice in choices]
     return {text: letter for text, letter in zip(texts, letters, strict=False) if text and texts.count(text) == 1}
 
@@ -261,7 +254,6 @@ def _listed(letters: str, firm: bool) -> re.Pattern[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _bare(letters: str, line: str) -> frozenset[str]:
-    """Return the letters of a line that holds nothing else, apart from words such as ``option``."""
     line = re.sub(r"\sit is\b", "", _CONTRAST.sub("", line)).strip(f" \t*_`\"'.#:=>\u2192\u21d2\u2234,{_TICKS}")
     rest = _PREFIX.sub("", line, count=1)
     listed = _listed(letters, rest != line).match(rest)  # "It is the c" is cut off
@@ -271,13 +263,13 @@ def _bare(letters: str, line: str) -> frozenset[str]:
 
 
 class _Reader(NamedTuple):
-    """Reads phrases as letters: those that may be chosen, by themselves or by the normalised texts of their choices."""
+    """Finds the letters that may be chosen, by themselves or by the texts of their choices (``by_text``)."""
 
     letters: str
     by_text: dict[str, str]
 
     def marked(self, text: str) -> Iterator[_Said]:
-        """Return what stands in boxes and answer tags that are closed."""
+        """Return the letters in boxes and answer tags that are closed."""
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
             plain = _without_latex(mark.content).strip()
@@ -300,7 +292,7 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + end, frozenset(found), kind in ("corrects", "denies"))
 
     def said(self, said: str, *, firm: bool) -> tuple[set[str], int]:
-        """Return the letters that a text begins with and where they end; if ``firm``, nothing may be said of them."""
+        """Return the letters at the start of a text, and where they end; if ``firm``, the sentence ends there too."""
         line = said.partition("\n")[0]
         listed = _listed(self.letters, firm).match(said)
         if listed is None or (firm and not _END.match(said, listed.end())):
@@ -309,15 +301,14 @@ class _Reader(NamedTuple):
         return self.among(listed[0]) | self.led(line) | self.open_too(said[listed.end() :]), listed.end()
 
     def among(self, said: str) -> set[str]:
-        """Return the letters that stand alone in a phrase."""
         return {letter.upper() for letter in _ALONE.findall(said)} & set(self.letters)
 
     def open_too(self, behind: str) -> set[str]:
-        """Return the letters that what follows a statement leaves open besides."""
+        """Return the further letters that the text behind a statement leaves open."""
         return self.among(" ".join(_OPEN_TOO.findall(_CONTRAST.sub("", behind))))
 
     def judged(self, text: str) -> Iterator[_Said]:
-        """Return the letters that are said to be correct, or ticked."""
+        """Return the letters that are called correct, or ticked."""
         for verdict in _VERDICT.finditer(lowered(text)):
             window = text[max(0, verdict.start() - _WINDOW_CHARS) : verdict.start()]
             before = window.rstrip().rpartition("\n")[2]
@@ -332,11 +323,10 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + len(line), frozenset(ticked))
 
     def leaders(self, lines: Iterable[str]) -> set[str]:
-        """Return the letters that lines begin with, or consist of."""
         return {self.leader(line) or "".join(sorted(self.bare(line))) for line in lines} - {""}
 
     def alone(self, text: str) -> Iterator[_Said]:
-        """Return the letter of lines that hold nothing else; a heading in a list of the options is none."""
+        """Return the letter of lines without anything else, except headings in a list of the options."""
         lines = _lines(text)
         is_first = bool(lines and self.bare(lines[0][1]))
         if len(self.leaders(line for _, line in lines if not (is_first and _RULED_OUT.search(line)))) == 1:
@@ -346,7 +336,7 @@ class _Reader(NamedTuple):
                     yield _Said(place, place + len(line), frozenset(found))
 
     def bare(self, line: str) -> Set[str]:
-        """Return the letters of a line that holds nothing else; of a long one, none."""
+        """Return the letters of a short line without anything else, apart from words such as ``option``."""
         return _bare(self.letters, line) if len(line) <= _SPARE_CHARS else frozenset()
 
     def led_line(self, text: str) -> Iterator[_Said]:
@@ -364,7 +354,6 @@ class _Reader(NamedTuple):
             yield _Said(place, place + len(line), frozenset(found))
 
     def leader(self, line: str) -> str:
-        """Return the letter that leads a line with a mark after it; ``""`` for none."""
         match = _LED.match(line)
         letter = (match["inside"] or match["plain"]).upper() if match else ""
         return letter if letter in self.letters else ""
@@ -372,7 +361,7 @@ class _Reader(NamedTuple):
     def led(self, line: str) -> set[str]:
         """Return the letter that leads a line with a mark after it, and that of another choice's text after it.
 
-        One of which the line goes on to say that it is wrong is none.
+        A letter that the line goes on to call wrong does not count.
         """
         match = _LED.match(line)
         if match is None or not self.leader(line) or _RULED_OUT.match(line, match.end()):
@@ -391,7 +380,7 @@ class _Reader(NamedTuple):
                 yield _Said(place, place + len(part), frozenset(letter))
 
     def spelled(self, said: str) -> set[str]:
-        """Return the letter whose choice a phrase spells out, up to its end or the end of its first sentence."""
+        """Return the letter whose choice a phrase spells out, as a whole or in its first sentence."""
         if not self.by_text or self.leader(said):
             return set()  # "A) Rome" would be "Rome" without its article
         longest = 2 * max(map(len, self.by_text)) + _SPARE_CHARS
@@ -402,7 +391,7 @@ class _Reader(NamedTuple):
 
 
 def _misses(kind: str, before: str, behind: str) -> bool:
-    """Whether a word of a kind names no answer between what stands before it in its line and behind it."""
+    """Whether a cue names no answer, by what stands before it in its line and behind it."""
     if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
         return (":" in behind and not before.strip()) or (before[-1:].isascii() and not _PICKER.search(before))
     if kind == "contrasts":  # "It is not A but B"
@@ -414,7 +403,7 @@ def _misses(kind: str, before: str, behind: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the texts of choices without the letters A, B, C that count them; of one text those of its lines."""
+    """Return the texts of choices without counting letters; one text is split into its lines."""
     texts = [text.strip() for text in (given[0].splitlines() if len(given) == 1 else given) if text.strip()]
     found = [match for text in texts if (match := _LETTERED.match(text))]
     if len(texts) > 1 and [match[1].upper() for match in found] == [chr(65 + place) for place in range(len(texts))]:
@@ -424,7 +413,7 @@ def choice_texts(given: tuple[str, ...]) -> tuple[str, ...] | None:
 
 @functools.lru_cache(maxsize=256)
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
-    """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` if it is none or two."""
+    """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` for none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
     meant = set(reader.bare(fold(answer).strip()))
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)

@@ -1,27 +1,27 @@
-"""What stands after phrases that announce an answer: "the answer is ...", "final answer: ...", ``#### n``, ``A: n``."""
+"""Answers that a phrase states: "the answer is ...", "final answer: ...", ``#### n``, ``A: n``."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from builtin_rewards.reading.denials import begins_denied, denied_after, objection
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import read_label
+from builtin_rewards.reading.negation import begins_denied, denied_after, objection
+from builtin_rewards.reading.normalisation import lowered
 from builtin_rewards.reading.numbers import clean, read_quantity
-from builtin_rewards.reading.typography import lowered
 
 MAX_MARKS = 200
-"""Of more boxes, tags or phrases the last ones are compared."""
+"""How many boxes, tags or phrases are compared, from the end."""
 WORDS = re.compile(r"[^\W\d_]{2,}(?:[\s',-]+[^\W\d_]{2,})*+[\s',.!-]*")
-"""A text of words alone: what it denies it does not answer, so that ``not enough information`` may be an answer."""
+"""A text of words alone, in which a denial may be the answer: ``not enough information``."""
 
 _TAIL_CHARS = 600
 _LEAD_CHARS = 60
 
 
 class Announced(NamedTuple):
-    """What a phrase announces, and what speaks against it, such as a denial before it; empty if it stands."""
+    """An answer that a phrase states, and its problem, such as a denial before it; empty if it stands."""
 
     answer: str
     problem: str
@@ -31,7 +31,7 @@ _OURS, _ASIAN = ("answer", "ans", "result"), ("答案", "答え")
 _NOUN = re.compile(
     r"answer|ans\b|result\b|respuesta\b|réponse\b|risposta\b|resposta\b|antwort\b|ответ\b|" + "|".join(_ASIAN)
 )
-"""The nouns in lower case; each is a branch that begins with a letter, for the search is quick then."""
+"""The nouns in lower case."""
 _SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
 _LEAD = re.compile(
     r"(?i)(?:(?m:^)(?P<line>[\s*_>#-]{0,12}(?:final\s+)?)|\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified"
@@ -69,7 +69,7 @@ _LEADS_TO = [
         r"(?:,?\s(?:which|that|this))?\s(?:is|equals|makes|gives|comes to)\s(?=[-$\\(]{0,3}\d)",
     )
 ]
-"""What may stand between an announcement and its answer, in order."""
+"""Text that may stand between a phrase and its answer, in order."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*\u4e00-\u9fff]|$)|[\n\u3002]")
 _CLAUSE = re.compile(
     r"(?i),?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
@@ -85,7 +85,7 @@ _CONFIRMS = re.compile(
     r"(?:correct|right|reasonable|plausible|sensible|valid|verified|confirmed|consistent|exact)\W*"
 )
 _LINE = re.compile(r"(?!1[.)]\s)[^\n]*?(?=[.!?]?[\s*_`]*(?:\n|$)|[.!?]\s|,?\s(?:because|since|as)\b)")
-"""A line up to its explanation; the first item of a list is none."""
+"""A line up to its explanation, but not the first item of a list."""
 _FEW_WORDS = re.compile(r"(?:[\s'\u2019().-]{0,3}[^\W\d_]+){1,3}[\s().]{0,3}")
 _NO_SENTENCE = re.compile(
     r"\\(?:text|mbox|mathrm|begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+"
@@ -96,12 +96,12 @@ _WORD = re.compile(r"[^\W\d_\u00b2\u00b3\u00b9\u2070-\u209c]{2,}")
 
 
 def announced(text: str) -> list[Announced]:
-    """What stands after each phrase that announces an answer, as far as it goes.
+    """Return the answer behind each phrase that states one.
 
-    A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the beginning of a line, "the final result is",
-    "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the beginning of a line. A line
-    "Answer", and a phrase that ends its line, announce the next line, if that is a number, a label, a formula or at
-    most three words. Behind a number or another answer, "the answer is correct" announces nothing.
+    A phrase is "the answer is", "final answer:", "Answer:" or "Ans." at the start of a line, "the final result is",
+    "42 is the answer", the same in some other languages, and ``####`` or ``A:`` at the start of a line. A line
+    "Answer", or a phrase at the end of its line, states the next line, if that is a number, a label, a formula or at
+    most three words. After a number or another answer, "the answer is correct" states nothing.
     """
     phrases = [mark.span() for mark in _SHORT_MARK.finditer(text)] if "####" in text or "A:" in text else []
     found: list[tuple[int, Announced]] = []
@@ -126,7 +126,7 @@ def announced(text: str) -> list[Announced]:
 
 
 def _answers(text: str, place: int) -> bool:
-    """Whether the line that begins at a place, below a heading or a colon, is an answer and no prose."""
+    """Whether the line at a place, below a heading or a colon, is an answer and not prose."""
     line = _LINE.match(text, place)
     said = clean(line[0]) if line and len(line[0]) <= _TAIL_CHARS else ""
     bare = read_quantity(said) or read_label(said) or (said and wordless(said)) or _FEW_WORDS.fullmatch(said)
@@ -134,12 +134,12 @@ def _answers(text: str, place: int) -> bool:
 
 
 def wordless(text: str) -> bool:
-    """Whether a text has no words but those of a formula."""
+    """Whether a text has only the words of a formula."""
     return _WORD.search(_NO_SENTENCE.sub(" ", text)) is None
 
 
 def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
-    """Where the announcement begins and ends that a noun stands in, if it does."""
+    """Return where the phrase around a noun begins and ends, if it is one."""
     if noun[0] not in _OURS:
         after = _FOREIGN.match(text, noun.end())
         return (noun.start(), after.end()) if after else None
@@ -155,7 +155,7 @@ def _phrase(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _tail(text: str, end: int, until: int) -> tuple[str, int]:
-    """What the phrase that ends at a place announces, up to the next one, and where that begins."""
+    """Return the answer behind the phrase that ends at a place, up to the next phrase, and where it begins."""
     start = end
     for leads_to in _LEADS_TO:
         if (match := leads_to.match(text, start, until)) is not None:

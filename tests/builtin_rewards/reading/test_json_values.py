@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.reading.values import count_leaves, deeper_than, expected_json, json_text, read_json, same
+from builtin_rewards.reading.json_values import count_leaves, deeper_than, expected_json, json_text, read_json, same
 
 DEEP = "[" * 10_000 + "]" * 10_000
 

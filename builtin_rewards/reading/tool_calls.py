@@ -1,7 +1,4 @@
-"""Tool calls as chat models write them: the marks that begin one, and one reader of what stands behind them.
-
-Owns which calls a text makes; what they are worth is the rewards' work.
-"""
+"""Tool calls as chat models write them: the marks that begin one, and one reader of what stands behind them."""
 
 from __future__ import annotations
 
@@ -13,24 +10,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from builtin_rewards.reading.json_values import Untyped, read_json, read_json_at
 from builtin_rewards.reading.markdown import last_code
-from builtin_rewards.reading.values import Untyped, read_json, read_json_at
 from sandbox.syntax import parse
 
 _MOST_CALLS = 100
 _MAX_CODE_CHARS = 20_000
-"""So many calls are read, and so much Python; what is longer is no call."""
+"""How many calls, and how much Python, are read; longer code is no call."""
 
 
-class Call(NamedTuple):
-    """A tool call; its name is empty where what was written is none, its arguments ``None`` where no object."""
+class ToolCall(NamedTuple):
+    """A tool call; its name is empty where the text is no call, its arguments ``None`` where they are no object."""
 
     name: str
     arguments: dict[str, Any] | None
 
 
-BROKEN = Call("", None)
-"""What stands in the place of a call and is none."""
+BROKEN = ToolCall("", None)
+"""Text in the place of a call that is no call."""
 _NS = r"(?:[\w\uff5c]{1,12}[:_\uff5c])?"
 _SEP = "<\uff5ctool\u2581sep\uff5c>"
 _FORMS = {
@@ -47,13 +44,13 @@ _FORMS = {
         "",
     ),
 }
-"""What forms begin a call with, and what must close it."""
+"""The marks that begin a call in each form, and those that must close it."""
 _UNREAD = (
     r"[<\[]\|?(?!\w*end\b)(?:\w{1,20}[_:])?(?i:tool|function)[_ -]?(?i:call|use|request|invoke)(?i:s?)(?=[^A-Za-z_])"
     rf"|<{_NS}(?:tools?|tool_code|function|call|execute|invoke|action)(?=[\s>])|<\|(?:tools_prefix|recipient)\|>"
     r"|Action: ?[\w.-]+[ \t]*\n+Action Input:"
 )
-"""What looks like the mark of a call."""
+"""Text that looks like the mark of a call."""
 _MARK = re.compile(
     r"(?=[<\[`]|functools\[|to=functions|Action:)(?:"
     + "|".join(f"(?P<{name}>{mark})" for name, (mark, _) in _FORMS.items())
@@ -69,17 +66,17 @@ _BARE = re.compile(
 """An answer that is nothing but a name with its arguments."""
 
 
-def calls_in(text: str) -> list[Call] | None:
-    """Return the calls that a final answer makes; ``None`` where it makes some in a form that is not read.
+def calls_in(text: str) -> list[ToolCall] | None:
+    """Return the calls in a final answer; ``None`` where some are in a form that is not read.
 
-    Wherever a form's mark stands, a call begins, as a server takes it; right behind a backtick it is spoken of and no
-    mark. What has no mark is a call where the whole answer is one: JSON, or a list of calls as Python writes them; a
-    mark in it is text. Where some form is read, a mark of one that is not counts as a broken call.
+    A call begins at every mark of a form, as servers take it, except right behind a backtick. Text without a mark is a
+    call only as a whole: as JSON, or as a list of calls in Python's syntax. Where some form is read, the mark of a form
+    that is not counts as a broken call.
     """
     unmarked = _unmarked(text)
     if unmarked and BROKEN not in unmarked and text.lstrip().startswith(("{", "[")):
         return unmarked
-    calls: list[Call] = []
+    calls: list[ToolCall] = []
     place, unread = 0, 0
     while len(calls) <= _MOST_CALLS and (mark := _MARK.search(text, place)) is not None:
         place = mark.end()
@@ -96,8 +93,8 @@ def calls_in(text: str) -> list[Call] | None:
     return None if unread or looks_so else unmarked
 
 
-def call_of(value: Any) -> Call:
-    """Return the call that a JSON value is, in OpenAI's form with ``function`` or plain; :data:`BROKEN` if none."""
+def call_of(value: Any) -> ToolCall:
+    """Return the call that a JSON value is, in OpenAI's form with ``function`` or plain, else :data:`BROKEN`."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]
     name = value.get("name", value.get("tool_name")) if isinstance(value, Mapping) else None
@@ -107,11 +104,11 @@ def call_of(value: Any) -> Call:
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = read_json(arguments) or {}
-    return Call(name, dict(arguments) if isinstance(arguments, Mapping) else None)
+    return ToolCall(name, dict(arguments) if isinstance(arguments, Mapping) else None)
 
 
-def calls_of(value: Any) -> list[Call]:
-    """Return the calls that a JSON value stands for: one, a list of them, or an object with ``tool_calls``."""
+def calls_of(value: Any) -> list[ToolCall]:
+    """Return the calls in a JSON value: one, a list of them, or an object with ``tool_calls``."""
     return [call_of(one) for one in _listed(value)]
 
 
@@ -137,8 +134,8 @@ _PAIR = re.compile(
 )
 
 
-def _unmarked(text: str) -> list[Call]:
-    """Return the calls that a text without marks is; data may have a name too."""
+def _unmarked(text: str) -> list[ToolCall]:
+    """Return the calls that a text without marks is; other data may have a name too."""
     written = (last_code(text, ("json",)) or "").strip()
     if _CODED_LIST.match(written):
         return _coded(written)
@@ -156,7 +153,7 @@ def _is_call(value: Any) -> bool:
 
 
 def _json_values(text: str, place: int) -> tuple[list[Any], int]:
-    """Return the JSON values from a place on, lists taken apart, parted by semicolons or lines, and the place after."""
+    """Return the JSON values from a place on, with lists taken apart, and the place behind them."""
     values: list[Any] = []
     end = -1
     while place != end and text.startswith(("{", "["), place):
@@ -169,8 +166,8 @@ def _json_values(text: str, place: int) -> tuple[list[Any], int]:
     return values, place
 
 
-def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[Call], int]:
-    """Reads what stands behind a mark: another mark, JSON, a name with its arguments, or calls of Python."""
+def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[ToolCall], int]:
+    """Return the calls behind a mark, as JSON, a name with arguments, or Python, and the place behind them."""
     if _MARK.match(text, place):
         return [], place
     values, end = _json_values(text, place)
@@ -185,8 +182,8 @@ def _read(text: str, place: int, close: re.Pattern[str]) -> tuple[list[Call], in
     return ([BROKEN], place) if closed is None else (calls, closed.end())
 
 
-def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[Call], int]:
-    """Reads the arguments of a call whose name stood before them: JSON, or tags that carry no types.
+def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[ToolCall], int]:
+    """Return the call whose name stood before its arguments, as JSON or in tags without types, and the place behind.
 
     A key that stands twice makes no call, as in JSON.
     """
@@ -195,13 +192,13 @@ def _named(name: str, text: str, place: int, tags: bool) -> tuple[list[Call], in
             value, place = read_json_at(text, place)
         except ValueError:
             return [BROKEN], place
-        return [Call(name, value if isinstance(value, dict) else None)], place
+        return [ToolCall(name, value if isinstance(value, dict) else None)], place
     pairs: list[tuple[str, str]] = []
     while (pair := _PAIR.match(text, place)) is not None:
         value = pair["value"].removeprefix("\n").removesuffix("\n")
         pairs.append((pair["key"].strip(), value if pair["text"] == "true" else Untyped(value)))
         place = pair.end()
-    return [Call(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], place
+    return [ToolCall(name, dict(pairs)) if len(dict(pairs)) == len(pairs) else BROKEN], place
 
 
 _PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)
@@ -209,8 +206,8 @@ _STRING_OR_WORD = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*+\1|\b(?:true|false|n
 _WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
-def _coded(code: str) -> list[Call]:
-    """Return the calls that Python code makes and does nothing else; they stand in lines, in a list, or printed."""
+def _coded(code: str) -> list[ToolCall]:
+    """Return the calls in Python code that does nothing else, in lines, in a list, or printed."""
     if len(code) > _MAX_CODE_CHARS:
         return [BROKEN]
     code = _STRING_OR_WORD.sub(lambda found: _WORDS.get(found[0], found[0]), _PRINTED.sub(r"\1", code))
@@ -225,15 +222,15 @@ def _coded(code: str) -> list[Call]:
         return [BROKEN]
 
 
-def _coded_call(node: ast.expr | None) -> Call:
+def _coded_call(node: ast.expr | None) -> ToolCall:
     name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
     if not isinstance(node, ast.Call) or not re.fullmatch(r"[\w.]+", name):
         return BROKEN
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     if node.args or None in given or len(given) < len(node.keywords):
-        return Call(name, None)
+        return ToolCall(name, None)
     try:
         arguments = {key: ast.literal_eval(value) for key, value in given.items()}
-        return Call(name.removesuffix(".call"), read_json(json.dumps(arguments)))
+        return ToolCall(name.removesuffix(".call"), read_json(json.dumps(arguments)))
     except (TypeError, ValueError):
-        return Call(name, None)
+        return ToolCall(name, None)

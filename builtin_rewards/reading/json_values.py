@@ -1,4 +1,4 @@
-"""JSON values: where one stands in a completion, how strictly it is read, and when two are equal."""
+"""JSON values in a completion: where one stands, how strictly it is read, and when two are equal."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from builtin_rewards.reading.answer import Rule, final_answer
+from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
-from builtin_rewards.reading.turn import unframed
+from builtin_rewards.reading.thoughts import unframed
 
 _MAX_DEPTH = 100
-"""Nesting of what a row expects, so that comparing with it cannot recurse too deep."""
+"""The deepest value that a row may expect, so that comparing with it cannot recurse too deep."""
 _SHOWN_CHARS = 200
-"""Characters of a key or number that a fault shows."""
 
 
 class Untyped(str):
-    """A value as a form without types writes it, such as an XML tag: ``5`` may be the number or the text."""
+    """A value in a form without types, such as an XML tag: ``5`` may be the number or the text."""
 
 
 def json_text(completion: str) -> str | None:
@@ -29,23 +28,23 @@ def json_text(completion: str) -> str | None:
 
 
 def spoken(completion: str) -> str:
-    """Return the final answer (see :func:`final_answer`), all of a completion that is one JSON value as it stands.
+    """Return the final answer by its tags, or all of a completion that is one JSON value as it stands.
 
-    Text in JSON may have tags of thoughts and answers in it, and boxes: only tags mark an answer here.
+    Text in JSON may itself hold tags and boxes.
     """
     bare = unframed(completion)
     if bare.lstrip()[:1] in ("{", "[", '"'):
         with contextlib.suppress(ValueError):
             read_json(bare)
             return bare
-    return final_answer(completion, (Rule.TAG,))
+    return final_answer(completion, (AnswerRule.TAG,))
 
 
 def read_json(text: str) -> Any:
-    """Return the one JSON value that a text is, read strictly by RFC 8259; raises a ``ValueError`` where it is none.
+    """Return the one JSON value that a text is, read strictly by RFC 8259; raise a ``ValueError`` where it is not.
 
-    ``NaN`` and ``Infinity`` are refused, and so are an object that has a key twice, numbers beyond a double's range
-    and nesting beyond what the standard library's parser takes (about 1,000 levels).
+    ``NaN`` and ``Infinity`` are refused, and so are a key twice in an object, numbers beyond a double's range and
+    nesting beyond the standard library's parser (about 1,000 levels).
     """
     try:
         return _DECODER.decode(text)
@@ -54,7 +53,7 @@ def read_json(text: str) -> Any:
 
 
 def read_json_at(text: str, place: int) -> tuple[Any, int]:
-    """Return the JSON value that begins at a place, and the place behind it; as strict as :func:`read_json`."""
+    """Return the JSON value at a place, and the place behind it; as strict as :func:`read_json`."""
     try:
         return _DECODER.raw_decode(text, place)
     except RecursionError:
@@ -79,7 +78,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_number, p
 
 
 def expected_json(answer: Any) -> Any:
-    """Return the JSON value that a row expects, of JSON text or of an object; raises a ``ValueError`` for none."""
+    """Return the JSON value that a row expects, from JSON text or an object; raise a ``ValueError`` for none."""
     if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
         raise ValueError("the row has no answer")
     try:
@@ -94,7 +93,7 @@ def expected_json(answer: Any) -> Any:
 def same(wanted: Any, given: Any) -> bool:
     """Whether two JSON values are equal: 1 is 1.0, and neither ``true`` nor ``"1"``; text counts to the letter.
 
-    An :class:`Untyped` value is equal to text that it is, and to any other value whose JSON it is.
+    An :class:`Untyped` value equals its own text, and any other value whose JSON it is.
     """
     if isinstance(given, Untyped):
         return wanted == str(given) if isinstance(wanted, str) else _is_written(wanted, given.strip())
@@ -118,7 +117,6 @@ def _is_written(wanted: Any, text: str) -> bool:
 
 
 def _inner(value: Any) -> Collection[Any]:
-    """Return what an object or an array holds; nothing where it is neither."""
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
@@ -131,7 +129,7 @@ def deeper_than(value: Any, levels: int) -> bool:
 
 
 def count_leaves(value: Any) -> int:
-    """Return how many values there are in a JSON value that hold no others; an empty object or array is one."""
+    """Return how many values in a JSON value hold no others; an empty object or array is one."""
     count, pending = 0, [value]
     while pending:
         inner = _inner(pending.pop())

@@ -1,7 +1,7 @@
-"""How text is made comparable: what a reader takes for the same text becomes the same string.
+"""Normalisation of text: what a reader takes for the same text becomes the same string.
 
-Owns :func:`fold`, which undoes typography, :func:`normalise`, the answer normalisation of SQuAD with what numbers and
-names need, and :func:`uses`, whether a text uses a term as a word or number of its own.
+:func:`fold` undoes typography; :func:`normalise` is the answer normalisation of SQuAD, mended for numbers and names;
+:func:`uses` tells whether a text has a term as a word or number of its own.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _SHOWING_NOTHING = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def fold(text: str) -> str:
-    """Return the text without typography: NFKC, nothing unseen, plain quotes, hyphens and minus signs.
+    """Return the text without typography: NFKC, no invisible characters, plain quotes, hyphens and minus signs.
 
-    A raised exponent becomes ``^2``, a lowered index ``_2``, a fraction sign ``1/2``, so that neither 5 squared nor 5
-    with the index 2 is 52. Letters of other alphabets that look Latin stay what they are. Of a run of combining marks
-    the first 30 stay; no language has more, and putting them in order takes quadratic time.
+    A raised exponent becomes ``^2``, a lowered index ``_2`` and a fraction sign ``1/2``, so that 5 squared is not 52.
+    Letters of other alphabets that look Latin stay. Only the first 30 of a run of combining marks stay; no language has
+    more, and ordering them takes quadratic time.
     """
     if text.isascii():
         return text
@@ -72,12 +72,12 @@ def fold(text: str) -> str:
 
 
 def shown_otherwise(text: str) -> bool:
-    """Whether marks that override the direction are in a text: a reader sees 24 where 42 is written."""
+    """Whether a text has marks that override its direction, so that a reader sees 24 for a written 42."""
     return not text.isascii() and ("\u202d" in text or "\u202e" in text)
 
 
 def struck_out(text: str) -> bool:
-    """Whether strokes run through characters of a text; the one that makes an unequal sign is none of them."""
+    """Whether strokes run through characters of a text; the stroke of an unequal sign does not count."""
     return not text.isascii() and _STROKES.search(unicodedata.normalize("NFC", text)) is not None
 
 
@@ -90,13 +90,11 @@ def lowered(text: str) -> str:
 
 
 def beyond_ascii(text: str) -> set[str]:
-    """Return the characters of a text that are not ASCII."""
     return {char for char in set(text) if char > "\x7f"}
 
 
 @functools.lru_cache(maxsize=8192)
 def _plain(char: str) -> str:
-    """Return what one character is read as; NFKC comes after."""
     if char < "\u0080":
         return char
     if char in _QUOTES:
@@ -110,10 +108,7 @@ def _plain(char: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Return the text without emphasis, footnote marks and emoji, and "minus 5" and ``1½`` as ``-5`` and ``1 1/2``.
-
-    None of them changes an answer.
-    """
+    """Return the text without emphasis, footnote marks and emoji, with "minus 5" and ``1½`` as ``-5`` and ``1 1/2``."""
     if "*" in text or "_" in text:
         text = _EMPHASIS.sub(r"\2", _EMPHASIS.sub(r"\2", text))
     if "]" in text:
@@ -129,15 +124,14 @@ def without_markup(text: str) -> str:
 def normalise(text: str) -> str:
     """Return an answer without case, punctuation, articles and spare blanks, as SQuAD does (arXiv 1606.05250).
 
-    Beyond SQuAD, the text is folded first (see :func:`fold`), and punctuation stays where it changes what is said:
-    between digits, but for thousands commas, a sign or point before a number, ``%`` after one, ``+`` and ``#`` after a
-    letter. Where nothing would be left, the articles stay, and then the punctuation too: ``A`` is no empty answer.
+    Unlike there, the text is folded first, and punctuation stays that changes the meaning: between digits, except
+    thousands commas, a sign or point before a number, ``%`` after one, ``+`` and ``#`` after a letter. Where nothing
+    would be left, the articles stay, and then the punctuation too: ``A`` is no empty answer.
     """
     return " ".join(normal_words(text))
 
 
 def normal_words(text: str) -> list[str]:
-    """Return the words of :func:`normalise`."""
     folded = fold(text).casefold()
     said = _MARK.sub(
         lambda mark: (
@@ -152,12 +146,12 @@ def normal_words(text: str) -> list[str]:
 
 
 def shows(text: str) -> bool:
-    """Whether a text has a character that a reader sees: no white space, control, zero-width or blank one."""
+    """Whether a text has a visible character."""
     return any(unicodedata.category(char)[0] in "LNPS" for char in set(text) - _SHOWING_NOTHING)
 
 
 def says(text: str) -> bool:
-    """Whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` say nothing."""
+    """Whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` do not count."""
     said = set(html.unescape(text)) - _SHOWING_NOTHING - {*"^`|~"}
     return any(unicodedata.category(char)[0] in "LNS" for char in said)
 
@@ -173,7 +167,7 @@ _NEGATED = re.compile(
 
 
 def prepared(text: str, *, ignore_case: bool) -> str:
-    """Return the text as terms are looked up in it: folded, blanks as they are."""
+    """Return the text for looking up terms: folded, with its blanks."""
     folded = fold(text)
     return folded.casefold() if ignore_case else folded
 
@@ -184,8 +178,8 @@ def uses(text: str, term: str, *, words: bool, negated: bool) -> bool:
     Args:
         text: Where to look.
         term: What to look for; not empty.
-        words: Whether it must stand as a word of its own: no letter or digit adjoins it, and a number is no part of a
-            longer one. Scripts that are written without blanks between words have no such borders.
+        words: Whether it must be a word of its own: no letter or digit next to it, and no part of a longer number.
+            Scripts without blanks between words have no such borders.
         negated: Whether an occurrence just after a negation counts too.
     """
     if not all(map(text.__contains__, term.split())):
@@ -208,7 +202,7 @@ def _occurrences(term: str, words: bool) -> re.Pattern[str]:
 
 
 def _is_spaced(char: str) -> bool:
-    """Whether a letter or digit is of a script that sets its words apart by blanks."""
+    """Whether a letter or digit belongs to a script with blanks between words."""
     code = ord(char)
     unspaced = 0x0E00 <= code < 0x10A0 or 0x1780 <= code < 0x1800 or 0x2E80 <= code < 0x30000
     return (char.isalnum() or char == "_") and not unspaced

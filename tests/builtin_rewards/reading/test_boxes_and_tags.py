@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.reading.marks import Mark, boxes, tags
+from builtin_rewards.reading.boxes_and_tags import Mark, boxes, tags
 
 
 @pytest.mark.parametrize(

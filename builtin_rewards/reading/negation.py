@@ -1,8 +1,8 @@
-"""Whether an answer stands: the words and signs around it that deny it, doubt it or take it back.
+"""Negation of answers: the words and signs around an answer that deny it, doubt it or withdraw it.
 
-Read are what stands right before it (``not 42``, ``I doubt that it is 42``), what goes on right behind it (``42 is
-wrong``), and the sentence behind that (``Wait, that is wrong``), in English, and the plainest denials of German,
-French, Spanish, Russian and Chinese. All patterns look at a bounded number of characters.
+Read are the words right before it (``not 42``, ``I doubt that it is 42``), right behind it (``42 is wrong``), and the
+sentence after it (``Wait, that is wrong``), in English, and the plainest denials in German, French, Spanish, Russian
+and Chinese. All patterns look at a bounded number of characters.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 
 TAKEN_BACK = "the answer is taken back"
 BEFORE_CHARS = 100
-"""Characters before an answer in which a denial is looked for."""
+"""How many characters before an answer are searched for a denial."""
 BEHIND_CHARS = 160
-"""Characters behind an answer in which a denial or a withdrawal is looked for."""
+"""How many characters behind an answer are searched for a denial or a withdrawal."""
 
 _NOT = r"(?:\b(?:not|never|cannot|neither|nor|isnt|nobody|no one|no es|nicht|n['\u2019]est pas|не)\b|n['\u2019]t\b|不)"
 _SIGN = r"(?:\\neq?(?![a-z])|\\not(?![a-z])|\\(?:neg|lnot)(?![a-z])|(?<![\w)])!=|=/=|[≠¬≢∉])"
@@ -56,7 +56,7 @@ _OF_SUBJECT = re.compile(
     rf"|be|is|are|was|were|equals)\b){_WORD}){{1,14}}?"
     rf"\s?{_VERB_LAST.pattern.removeprefix('(?i)')}"
 )
-"""A subject that says what is not so of what it counts, up to its verb: ``the number of those who did not pass is``."""
+"""A subject with a negation of its own, up to its verb: ``the number of those who did not pass is``."""
 _CLAUSE_ENDS = re.compile(r"[.,;:!?\n]|\b(?:but|so|hence|therefore)\b")
 _CALLS_WRONG = re.compile(rf"\b(?:is|are|was|were) {_WRONG}\b", re.IGNORECASE)
 _IS_WRONG = re.compile(rf"[^A-Za-z]*\d[^A-Za-z]*(?:\\text)?[\s{{]+(?:is|was)\s(?:not\s|{_WRONG}\b)", re.IGNORECASE)
@@ -123,7 +123,7 @@ _WITHDRAWS = re.compile(
     r"(?:(?:it|that)(?: is|['\u2019]s)|the (?:\w{1,12} )?answer (?:is|should be))?)"
     r"[,:]?\s?[$\\(*]{0,4}(?:boxed\{)?(?P<other>[-+]?\d[\d.,/]*)(?=[$\\)*}]{0,4}\s*(?:$|[.,;!\n])))"
 )
-"""What takes an answer back; ``other`` is a number that is put in its place: ``I mean 41``."""
+"""Words that withdraw an answer; ``other`` is a number in its place: ``I mean 41``."""
 _ASKED = re.compile(rf"{_CLOSE}\?(?![\s*\"'`)]{{0,4}}(?:yes|yep|right|correct|indeed|it is)\b)", re.IGNORECASE)
 
 
@@ -138,7 +138,7 @@ def denied_before(text: str, start: int) -> bool:
 
 
 def clause_denies(text: str, start: int) -> bool:
-    """Whether a denial or a doubt stands anywhere in the clause before a place, or the writer gives up before it."""
+    """Whether the clause before a place denies or doubts anywhere, or the writer gives up before it."""
     before = _without_subject(text[max(0, start - BEHIND_CHARS) : start])
     return (
         _GIVEN_UP.search(before) is not None
@@ -148,48 +148,47 @@ def clause_denies(text: str, start: int) -> bool:
 
 
 def _without_subject(before: str) -> str:
-    """The text before an answer without the subject of its verb, where what that denies is of the subject alone."""
+    """Return the text before an answer without the subject of its verb, if only that is negated."""
     denier = _VERB_LAST.search(before) and _DENIER.search(before)
     return _OF_SUBJECT.sub(r"\g<is>", before) if denier else before
 
 
 def supposed_before(text: str, start: int) -> bool:
-    """Whether the clause before a place only supposes or reports what stands there: ``if``, ``some might say``."""
+    """Whether the clause before a place only supposes or reports: ``if``, ``some might say``."""
     clause = _CLAUSE_ENDS.split(text[max(0, start - BEFORE_CHARS) : start])[-1]
     return _SUPPOSES.search(clause) is not None and _SUPPOSES.search(_without_subject(clause)) is not None
 
 
 def denies(text: str) -> bool:
-    """Whether a short text has a word or sign anywhere that denies or doubts, or calls anything wrong."""
+    """Whether a short text denies, doubts or calls anything wrong."""
     return any(denier.lastgroup for denier in _DENIER.finditer(text)) or _CALLS_WRONG.search(text) is not None
 
 
 def calls_wrong(text: str) -> bool:
-    """Whether a text is an answer without words and says that it is wrong: ``0 is false``."""
+    """Whether a text is an answer without words that is called wrong: ``0 is false``."""
     return _IS_WRONG.match(text) is not None
 
 
 def negations(text: str) -> int:
-    """How often a normalised text negates or calls something wrong, in words or signs."""
+    """Return how often a normalised text negates or calls something wrong, in words or signs."""
     return len(_NEGATES.findall(text))
 
 
 def begins_denied(text: str) -> bool:
-    """Whether a text begins with a word or sign that denies."""
     denier = _DENIER.match(text.lstrip("* \t"))
     return denier is not None and denier.lastgroup == "far"
 
 
 def denied_after(text: str, end: int) -> bool:
-    """Whether the sentence that goes on at a place denies what is before it: ``is wrong``, ``? No``, ``rejected``."""
+    """Whether the rest of the sentence denies what is before a place: ``is wrong``, ``? No``, ``rejected``."""
     return _AFTER.match(text[end : end + BEHIND_CHARS]) is not None
 
 
 def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
-    """Whether the sentence behind an answer, or behind the one it stands in, takes it back: ``No, that is wrong``.
+    """Whether the sentence behind an answer, or behind its own sentence, withdraws it: ``No, that is wrong``.
 
-    ``Wait`` alone takes nothing back, nor does a check (``let me verify``) or what names another answer (``Wait, 41 is
-    wrong`` behind 42); another number in its place (``I mean 41``) does.
+    ``Wait`` alone withdraws nothing, nor does a check (``let me verify``) or a sentence that names another answer
+    (``Wait, 41 is wrong`` behind 42); another number in its place (``I mean 41``) does.
     """
     behind = text[end : end + BEHIND_CHARS]
     rest = _REST.match(behind)
@@ -207,15 +206,15 @@ def _bare(answer: str) -> str:
 
 
 def objection(text: str, start: int, end: int, answer: str = "", *, since: int = 0) -> str:
-    """Says what speaks against an answer that stands at a place; empty where it stands.
+    """Return why the answer at a place does not count, or an empty text.
 
     Args:
         text: The text.
-        start: Where the answer, or the mark that it stands in, begins.
+        start: Where the answer, or the mark around it, begins.
         end: The place behind it.
-        answer: What it says, for a withdrawal that names it.
-        since: Where the phrase begins that announces it, if one does: of what is before that, only a denial of the
-            whole statement counts (``It is not true that the answer is 42``).
+        answer: Its text, for a withdrawal that names it.
+        since: Where the phrase begins that states it. Before that, only a denial of the whole statement counts (``It is
+            not true that the answer is 42``).
     """
     line = text[max(0, since - BEFORE_CHARS) : since].rpartition("\n")[2].rstrip(" \t\"'*_")
     told = text[max(since, start - BEFORE_CHARS) : start]

@@ -1,7 +1,7 @@
-"""Which of the code that a completion shows is its program, and what the prompt adds to it.
+"""Which of the code in a completion is its program, and what the prompt adds to it.
 
-It is read in the jail, as text for :meth:`sandbox.Sandbox.call`, for source can be made to crash who reads it; so it
-imports nothing but what loads fast of the standard library. Nothing of the completion is run here.
+It runs in the jail, where :meth:`sandbox.Sandbox.call` sends it as text, because hostile source can crash its reader;
+so it imports only fast modules of the standard library. It runs nothing of the completion.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 
 class _Names(NamedTuple):
-    """The names that code defines as functions or classes, binds in any way, and looks for in its module."""
+    """The names that code defines as functions or classes, binds in any way, and looks up in its module."""
 
     defined: set[str]
     bound: set[str]
@@ -23,14 +23,14 @@ class _Names(NamedTuple):
 
 
 def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str) -> str:
-    """Return the program that blocks of code are, in one text.
+    """Return the program that blocks of code make up, as one text.
 
     The last block that defines what is tested counts: the entry point, or the names that the tests leave to the
-    completion; else the last block. With it count the last that define what it uses and does not bind itself, or
-    define anew what it defines. Blocks without a name, such as an output or a comment, are no code.
+    completion; else the last block. The last blocks that define what it uses come with it, unless it binds that itself,
+    and so do later definitions of its own functions. Blocks without a name, such as an output, are no code.
 
-    Code of the prompt comes before it where the program looks for a name that only the prompt binds. Where the prompt
-    ends in the entry point without a body and no block defines it, the last block is its body, at any indentation.
+    The prompt's code comes first where the program looks for a name that only the prompt binds. Where the prompt ends
+    in the entry point without a body and no block defines it, the last block is its body, at any indentation.
     """
     read = [(block, _names(block)) for block in blocks]
     read = [(block, names) for block, names in read if any(names)] or read
@@ -53,7 +53,7 @@ _FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)
 
 
 def _names(code: str) -> _Names:
-    """Return the names of code; of what is no Python, those of the functions and classes that it begins, and none."""
+    """Return the names in code; where it is no Python, those of the functions and classes that it begins."""
     try:
         tables = [symtable.symtable(code, "main.py", "exec")]
     except _UNREADABLE:
@@ -72,10 +72,7 @@ def _names(code: str) -> _Names:
 
 
 def _needed(read: list[_Names], wanted: list[str]) -> set[int]:
-    """Return the places of the blocks that some names need, or else the last block needs.
-
-    The last block that binds a name gives it; where a block binds the name itself, only one that defines it anew does.
-    """
+    """Return the places of the blocks that the wanted names need, or else that the last block needs."""
     defining, binding = ({name: place for place, names in enumerate(read) for name in names[way]} for way in (0, 1))
     taken: set[int] = set()
     asked = [binding[name] for name in wanted if name in binding] or [len(read) - 1]
@@ -90,7 +87,7 @@ def _needed(read: list[_Names], wanted: list[str]) -> set[int]:
 
 
 def _completed(header: str, body: str, prefix: str, entry_point: str) -> str:
-    """Return the prompt with a body for its last function; an empty text where that has one, or this is none."""
+    """Return the prompt with a body for its last function; an empty text where this makes no function."""
     stub, start = _definition(header, entry_point), prefix.rstrip() + "\n"
     if not _is_stub(stub):
         return ""
@@ -101,7 +98,7 @@ def _completed(header: str, body: str, prefix: str, entry_point: str) -> str:
 
 
 def _definition(code: str, path: str = "") -> Any:
-    """Return the last definition of a function, or of ``Class.method``, or of the code; ``None`` for none."""
+    """Return the last definition of a function, of ``Class.method``, or of the whole code; ``None`` for none."""
     try:
         node: Any = compile(code, "main.py", "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
         compile(node, "main.py", "exec", dont_inherit=True)  # which alone refuses a return outside of functions
@@ -113,7 +110,7 @@ def _definition(code: str, path: str = "") -> Any:
 
 
 def _is_stub(node: Any) -> bool:
-    """Whether this is a function with nothing yet but a docstring and imports."""
+    """Whether a function has only a docstring, ``pass`` and imports."""
     said = [one.value if isinstance(one, _ast.Expr) else one for one in getattr(node, "body", ())]
     nothing = (_ast.Constant, _ast.Pass, _ast.Import, _ast.ImportFrom)
     return bool(said) and all(isinstance(one, nothing) for one in said)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builtin_rewards.matching import multiple_choice
-from builtin_rewards.reading.options import letters_chosen
+from builtin_rewards.reading.choices import letters_chosen
 from rewardkit import Score
 
 LETTERS = "ABCD"
@@ -279,10 +279,12 @@ def test_a_letter_is_paid_in_every_frame(frame: str, before: str) -> None:
         assert paid(completion, letter, CITIES), completion
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", HEADINGS, ids=lambda heading: heading.strip() or "none")
-def test_a_statement_behind_all_options_is_paid_for_each_letter(heading: str) -> None:
-    """Every right answer is paid alike, in rows with and without choices."""
+def test_a_statement_behind_all_options_is_paid_for_each_letter(heading: str, full: bool) -> None:
+    """Every right answer is paid alike, in rows with and without choices; in the short form in a third of the ways."""
     frames = list(itertools.product(EVALUATIONS, CONCLUSIONS, (None, CITIES)))
+    frames = frames if full else frames[HEADINGS.index(heading) % 3 :: 3]
     counts = Counter(
         letter
         for letter in LETTERS
@@ -292,13 +294,20 @@ def test_a_statement_behind_all_options_is_paid_for_each_letter(heading: str) ->
     assert dict.fromkeys(LETTERS, len(frames)) == counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", EVALUATIONS, ids=lambda lines: lines[0])
 @pytest.mark.parametrize("heading", HEADINGS[:-1], ids=lambda heading: heading.strip())
-def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(heading: str, lines: tuple[str, str]) -> None:
-    """Wherever it is cut, a list pays none but the letter that it has called right."""
+def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(
+    heading: str, lines: tuple[str, str], full: bool
+) -> None:
+    """Wherever it is cut, a list pays none but the letter that it has called right.
+
+    The short form cuts it at every eleventh character, and for each heading elsewhere.
+    """
+    start, step = (0, 3) if full else (HEADINGS.index(heading), 11)
     for letter in LETTERS:
         whole = listed(heading, lines, letter)
-        for end in range(len(heading), len(whole), 3):
+        for end in range(len(heading) + start, len(whole), step):
             allowed = letter if lines[0] != lines[1] else ""
             assert payees(whole[:end]) in ("", allowed), whole[:end]
 
@@ -524,6 +533,7 @@ def test_a_choice_may_hold_a_denial() -> None:
     assert letters_chosen("B) It does not move.", LETTERS, None).letters == {"B"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [
@@ -542,6 +552,6 @@ def test_a_choice_may_hold_a_denial() -> None:
         *("the answer is A. Wait, that is wrong. ", "Paris. ", "\u9009", "so\n", "so\nA\n"),
     ],
 )
-def test_a_long_text_takes_linear_time(unit: str) -> None:
-    """A hundred thousand characters of one mark are read through; what is quadratic would not end."""
-    letters_chosen(unit * (100_000 // len(unit)), LETTERS, CITIES)
+def test_a_long_text_takes_linear_time(unit: str, full: bool) -> None:
+    """Many thousand characters of one mark are read through; what is quadratic would not end."""
+    letters_chosen(unit * ((100_000 if full else 30_000) // len(unit)), LETTERS, CITIES)

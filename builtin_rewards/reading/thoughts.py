@@ -1,6 +1,6 @@
-"""What a turn says: the text without what ends it in a chat template, and without the thoughts in it.
+"""The text of a turn without its thoughts, and without the stop tokens at its end.
 
-The one list of stop tokens and the one treatment of thoughts; every reward that reads an answer begins here.
+Every reward that reads an answer begins here: this is the one list of stop tokens and the one treatment of thoughts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _OTHERS = """
 <\uff5cend\u2581of\u2581sentence\uff5c>
 """
 _STOP_TOKENS = (*(f"<|{name}|>" for name in _PIPED.split()), *_OTHERS.split())
-"""What chat models end and pad their turn with, where it is left in the text: of ChatML, Llama, Mistral, Gemma, Phi,
-Command, GLM, gpt-oss, DeepSeek, Kimi, Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
+"""The tokens that end and pad a turn: of ChatML, Llama, Mistral, Gemma, Phi, Command, GLM, gpt-oss, DeepSeek, Kimi,
+Seed, EXAONE, InternLM, MiniMax, Granite, Apertus and OpenThinker."""
 _PADDING = re.compile(rf"(?:\s*+(?:{'|'.join(re.escape(token[::-1]) for token in _STOP_TOKENS)}))++\s*+")
 """Stop tokens and blanks at the end of a text, read from its end."""
 
@@ -35,14 +35,13 @@ _MARK = re.compile(
 )
 """The marks of thoughts, none of them right behind a backtick, and whole code fences."""
 _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"
-"""What is left of gpt-oss's channels where its special tokens were left out."""
+"""The rest of gpt-oss's channels without its special tokens."""
 
 
 def unframed(text: str) -> str:
-    """Return the text without a byte order mark before it and without stop tokens at its very end.
+    """Return the text without a byte order mark before it and without stop tokens such as ``</s>`` at its very end.
 
-    ``<|im_end|>``, ``</s>`` and the like are how a model ends its turn. Blanks go with the tokens that they stand
-    between, and stay where there is none.
+    Blanks go with the tokens around them, and stay where there are none.
     """
     text = text.removeprefix("\ufeff")
     padding = _PADDING.match(text[::-1])
@@ -50,17 +49,17 @@ def unframed(text: str) -> str:
 
 
 def begins_in_thought(text: str) -> bool:
-    """Whether a text, blanks at its beginning apart, opens with the mark of a thought."""
+    """Whether a text, apart from blanks, opens with the mark of a thought."""
     mark = _MARK.match(text.lstrip())
     return mark is not None and mark["opens"] is not None
 
 
 def after_thinking(text: str) -> str:
-    """Return what a text says after its last thought, up to one that never ends; all of it where there is none.
+    """Return the text after the last thought, up to a thought that never ends; all of it where there is none.
 
     A thought stands in ``<think>``, ``<reasoning>`` and like tags, in ``[THINK]``, in the marks of Kimi, Command,
-    OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning too, for the
-    prompt may hold that. A mark right behind a backtick, or in a code fence outside a thought, is spoken of and none.
+    OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning, which may be in
+    the prompt. A mark right behind a backtick, or in a code fence outside a thought, does not count.
     """
     text = unframed(text)
     if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:
