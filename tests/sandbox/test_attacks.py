@@ -1100,10 +1100,10 @@ class World:
 def jailed(zygotes: list[int]) -> set[int]:
     """Return the processes that belong to zygotes, daemons that left their parent among them."""
     found = set()
-    for process in psutil.process_iter():
+    for process in psutil.pids():
         with contextlib.suppress(psutil.Error, ProcessLookupError):
-            if process.status() != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) in zygotes:
-                found.add(process.pid)
+            if os.getpgid(process) in zygotes and psutil.Process(process).status() != psutil.STATUS_ZOMBIE:
+                found.add(process)
     return found
 
 
