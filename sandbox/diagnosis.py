@@ -1,4 +1,4 @@
-"""What this machine gives to shut code in: facts of the kernel, and each level tried out."""
+"""What this machine offers for the isolation of code: facts of the kernel, and a trial of each level."""
 
 from __future__ import annotations
 

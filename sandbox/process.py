@@ -164,7 +164,7 @@ class ZygoteProcess:
             except TimeoutError:
                 if not self._has_begun():
                     raise
-                self._patience_s = 0.0  # code that began and does not come to an end is late, whoever should say so
+                self._patience_s = 0.0  # the code began and did not end in time, whatever the zygote does
                 self.close()
                 return Evaluation(kind, limits, (*_LATE, time.monotonic() - began, 0.0, 0.0, 0, -1), "")
             self._untidy = not tidy

@@ -61,7 +61,7 @@ _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next 
 _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
 _CHECK_S = 0.05  # seconds between two looks at what the scratch directory holds
 _DEATH_S = 0.3  # seconds that a process may take to die of a kill
-_NICE = 1  # how far behind the zygote, and whoever else is there, what it supervises gets the processor: a little
+_NICE = 1  # how much niceness is added to a child, so that the zygote and others get the processor first
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a tester, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
 _O_NOATIME = getattr(os, "O_NOATIME", 0)
@@ -79,7 +79,7 @@ def main() -> None:
     standard library), ``readable`` (directories), ``mount_point``, ``scratch_bytes``.
     """
     settings = os.pread(FILES.index("request"), 1 << 16, 0)
-    os.closerange(CONTROL + 1, 1 << 16)  # what the client left inheritable is none of ours
+    os.closerange(CONTROL + 1, 1 << 16)  # the client may have left others inheritable
     try:
         zygote = Zygote(json.loads(settings))
     except BaseException as fault:
@@ -171,7 +171,7 @@ class Zygote:
             reported = time.monotonic()
 
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
-        """Run an evaluation to its end and give the report.
+        """Run an evaluation to its end and return the report.
 
         Args:
             order: What to do.
@@ -224,7 +224,7 @@ class Zygote:
     def _end(
         self, completion: int, tester: int, processes: int, reason: str
     ) -> tuple[int, resource.struct_rusage, int]:
-        """End an evaluation, the completion first; gives its wait status, what it used, and its tester's status."""
+        """End an evaluation; return the completion's wait status, what it used, and its tester's status."""
         if reason or tester:
             self._kill(processes, completion)
         if tester:
@@ -240,7 +240,7 @@ class Zygote:
         return status, usage, tested
 
     def _reaped(self, process: int) -> tuple[int, resource.struct_rusage]:
-        """Reap a process that has ended or is dying, and give its wait status and what it used.
+        """Reap a process that has ended or is dying; return its wait status and what it used.
 
         One that does not die in time counts as killed; this zygote is then used no more.
         """
@@ -341,7 +341,7 @@ class Zygote:
             self._filters[processes > 1].enter(prepared=True)
 
     def _wait(self, completion: int, tester: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
-        """Wait for the end of the tester, or of the completion where it has none; gives why it was ended.
+        """Wait for the end of the tester, or of the completion without one; return why it is to be ended.
 
         Where that takes a while and ``prepare`` is set, the next child is forked meanwhile; for a short evaluation
         the fork would only be in its way. (An end that kills all in the jail would kill that child too.)
@@ -426,9 +426,9 @@ class Zygote:
         self._reaped(process)
 
     def _fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
-        """Do something with files in a child; gives it, and a descriptor that tells its end.
+        """Do something with files in a child; return it, and a descriptor that becomes readable at its end.
 
-        What is read of their names here, all later evaluations would have in their memory.
+        All later evaluations would have the names that this process reads in their memory.
         """
         child = os.fork()
         if child == 0:
@@ -442,7 +442,7 @@ class Zygote:
         return child, os.pidfd_open(child)
 
     def finish(self) -> int:
-        """End whatever is under way and empty the scratch directory; gives 0 if nothing at all is left."""
+        """End whatever is under way and empty the scratch directory; return 0 if nothing at all is left."""
         self._kill(2, 0)  # all, where this is process 1
         for process in self._running:
             self._kill(1, process)

@@ -142,7 +142,7 @@ class Prepared:
         self._arguments = (ctypes.c_long(NUMBERS[name]), *passed)
 
     def __call__(self) -> int:
-        """Make the call, and give what it gave.
+        """Make the call, and return its result.
 
         Raises:
             OSError: It failed.

@@ -1,4 +1,4 @@
-"""Attacks that a disposable child tries before a level is trusted: what it gives is shown, not looked up."""
+"""Attacks that a disposable child tries before a level is trusted: a level is proved, not assumed."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def attacks_on(level: Level) -> dict[str, str]:
 
 
 def succeeded(run: Callable[[str], str], level: Level) -> list[str]:
-    """Try the attacks and give those that succeeded.
+    """Try the attacks and return those that succeeded.
 
     Args:
-        run: Runs a program in the jail and gives what it printed.
+        run: Runs a program in the jail and returns what it printed.
         level: The level that is to be shown.
     """
     attacks = attacks_on(level)

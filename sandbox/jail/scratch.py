@@ -74,7 +74,7 @@ def check_used(folder: int, most_bytes: int) -> None:
 
 
 def _opened(parent: int, name: str) -> int | None:
-    """Open a directory in another; gives ``None`` where it is one no more.
+    """Open a directory in another; return ``None`` if it is no longer a directory.
 
     Raises:
         OSError: It cannot be read.

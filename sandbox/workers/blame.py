@@ -22,35 +22,21 @@ _CLOSED = "closed the worker's own descriptors"
 
 
 class Fate(NamedTuple):
-    """What becomes of a call that was not answered.
+    """What becomes of a call that was not answered."""
 
-    Attributes:
-        terms: How it runs from now on.
-        status: How it ended; ``None`` where it goes out again.
-        message: Why it ended.
-    """
-
-    terms: Terms
-    status: CallStatus | None = None
-    message: str = ""
+    terms: Terms  # how it runs from now on
+    status: CallStatus | None = None  # how it ended; ``None`` where it goes out again
+    message: str = ""  # why it ended
 
 
 class End(NamedTuple):
-    """How a worker ended.
+    """How a worker ended."""
 
-    Attributes:
-        code: Its exit code, negative for a signal.
-        words: What the interpreter wrote as it crashed.
-        cut_off: Whether its descriptors were closed or what it shares was written to.
-        malformed: What it wrote that its own code does not write; ``""`` for nothing.
-        out_of_memory: Whether the kernel has killed for want of memory since this was last asked.
-    """
-
-    code: int
-    words: str = ""
-    cut_off: bool = False
-    malformed: str = ""
-    out_of_memory: bool = False
+    code: int  # its exit code, negative for a signal
+    words: str = ""  # what the interpreter wrote as it crashed
+    cut_off: bool = False  # whether its descriptors were closed or what it shares was written to
+    malformed: str = ""  # what it wrote that its own code does not write; ``""`` for nothing
+    out_of_memory: bool = False  # whether the kernel has killed for want of memory since this was last asked
 
 
 def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], first: int) -> dict[int, Fate]:

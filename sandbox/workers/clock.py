@@ -85,7 +85,7 @@ class Clock:
             return self._stopped_s + (Steady.monotonic() - self._since if self._since else 0.0)
 
     def _count(self) -> float:
-        """Add what it has stood still for since it was stopped last, and give that."""
+        """Add the time for which it has stood still since it was last stopped, and return that time."""
         took = Steady.monotonic() - self._since if self._since else 0.0
         self._since = 0.0
         self._stopped_s += took

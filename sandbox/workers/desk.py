@@ -38,21 +38,13 @@ Target = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
 
 
 class Order(NamedTuple):
-    """One call to run.
+    """One call to run."""
 
-    Attributes:
-        ticket: The number to answer under.
-        batch: Which batch its segments are in.
-        target: Which target to run.
-        places: Which segments.
-        timeout_s: Its time; used by the event loop, elsewhere the parent watches.
-    """
-
-    ticket: int
-    batch: int
-    target: int
-    places: tuple[int, ...]
-    timeout_s: float
+    ticket: int  # the number to answer under
+    batch: int  # which batch its segments are in
+    target: int  # which target to run
+    places: tuple[int, ...]  # which segments
+    timeout_s: float  # its time; used by the event loop, elsewhere the parent watches
 
 
 class Desk:

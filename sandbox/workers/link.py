@@ -170,7 +170,7 @@ class WardenLink:
 
 
 def _wait_for_end(process: int, timeout_s: float) -> bool:
-    """Reap a child; gives whether it ended in time."""
+    """Reap a child; return whether it ended in time."""
     deadline = time.monotonic() + timeout_s
     try:
         while os.waitpid(process, os.WNOHANG)[0] == 0:

@@ -1,12 +1,12 @@
 """The nursery: a process that has loaded the rewards once and forks workers, so that a replacement loads nothing.
 
 The warden makes it when a worker is to be replaced whose load took long, and forks workers itself where there is
-none: a nursery saves time and nothing depends on it. A worker that is born here is handed to the warden (its parent
+none: a nursery saves time and nothing depends on it. A worker that is forked here is handed to the warden (its parent
 ends, and orphans come to the warden), so it is reaped, reported and killed like every other.
 
 *Not used* where a fork would be less than loading anew: after loading, the process has more than one thread, a child,
 an open descriptor, memory that is shared, or the name of a temporary file. *Not noticed:* what a module makes of its
-process id, and random generators of its own, which workers born here have in common.
+process id, and random generators of its own, which workers forked here have in common.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from sandbox.workers.wire import Channel, MalformedError, decoded
 from sandbox.workers.worker import Payload
 
 ANSWER_S = 5.0
-"""Seconds that a nursery has to bear a worker."""
+"""Seconds that a nursery has to fork a worker."""
 IDLE_S = 600.0
-"""Seconds without a birth after which a nursery is ended: it holds as much memory as a worker that has loaded."""
+"""Seconds without a fork after which a nursery is ended: it holds as much memory as a worker that has loaded."""
 _CHOSEN_SEEDS_BELOW = 1 << 32
 """PyTorch's own first seed is of 64 bits; those that people choose are shorter."""
 
 
-class Birth(NamedTuple):
+class ForkRequest(NamedTuple):
     """A worker to be forked: for which slot, as which of its workers, and with which socket and files."""
 
     slot: int
@@ -62,44 +62,44 @@ class Nursery:
 
     Attributes:
         fit: Whether it has loaded the rewards and can fork.
-        waiting: The workers that it has not borne yet, by the number of the order.
+        waiting: The workers that it has not forked yet, by the number of the order.
     """
 
     def __init__(self, process: int, channel: Channel, load_timeout_s: float) -> None:
         self.process = process
         self.channel = channel
         self.fit = False
-        self.waiting: dict[int, Birth] = {}
+        self.waiting: dict[int, ForkRequest] = {}
         self._orders = 0
         self._due = time.monotonic() + load_timeout_s
 
-    def ask(self, birth: Birth) -> None:
+    def ask(self, request: ForkRequest) -> None:
         """Have a worker forked, as soon as the rewards are loaded."""
         self._orders += 1
-        self.waiting[self._orders] = birth
+        self.waiting[self._orders] = request
         if self.fit:
             self._send(self._orders)
 
     def _send(self, order: int) -> None:
-        birth = self.waiting[order]
+        request = self.waiting[order]
         self._due = time.monotonic() + ANSWER_S
-        self.channel.send_pickle((order, birth.lane, birth.width), birth.descriptors)
+        self.channel.send_pickle((order, request.lane, request.width), request.descriptors)
 
     def late(self, now: float) -> bool:
         """Whether it has not done in time what it is to do."""
         return now > self._due and (bool(self.waiting) or not self.fit)
 
     def idle(self, now: float) -> bool:
-        """Whether it has borne nothing for so long that its memory is worth more."""
+        """Whether it has forked nothing for so long that its memory is worth more."""
         return self.fit and not self.waiting and now > self._due + IDLE_S
 
-    def hear(self) -> list[tuple[Birth, int]]:
-        """Return the workers borne since this was last asked, with their process ids, without waiting for any.
+    def hear(self) -> list[tuple[ForkRequest, int]]:
+        """Return the workers forked since this was last asked, with their process ids, without waiting.
 
         Raises:
             EOFError, OSError, MalformedError: It is gone, is not fit, or says what no nursery says.
         """
-        born = []
+        started = []
         while select.select([self.channel], [], [], 0)[0]:
             for frame in self.channel.receive():
                 match decoded(frame):
@@ -107,13 +107,13 @@ class Nursery:
                         self.fit = True
                         for order in self.waiting:
                             self._send(order)
-                    case ["born", int(order), int(process)] if order in self.waiting:
-                        born.append((self.waiting.pop(order), process))
+                    case ["forked", int(order), int(process)] if order in self.waiting:
+                        started.append((self.waiting.pop(order), process))
                     case ["unfit"]:
                         raise EOFError
                     case words:
                         raise MalformedError(str(words))
-        return born
+        return started
 
 
 # The nursery's own side from here on.
@@ -141,11 +141,11 @@ def run(payload: Payload, channel: Channel, warden: int) -> int:
         while True:
             for frame in channel.receive():
                 order = pickle.loads(frame)  # noqa: S301 - the warden is trusted
-                _bear(order, payload, loaded, seeds, channel, warden)
+                _fork_worker(order, payload, loaded, seeds, channel, warden)
     return 0
 
 
-def _bear(
+def _fork_worker(
     order: tuple[int, str, int],
     payload: Payload,
     loaded: dict[int, Target],
@@ -161,8 +161,8 @@ def _bear(
     if child == 0:
         code = 1
         try:
-            newborn = os.fork()
-            if newborn == 0:
+            forked = os.fork()
+            if forked == 0:
                 code = BROKEN
                 os.close(told_write)
                 if not os.read(told_read, 1):
@@ -176,7 +176,7 @@ def _bear(
                 capture.descriptors_closed = False
                 code = worker.serve(lane, width, payload, *shell.raise_descriptors(descriptors), loaded=loaded)
             else:
-                channel.send_json(["born", number, newborn])
+                channel.send_json(["forked", number, forked])
                 os.write(told_write, b"x")
                 code = 0
         finally:
@@ -228,7 +228,7 @@ class _Seeds:
         self._state: Any = None
 
     def note(self, module: Any) -> Callable[[], None]:
-        """Note from now on whether a module's generator is given a seed; gives what ends that."""
+        """Note from now on whether a module's generator is given a seed; return a function that ends this."""
         plain = module.seed
         self._noted_numpy = self._noted_numpy or module is not random
 

@@ -43,7 +43,7 @@ class Keeper:
         """End a process that a call forked: the call goes on in the worker, and its copy ends where the call does.
 
         Put back modules that a call took out of ``sys.modules``: the next call's ``import`` would make second copies.
-        Gives whether there were such.
+        Return whether there were any.
         """
         if not self._mark[0] and Steady.process() != self._process:
             Steady.end(0)

@@ -38,7 +38,7 @@ _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 
 class MalformedError(ValueError):
-    """What came from a worker is nothing that its own code sends: some call wrote it."""
+    """A worker's own code does not send such data: some call wrote it."""
 
 
 def anonymous_file(name: str, size: int = 0) -> int:
@@ -141,7 +141,7 @@ class Channel:
         self.send(json.dumps(message).encode())
 
     def receive(self) -> Iterator[bytes]:
-        """Reads what has come, blocking for at least a byte, and gives the frames completed by it.
+        """Read what has arrived, blocking until there is a byte, and yield the frames that it completes.
 
         Raises:
             EOFError: The other side is gone.
@@ -358,7 +358,7 @@ def decoded(data: bytes) -> Any:
     """Return what JSON from a worker stands for.
 
     Raises:
-        MalformedError: It is none.
+        MalformedError: The data is not JSON.
     """
     try:
         return json.loads(data)

@@ -39,7 +39,7 @@ def serve(
     *,
     loaded: dict[int, Target] | None = None,
 ) -> int:
-    """Loads the payload's targets and serves calls until the parent is gone.
+    """Load the payload's targets and serve calls until the parent is gone.
 
     Args:
         lane: "serial", "threads" or "asyncio".
