@@ -180,8 +180,7 @@ class ZygoteProcess:
     def _hear_report(self, timeout_s: float) -> bytes:
         """Wait for a report, for an evaluation's time and the grace after it.
 
-        The grace is waited in parts. Where this process stands still, as with the whole machine and so the zygote, that
-        costs one part and not the grace.
+        The grace is waited in parts: where the whole machine stands still, that costs one part and not the grace.
         """
         for patience_s in (timeout_s, *[GRACE_S / PARTS] * PARTS):
             with contextlib.suppress(TimeoutError):

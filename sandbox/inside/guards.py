@@ -258,18 +258,18 @@ class Printed:
 
 
 def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a text, call a function of it and say what came of it. Never raises.
+    """Run a text, call a function of it and return what came of it. Never raises.
 
     Args:
         code: The text, gated and compiled.
         function: The name of its function.
-        arguments: What to call it with.
-        added: Names that the text has besides; ``_leave`` among them turns what the function returns into a
-            dictionary of plain values.
+        arguments: Keyword arguments.
+        added: Further names for the text; ``_leave`` among them turns what the function returns into a dictionary of
+            plain values.
 
     Returns:
-        What ``_leave`` gives, or ``{"raised": {type, message, frames}}``; either with ``dropped``, the characters
-        printed beyond what is kept.
+        What ``_leave`` returns, or ``{"raised": {type, message, frames}}``; both with ``dropped``, the number of
+        printed characters that were not kept.
     """
     printed = Printed()
     names = _names(printed)

@@ -173,10 +173,8 @@ class Zygote:
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
         """Run an evaluation to its end and return the report.
 
-        Args:
-            order: What to do.
-            in_stream: Whether the next order is likely to come at once, so that the next child is forked beside
-                this one. Otherwise that is left for later: the fork would be in a short evaluation's way.
+        In a stream of orders the next child is forked beside this one; otherwise later, for the fork would slow a short
+        evaluation down.
         """
         kind, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         tester = 0
@@ -205,10 +203,9 @@ class Zygote:
         return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tested
 
     def _begin(self, kind: int, limits: Bounds, processes: int) -> tuple[int, int]:
-        """Tell a child what to do: the one that waits, or a new one where it is limited otherwise or has died.
+        """Tell a child what to do: the waiting one, or a new one if that has died or has other limits.
 
-        Returns:
-            The child, and the other end of its descriptor 5.
+        Return the child and the other end of its descriptor 5.
         """
         if self._spare is not None and processes == 1 and limits == self._spare_limits:
             with contextlib.suppress(BrokenPipeError):

@@ -43,9 +43,7 @@ def use(clock: Clock) -> None:
 class Clock:
     """A clock that several threads may stop at once: it goes on when all of them have let it go.
 
-    Attributes:
-        process: The process whose calls it times.
-        touched: Whether it has been stopped.
+    ``process`` is the process whose calls it times; ``touched`` says whether it has been stopped.
     """
 
     touched = False

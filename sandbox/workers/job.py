@@ -48,12 +48,11 @@ class Terms(NamedTuple):
     """How a call is to run, after what happened where it ran before; see :mod:`sandbox.workers.blame`.
 
     Attributes:
-        alone: Whether it must run with no other call in flight, in a worker where no threads are left
-            over: it was one of several that may have brought a worker down.
-        fresh: Whether it must run in a worker that has run no other call: its worker died where it was alone, but
-            not the first.
-        apart: Whether it must run with no other call in flight in any worker: it was one of several that may have
-            brought all of them down.
+        alone: Whether no other call may be in flight in its worker, nor threads be left over there: it was one of
+            several that may have brought a worker down.
+        fresh: Whether its worker must have run no other call: it was alone as its worker died, but not the first.
+        apart: Whether no other call may be in flight in any worker: it was one of several that may have brought all of
+            them down.
     """
 
     lost: int = 0  # how often its worker was killed from outside while it ran

@@ -35,16 +35,9 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class WardenLink:
     """One warden at a time; after :meth:`stop` another one can be started.
 
-    Args:
-        selector: Where its socket and its process are watched, with ``None`` as their data.
-        path: ``sys.path`` of the workers.
-        env: Environment variables added for the workers.
-        preload: Modules imported once, before workers are forked.
-        memory_bytes: Memory of one worker; ``None`` for no limit.
-        load_timeout_s: Seconds that loading the targets may take.
-
-    Attributes:
-        due: When it must have said that it is there, on the monotonic clock; infinite where nothing is asked.
+    Its socket and its process are watched by the selector, with ``None`` as their data. The other options are those of
+    :class:`~sandbox.workers.pool.WorkerPool`. ``due`` is when the warden must have answered, on the monotonic clock;
+    infinite while nothing is asked.
     """
 
     def __init__(

@@ -162,13 +162,7 @@ class WorkerPool:
                 self._thread.start()
 
     def submit(self, job: Job, calls: Sequence[Call], *, complete: bool = True) -> None:
-        """Take calls of a job in hand; their segments are in its file.
-
-        Args:
-            job: The job.
-            calls: Calls to make.
-            complete: Whether they are the job's last.
-        """
+        """Run calls of a job, whose segments are in its file; ``complete`` says that no more calls will come."""
         self.start()
         with self._start_lock:
             self._check_usable()

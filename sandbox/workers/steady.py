@@ -16,13 +16,7 @@ INSIDE = "REWARDKIT_INSIDE_WORKER"
 
 
 class Steady:
-    """Functions as they were when the worker was loaded.
-
-    Attributes:
-        monotonic: Seconds on the monotonic clock; on Linux and macOS it is one for all processes.
-        process: The id of the process that asks.
-        end: Ends the process at once.
-    """
+    """The clock, the question for this process's id and the immediate exit, as they were when the worker was loaded."""
 
     monotonic = staticmethod(time.monotonic)
     process = staticmethod(os.getpid)

@@ -45,10 +45,10 @@ def serve(
         lane: "serial", "threads" or "asyncio".
         width: Calls in flight at once.
         payload: Each target's name and pickle, by number.
-        control: Socket to the parent.
-        page: Descriptor of the shared page.
-        results: Descriptor of the results file.
-        console: Where the interpreter writes its last words in a crash.
+        control: The socket to the parent. The next three are descriptors of files that it shares with the parent.
+        page: What the worker is doing.
+        results: What the calls returned.
+        console: What the interpreter writes in a crash.
         loaded: The targets, where this process was forked from one that has loaded them.
     """
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
@@ -58,6 +58,7 @@ def serve(
     os.close(page)
     os.close(results)
     fill_low_descriptors()
+    reseed()
     try:
         targets = load(payload) if loaded is None else loaded
     except BaseException as fault:
@@ -93,7 +94,6 @@ def load(payload: Payload) -> dict[int, Target]:
         RuntimeError: One cannot be loaded; says which and why.
     """
     os.environ[INSIDE] = "1"
-    _reseed()
     capture.install()
     process = Steady.process()
     try:
@@ -122,9 +122,11 @@ def _load(name: str, payload: bytes) -> Target:
         raise RuntimeError(f"{name!r} cannot be loaded in a worker:\n{words}") from fault
 
 
-def _reseed() -> None:
-    """Give each worker random numbers of its own; forks would all draw the same."""
+def reseed() -> None:
+    """Give this process random numbers of its own; forks would all draw the same."""
     random.seed()
-    numpy = sys.modules.get("numpy")
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         numpy.random.seed()
+    if torch is not None:
+        torch.default_generator.seed()
