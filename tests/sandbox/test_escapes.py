@@ -360,7 +360,7 @@ def test_who_stands_still_while_it_waits_loses_a_part_of_the_wait(monkeypatch: p
 def test_nothing_holds_up_its_supervisor(full: bool, level: str) -> None:
     """Threads, forks and full directories are told as what they are, in time, and the next evaluation is right."""
     ends = {TIMEOUT, FORBIDDEN, ExecutionStatus.OUTPUT_LIMIT, ExecutionStatus.NONZERO}
-    times = 1000 if full else 50
+    times = 1000 if full else 20
     with Sandbox(level=level, workers=1, limits=LIMITS) as sandbox:
         for number in range(times):
             source = (EXCHANGE, SPIN, FILES, FORKS)[number % 4]

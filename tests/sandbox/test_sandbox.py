@@ -356,6 +356,7 @@ def test_values_of_all_calls_are_bounded(sandbox: Sandbox) -> None:
     assert "larger" in values[1].error
 
 
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 def test_a_hundred_thousand_calls_and_no_more(sandbox: Sandbox) -> None:
     """As many calls as may be are made, in order; one more is refused before anything runs."""
     limits = Limits(timeout_s=600, output_bytes=16 << 20)
