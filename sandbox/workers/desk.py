@@ -34,7 +34,7 @@ CHANNEL_LOST = 71
 BROKEN = 70
 """Exit code of a worker whose own code failed, for what some call did to it."""
 
-Target = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
+TargetFunction = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
 
 
 class Order(NamedTuple):
@@ -50,7 +50,7 @@ class Order(NamedTuple):
 class Desk:
     """What every lane needs: the channel, the page, the results file, the batches and the targets."""
 
-    def __init__(self, channel: Channel, page: Page, results: RecordWriter, targets: dict[int, Target]) -> None:
+    def __init__(self, channel: Channel, page: Page, results: RecordWriter, targets: dict[int, TargetFunction]) -> None:
         self.channel = channel
         self.page = page
         self.targets = targets

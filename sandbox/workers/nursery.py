@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sandbox.workers import capture, shell, worker
-from sandbox.workers.desk import BROKEN, Target
+from sandbox.workers.desk import BROKEN, TargetFunction
 from sandbox.workers.steady import Steady
 from sandbox.workers.wire import Channel, MalformedError, decoded
 from sandbox.workers.worker import Payload
@@ -142,7 +142,7 @@ def run(payload: Payload, channel: Channel, warden: int) -> int:
 def _fork_worker(
     order: tuple[int, str, int],
     payload: Payload,
-    loaded: dict[int, Target],
+    loaded: dict[int, TargetFunction],
     channel: Channel,
     warden: int,
 ) -> None:

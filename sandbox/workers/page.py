@@ -38,7 +38,7 @@ class Running(NamedTuple):
     stopped: bool = False  # whether its clock stands still
 
 
-class Step(NamedTuple):
+class LoopStep(NamedTuple):
     """The coroutine that an event loop is running at this moment."""
 
     ticket: int  # the call it belongs to; 0 where the loop waits
@@ -97,10 +97,10 @@ class Page:
         """Say that the loop runs no call's coroutine."""
         self._integers[_TICKET] = 0
 
-    def stepping(self) -> Step:
+    def stepping(self) -> LoopStep:
         """Return what the loop runs now."""
         ticket, began, deadline = self._integers[_TICKET], self._floats[_BEGAN], self._floats[_DEADLINE]
-        return Step(ticket, began, abs(deadline), deadline < 0)
+        return LoopStep(ticket, began, abs(deadline), deadline < 0)
 
     def halt_step(self, now: float) -> None:
         """Say that the clock of the step's call stands still from now on: a time below zero says since when."""

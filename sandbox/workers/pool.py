@@ -69,20 +69,12 @@ _SHOWN_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What calls run.
+    """What calls run."""
 
-    Attributes:
-        name: For messages.
-        payload: Pickled callable ``(common, segments, places) -> JSON text``; for the event loop an
-            ``async`` one.
-        lane: How its calls run.
-        width: Calls in flight at once; 1 in the serial lane.
-    """
-
-    name: str
-    payload: bytes
-    lane: Lane = Lane.SERIAL
-    width: int = 1
+    name: str  # for messages
+    payload: bytes  # pickled callable ``(common, segments, places) -> JSON text``; ``async`` for the event loop
+    lane: Lane = Lane.SERIAL  # how its calls run
+    width: int = 1  # calls in flight at once; 1 in the serial lane
 
 
 class WorkerPool:

@@ -16,7 +16,7 @@ import sys
 import traceback
 
 from sandbox.workers import capture
-from sandbox.workers.desk import Desk, Target, cells_of
+from sandbox.workers.desk import Desk, TargetFunction, cells_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.serial import SerialLane
 from sandbox.workers.steady import INSIDE, Steady
@@ -37,7 +37,7 @@ def serve(
     results: int,
     console: int,
     *,
-    loaded: dict[int, Target] | None = None,
+    loaded: dict[int, TargetFunction] | None = None,
 ) -> int:
     """Load the payload's targets and serve calls until the parent is gone.
 
@@ -87,7 +87,7 @@ def serve(
 _MAX_LOAD_ERROR_CHARS = 20_000
 
 
-def load(payload: Payload) -> dict[int, Target]:
+def load(payload: Payload) -> dict[int, TargetFunction]:
     """Make this process one for targets, and load them.
 
     Raises:
@@ -111,11 +111,11 @@ def fill_low_descriptors() -> None:
     os.close(null)
 
 
-def _load(name: str, payload: bytes) -> Target:
+def _load(name: str, payload: bytes) -> TargetFunction:
     try:
         if b"_asyncio" in payload:
             importlib.import_module("asyncio")  # before its C half: the two would have tasks of their own
-        target: Target = pickle.loads(payload)  # noqa: S301 - the parent is trusted
+        target: TargetFunction = pickle.loads(payload)  # noqa: S301 - the parent is trusted
         return target
     except BaseException as fault:
         words = "".join(traceback.format_exception(fault, limit=-4)).strip()
