@@ -1,4 +1,4 @@
-"""Tests of a completion, judged outside the process that holds it.
+"""Tests of a completion, evaluated outside the process that holds it.
 
 Three kinds: calls of a function (:func:`check_functions`), programs that read standard input and write
 standard output (:func:`check_programs`), and assert-style test text (:func:`check_asserts`). All checks of one
@@ -52,7 +52,7 @@ class CheckStatus(StrEnum):
     NOT_REACHED = "not_reached"
     """An earlier check ended the run."""
     INFRASTRUCTURE = "infrastructure"
-    """The sandbox itself failed: says nothing about the code."""
+    """The sandbox itself failed, so nothing is known about the code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class CheckReport:
 
     @property
     def all_passed(self) -> bool:
-        """Whether there was a check, and none was not passed."""
+        """Whether there was a check, and all were passed."""
         return self.total > 0 and self.passed == self.total
 
 
@@ -218,7 +218,7 @@ def check_asserts(
     """Run test text in a jail of its own, where the functions under test are proxies into the completion's.
 
     Each ``assert`` that is reached is a check, passed if it held each time; asserts inside ``try`` or ``with``
-    are one check together with it, and ``assert True`` is none. A failed check does not stop the tests. Where
+    are one check together with it, and ``assert True`` is no check. A failed check does not stop the tests. Where
     something else does (an exception outside the checks, the end of the completion's process, the time limit),
     the checks that had not been reached, and those that may have been run again, are not passed, and if none of
     them is left, the tests' end itself counts as a check that was not reached. Tests that can only fail by raising

@@ -34,9 +34,9 @@ MAX_SOURCE_BYTES = 1 << 20
 MAX_CALLS = 100_000
 """Calls in one evaluation."""
 PROOF_S = 0.5
-"""Seconds beyond the time of an evaluation in which runs may show again that they end."""
+"""Seconds beyond the time of an evaluation in which runs may be run again to show that they end."""
 MAX_ATTEMPTS = 3
-"""Times that an evaluation is begun whose zygote dies, before it is given up as infrastructure."""
+"""How often an evaluation is started whose zygote dies; then its status is ``infrastructure``."""
 
 
 class Sandbox:
@@ -130,13 +130,13 @@ class Sandbox:
         args: Sequence[str] = (),
         limits: Limits | None = None,
     ) -> list[ExecutionResult]:
-        """Run one program once for each input, in as few processes as it lets us, and give a result for each.
+        """Run one program once for each input and return a result for each.
 
-        The runs share a process while they are quick, each with names of its own, and the time of one evaluation; a
-        run that ends the process makes the next one start in a new one. Where a signal ended a process, its wait
-        status says how its last run ended, and only the process itself that the earlier ones had ended: those are
-        run again without it, for half a second beyond the time if need be. Where that does not end well either,
-        all of them ended as the process did.
+        All runs share the time of one evaluation. Quick runs share a process too, each with names of its own; a run
+        that ends its process makes the next one start in a new process. Where a signal ended a process, the wait
+        status tells how the last run ended, but only the process itself told that the earlier runs had ended. So
+        those are run again without the last one, for up to :data:`PROOF_S` beyond the time. If a signal ends that
+        process as well, all of these runs get the last run's result.
         """
         limits = self._limits(limits)
         refused = self._refused(source)
@@ -159,7 +159,7 @@ class Sandbox:
     def _run_together(
         self, request: Mapping[str, Any], inputs: Sequence[str], limits: Limits
     ) -> tuple[list[ExecutionResult], bool]:
-        """Give the results of a process's runs, the first of some inputs, and whether it ended itself."""
+        """Run the first of some inputs in one process; return their results, and whether the process ended itself."""
         together = list(inputs[: self._together(inputs[1:], limits)])
         evaluation = self._attempt(PROGRAM, {**request, "inputs": together}, limits)
         return evaluation.results(len(together), self.level), evaluation.ended_itself
@@ -172,7 +172,7 @@ class Sandbox:
         limits: Limits,
         deadline: float,
     ) -> list[ExecutionResult]:
-        """Give the results of a process that did not end itself: of its last run, and those before it run again."""
+        """Run the inputs before the last one again, since a signal ended their process; return all results."""
         results: list[ExecutionResult] = []
         deadline = max(deadline, time.monotonic() + PROOF_S)
         while last.status is not ExecutionStatus.INFRASTRUCTURE and len(results) < len(inputs):
@@ -211,7 +211,7 @@ class Sandbox:
             values = [CallValue(ok=False, error=refused.error)] * len(encoded)
             return dataclasses.replace(refused, value=values)
         request = {"source": source, "function": function, "calls": encoded, "room": limits.output_bytes}
-        return self._evaluate(CALLS, request, limits, len(encoded))[0]
+        return self._attempt(CALLS, request, limits).results(len(encoded), self.level)[0]
 
     def run_asserts(
         self,
@@ -239,7 +239,7 @@ class Sandbox:
         return AssertsRun(execution, evaluation.verdict, evaluation.tested == 0)
 
     def run_many(self, sources: Iterable[str], **options: Any) -> list[ExecutionResult]:
-        """Run programs, as many at once as there are workers, and give their results in order."""
+        """Run programs, as many at once as there are workers, and return their results in order."""
         return self._many([lambda source=source: self.run(source, **options) for source in sources])
 
     def call_many(
@@ -299,7 +299,7 @@ class Sandbox:
 
     @staticmethod
     def _together(following: Sequence[str], limits: Limits) -> int:
-        """Return how many inputs one process can read: all but the first it writes itself, and so bounded."""
+        """Return how many inputs one process can read: it writes all but the first to a file of bounded size itself."""
         most = max(limits.output_bytes, limits.file_bytes)
         for number, text in enumerate(following):
             if len(text) > most // 4 and len(text.encode("utf-8", "surrogatepass")) > most:
@@ -363,7 +363,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def _zygote(self, scratch_bytes: int) -> Any:
-        """Lend a zygote for one evaluation; one that is dead, or whose scratch directory is too small, is replaced."""
+        """Lend a zygote for one evaluation; replace it if it is dead or its scratch directory is too small."""
         self.start()
         with self._turn:
             while not self._idle:
@@ -385,20 +385,16 @@ class Sandbox:
 
     @contextlib.contextmanager
     def _start_noted(self) -> Iterator[None]:
-        """Let those who wait for a zygote know while one is starting: their calls' clocks stand still too."""
-        self._note_starting(1)
+        """Tell threads that wait for a zygote while one is starting: their calls' clocks stand still too."""
+        with self._turn:
+            self._starting += 1
+            self._turn.notify_all()
         try:
             yield
         finally:
-            self._note_starting(-1)
-
-    def _note_starting(self, change: int) -> None:
-        with self._turn:
-            self._starting += change
-            self._turn.notify_all()
-
-    def _evaluate(self, kind: int, request: dict[str, Any], limits: Limits, count: int) -> list[ExecutionResult]:
-        return self._attempt(kind, request, limits).results(count, self.level)
+            with self._turn:
+                self._starting -= 1
+                self._turn.notify_all()
 
     def _attempt(
         self, kind: int, request: dict[str, Any], limits: Limits, tests: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""What this machine gives to shut code in: facts of the kernel, and each level tried out."""
+"""What this machine offers for the isolation of code: facts of the kernel, and a trial of each level."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def machine() -> dict[str, str]:
     facts["Landlock"] = f"ABI {version}" if version else "not there, or not in the kernel's lsm= list"
     facts["seccomp"] = _read("/proc/sys/kernel/seccomp/actions_avail") or "not there"
     facts["user namespaces"] = _user_namespaces()
-    facts["cgroups"] = _cgroups()
     facts["container"] = _container()
     return facts
 
@@ -86,15 +85,6 @@ def _user_namespaces() -> str:
     if _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" and os.getuid() != 0:
         hindrances.append("kernel.apparmor_restrict_unprivileged_userns is 1")
     return "; ".join(hindrances) or f"allowed by the kernel's settings (at most {most})"
-
-
-def _cgroups() -> str:
-    if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        return "version 1, or none"
-    own = next((line[3:] for line in _read("/proc/self/cgroup").splitlines() if line.startswith("0::")), "/")
-    folder = Path("/sys/fs/cgroup") / own.strip("/")
-    writable = "may be written" if os.access(folder, os.W_OK) else "may not be written"
-    return f"version 2; this process's group {writable} (the jail needs none)"
 
 
 def _container() -> str:

@@ -3,7 +3,7 @@
 What leaves a jail was written to be slow to read, as far as its author knew how. So the reader pays for each step
 before it takes it, and stops where the budget is spent: that is the completion's failure, in words. Steps are
 counted and not timed, so the same leavings always come to the same; only hash tables are timed besides, since
-whoever chooses the members of one can make every insertion pass by all the others, which no count foresees.
+chosen members can make every insertion pass by all the others, which no count foresees.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ MAX_VERDICT_LINES = 1 << 20
 _LINES_A_RUN, _LINES_BESIDE = 2, 8
 _MAX_LINE = 1 << 32
 _UNNAMED = "an exception without a name"
+Span = tuple[int, int | None]
+"""Where a run's part of an output begins and ends; ``None`` for the output's end."""
 _CALL = re.compile(rb'\{"call": ?([0-9]{1,6}),')
 
 
@@ -115,17 +117,13 @@ class Evaluation:
         assert self._report is not None
         return float(self._report[3] + self._report[4])
 
-    def _ran(
-        self, end: Mapping[str, Any], level: Level, out: tuple[int, int | None], err: tuple[int, int | None]
-    ) -> ExecutionResult:
+    def _ran(self, end: Mapping[str, Any], level: Level, out: Span, err: Span) -> ExecutionResult:
         """Return the result of a run that came to its end and said so."""
         code = end.get("code")
         code = code if isinstance(code, int) and 0 <= code <= 255 else 1
         return self._result(code, None, end.get("raised"), level, out, err)
 
-    def _ended(
-        self, raised: Any, level: Level, out: tuple[int, int | None], err: tuple[int, int | None]
-    ) -> ExecutionResult:
+    def _ended(self, raised: Any, level: Level, out: Span, err: Span) -> ExecutionResult:
         """Return the result of what ended with its process."""
         assert self._report is not None
         status = self._report[0]
@@ -136,13 +134,7 @@ class Evaluation:
         return self._result(code, ended_by, raised, level, out, err)
 
     def _result(
-        self,
-        code: int | None,
-        ended_by: int | None,
-        raised: Any,
-        level: Level,
-        out: tuple[int, int | None],
-        err: tuple[int, int | None],
+        self, code: int | None, ended_by: int | None, raised: Any, level: Level, out: Span, err: Span
     ) -> ExecutionResult:
         assert self._report is not None
         _, _, took, user_s, system_s, peak, _ = self._report
@@ -238,7 +230,7 @@ def _line(raised: Any) -> int | None:
 
 
 def json_lines(data: bytes, most: int, effort: Effort) -> list[Mapping[str, Any]]:
-    """Return the JSON objects, one a line; what is none was not written by us and is left out.
+    """Return the JSON objects, one a line; other lines were not written by us and are left out.
 
     Nothing is read of more lines than may be there, nor when the effort is spent; a line too long to be read still
     says which call it answers.

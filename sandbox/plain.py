@@ -39,7 +39,7 @@ def loads(text: str | bytes) -> Any:
     """Return the value that JSON text of :func:`dumps` stands for.
 
     Raises:
-        NotPlainError: The text is none of ours, or takes more work than is done for one value.
+        NotPlainError: :func:`dumps` does not write such text, or reading it takes too much work.
     """
     effort = Effort()
     try:
@@ -81,7 +81,7 @@ def is_known_type(value: Any) -> bool:
 
 
 def _text(value: str) -> Any:
-    """Return text as it is, unless it holds surrogates, of which JSON would make one letter of two."""
+    """Return text as it is, unless it holds surrogates, because JSON would join two of them into one letter."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -99,35 +99,19 @@ def _float(value: Any, depth: int) -> Any:
     return number if math.isfinite(number) else {"float": float.__repr__(number)}
 
 
-def _list(value: Any, depth: int) -> Any:
-    return [encode(item, depth) for item in list.__iter__(value)]
-
-
-def _tuple(value: Any, depth: int) -> Any:
-    return {"tuple": [encode(item, depth) for item in tuple.__iter__(value)]}
-
-
-def _set(value: Any, depth: int) -> Any:
-    return {"set": [encode(item, depth) for item in set.__iter__(value)]}
-
-
-def _frozenset(value: Any, depth: int) -> Any:
-    return {"frozenset": [encode(item, depth) for item in frozenset.__iter__(value)]}
-
-
-def _dict(value: Any, depth: int) -> Any:
-    return {"dict": [[encode(key, depth), encode(item, depth)] for key, item in dict.items(value)]}
+def _each(items: Iterable[Any], depth: int) -> list[Any]:
+    return [encode(item, depth) for item in items]
 
 
 _WRITERS: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
     (int, _integer),
     (float, _float),
     (str, lambda value, depth: _text(str.__add__("", value))),
-    (list, _list),
-    (tuple, _tuple),
-    (dict, _dict),
-    (set, _set),
-    (frozenset, _frozenset),
+    (list, lambda value, depth: _each(list.__iter__(value), depth)),
+    (tuple, lambda value, depth: {"tuple": _each(tuple.__iter__(value), depth)}),
+    (dict, lambda value, depth: {"dict": [_each(pair, depth) for pair in dict.items(value)]}),
+    (set, lambda value, depth: {"set": _each(set.__iter__(value), depth)}),
+    (frozenset, lambda value, depth: {"frozenset": _each(frozenset.__iter__(value), depth)}),
     (bytes, lambda value, depth: {"bytes": bytes.hex(value)}),
     (bytearray, lambda value, depth: {"bytearray": bytearray.hex(value)}),
     (complex, lambda value, depth: {"complex": [_float(value.real, depth), _float(value.imag, depth)]}),
@@ -139,7 +123,7 @@ def decode(tree: Any, effort: Effort | None = None, depth: int = 0) -> Any:
 
     Args:
         tree: What JSON text held.
-        effort: What may still be done for it; without bounds where there is none, for trees of our own.
+        effort: How much work may still be done; ``None`` for no bound, for trees of our own.
         depth: Containers that it is in.
     """
     if effort is None:

@@ -15,14 +15,13 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sandbox import folders
 from sandbox.errors import SandboxUnavailableError
 from sandbox.evaluation import Evaluation
-from sandbox.inside.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, PARTS, REASONS, REPORT, STARTS
+from sandbox.inside.zygote import CLEAN_S, CONTROL, FILES, FOLDER, ORDER, PARTS, REASONS, REPORT
 from sandbox.jail.levels import Level
 from sandbox.limits import Limits
 from sandbox.workers.clock import stopped
@@ -81,30 +80,20 @@ class ZygoteProcess:
         self._folder = folders.make(_FOLDERS)
         self._files = {name: anonymous_file(name) for name in FILES}  # "peer" only keeps its place
         self._control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in STARTS]
-        self._starts, starts = zip(*pairs, strict=True)
-        self._number = 0  # of the evaluation
         self._untidy = False  # whether the zygote is cleaning up after an evaluation
         self.scratch_bytes = scratch_bytes
-        self._limited: tuple[int, ...] = ()
         self._patience_s = _END_S  # in which it may end by itself
         self.process = 0
         self._ended = -1
         try:
-            self._start(
-                profile,
-                level,
-                scratch_bytes,
-                {CONTROL: control.fileno(), **{place: one.fileno() for place, one in zip(STARTS, starts, strict=True)}},
-            )
+            self._start(profile, level, scratch_bytes, control.fileno())
         except BaseException:
             self.close()
             raise
         finally:
-            for one in (control, *starts):
-                one.close()
+            control.close()
 
-    def _start(self, profile: Profile, level: Level, scratch_bytes: int, theirs: Mapping[int, int]) -> None:
+    def _start(self, profile: Profile, level: Level, scratch_bytes: int, control: int) -> None:
         root = str(Path(__file__).resolve().parent.parent)
         path, readable = _packages(profile)
         settings = {
@@ -113,7 +102,7 @@ class ZygoteProcess:
             "mount_point": self._folder, "scratch_bytes": scratch_bytes,
         }  # fmt: skip
         os.pwrite(self._files["request"], json.dumps(settings).encode(), 0)
-        passed = {**dict(enumerate(self._files.values())), **theirs}
+        passed = {**dict(enumerate(self._files.values())), CONTROL: control}
         aside = max(*passed, *passed.values()) + 1  # first above all, then down, so that none is overwritten on the way
         actions: list[tuple[Any, ...]] = [
             (os.POSIX_SPAWN_DUP2, number, aside + place) for place, number in passed.items()
@@ -167,23 +156,15 @@ class ZygoteProcess:
                     os.pwrite(self._files[name], content, 0)
             largest = max(limits.output_bytes, limits.file_bytes) + 1
             limited = (limits.whole_cpu_s, limits.memory_bytes, largest, limits.open_files)
-            waiting = limits.processes == 1 and limited == self._limited
-            self._limited = limited
             began = time.monotonic()
-            if waiting:
-                self._starts[self._number % 2].send(bytes([kind]))
-            self._number += 1
-            self._control.send(
-                ORDER.pack(
-                    kind, waiting, began, limits.timeout_s, *limited, limits.file_bytes, min(limits.processes, 255)
-                )
-            )
+            processes = min(limits.processes, 255)
+            self._control.send(ORDER.pack(kind, began, limits.timeout_s, *limited, limits.file_bytes, processes))
             try:
                 *report, tidy = REPORT.unpack(self._hear_report(limits.timeout_s))
             except TimeoutError:
-                if not self._has_begun(waiting):
+                if not self._has_begun():
                     raise
-                self._patience_s = 0.0  # code that began and does not come to an end is late, whoever should say so
+                self._patience_s = 0.0  # the code began and did not end in time, whatever the zygote does
                 self.close()
                 return Evaluation(kind, limits, (*_LATE, time.monotonic() - began, 0.0, 0.0, 0, -1), "")
             self._untidy = not tidy
@@ -199,18 +180,16 @@ class ZygoteProcess:
     def _hear_report(self, timeout_s: float) -> bytes:
         """Wait for a report, for an evaluation's time and the grace after it.
 
-        The grace is waited in parts. Where this process stands still, as with the whole machine and so the zygote, that
-        costs one part and not the grace.
+        The grace is waited in parts: where the whole machine stands still, that costs one part and not the grace.
         """
         for patience_s in (timeout_s, *[GRACE_S / PARTS] * PARTS):
             with contextlib.suppress(TimeoutError):
                 return self._hear(patience_s)
         raise TimeoutError(f"the zygote did not report within {timeout_s:g} s, nor soon after")
 
-    def _has_begun(self, waiting: bool) -> bool:
-        """Whether the last evaluation's order has been read: by the child that waited for it, or by the zygote."""
-        one = self._starts[(self._number - 1) % 2] if waiting else self._control
-        unread = fcntl.ioctl(one, termios.TIOCOUTQ, struct.pack("i", 0))
+    def _has_begun(self) -> bool:
+        """Whether the zygote has read the last evaluation's order."""
+        unread = fcntl.ioctl(self._control, termios.TIOCOUTQ, struct.pack("i", 0))
         return struct.unpack("i", unread) == (0,)
 
     def _read(self, limits: Limits) -> tuple[dict[str, bytes], bytes, bytes]:
@@ -256,8 +235,7 @@ class ZygoteProcess:
                 if self._ended >= 0:
                     os.close(self._ended)
                 self._ended = -1
-                for one in (self._control, *self._starts):
-                    one.close()
+                self._control.close()
                 for descriptor in self._files.values():
                     os.close(descriptor)
                 self._files = {}

@@ -81,7 +81,7 @@ class CheckedSource:
                 ``_leave`` turns what the function returns into a dictionary of plain values, which the call gives.
             arguments: Its keyword arguments, plain values.
 
-        See :func:`sandbox.inside.guards.answer` for what the call gives where the text raises.
+        See :func:`sandbox.inside.guards.answer` for what the call returns where the text raises.
         """
         return _PROGRAM, "answer", [(module_code(guards.__name__), added, self.code, function, dict(arguments))]
 
@@ -150,7 +150,7 @@ class _Gate(RestrictingNodeTransformer):
         raise RestrictedSourceError(words, line, len(before.decode("utf-8", "replace")) + 1, construct)
 
     def check_name(self, node: Any, name: str | None, allow_magic_methods: bool = False) -> None:
-        """Let names begin with an underscore, but not those that Python or the gate gives a meaning to."""
+        """Allow names that begin with an underscore, except those with a meaning to Python or to the gate."""
         if name is None or (allow_magic_methods and name in _MAGIC_METHODS and node.col_offset > 0):
             return
         if name.startswith("__") or (name.startswith("_") and name.endswith("_") and name != "_"):

@@ -36,7 +36,7 @@ class CallValue:
     Attributes:
         ok: Whether the function returned a plain value.
         value: That value; ``None`` unless ``ok``.
-        error: Why there is none, such as ``"ValueError: the message"``; ``""`` if ``ok``.
+        error: Why there is no value, such as ``"ValueError: the message"``; ``""`` if ``ok``.
         line: The line of the code at which it raised, from 1; ``None`` where it is not known.
     """
 

@@ -136,10 +136,9 @@ def _become(ours: Any, theirs: Any) -> None:
 
 
 class _Check:
-    """One ``assert`` of the tests: ``with`` it, the assertion is run and what came of it noted.
+    """One ``assert`` of the tests: ``with`` it, the assertion runs and its outcome is reported.
 
-    Attributes:
-        again: Whether it may be run more than once, so that what it came to is not certain before the tests' end.
+    ``again`` says that it may run more than once, so its outcome is not certain before the end of the tests.
     """
 
     def __init__(self, number: int, text: str, again: bool, peer: _Peer) -> None:

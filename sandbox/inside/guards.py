@@ -92,7 +92,7 @@ def safe_module(name: str) -> ModuleType:
 
 
 def _update_wrapper(wrapper: Any, wrapped: Any) -> Any:
-    """Stands in for ``functools.update_wrapper``, which writes what it finds to any object.
+    """Stand in for ``functools.update_wrapper``, which writes what it finds to any object.
 
     This one writes to what is the text's own, and only what a name and a docstring are: with ``__module__``, another
     class could be made to pass for one of the text's.
@@ -110,17 +110,17 @@ def _update_wrapper(wrapper: Any, wrapped: Any) -> Any:
 
 
 def _wraps(wrapped: Any) -> Callable[[Any], Any]:
-    """Stands in for ``functools.wraps``, as :func:`_update_wrapper` does."""
+    """Stand in for ``functools.wraps``, as :func:`_update_wrapper` does."""
     return lambda wrapper: _update_wrapper(wrapper, wrapped)
 
 
 def _total_ordering(of: Any) -> Any:
-    """Stands in for ``functools.total_ordering``, which writes methods to any class."""
+    """Stand in for ``functools.total_ordering``, which writes methods to any class."""
     return functools.total_ordering(safe_write(of))
 
 
 def safe_import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> ModuleType:
-    """Stands in for ``__import__``.
+    """Stand in for ``__import__``.
 
     What C code imports on its own account it takes from ``sys.modules``; a text that came here gets nothing by it.
     """
@@ -159,7 +159,7 @@ def _watched_format(of: Any, name: str, found: Any) -> Any:
 
 
 def _watched_obj(of: Any, name: str, found: Any) -> Any:
-    """Refuses the object in which an attribute was not found: it may be one that no text is to see."""
+    """Refuse the object in which an attribute was not found: it may be one that no text is to see."""
     while isinstance(of, GenericAlias | MethodType):  # both pass on the attributes of what they hold
         of = of.__origin__ if isinstance(of, GenericAlias) else of.__func__
     if isinstance(of, AttributeError) or (isinstance(of, type) and issubclass(of, AttributeError)):
@@ -168,7 +168,7 @@ def _watched_obj(of: Any, name: str, found: Any) -> Any:
 
 
 def _watched_mro(of: Any, name: str, found: Any) -> Any:
-    """Refuses the bases of a class, which may be of modules that a text may not import."""
+    """Refuse the bases of a class, which may be of modules that a text may not import."""
     if type(found) is BuiltinMethodType or found is getattr(type, name):
         raise AttributeError(f"the attribute {name!r} is not available here")
     return found
@@ -180,11 +180,11 @@ _WATCHED: dict[str, Callable[[Any, str, Any], Any]] = {
     "mro": _watched_mro,
     "obj": _watched_obj,
 }
-"""Attributes that are looked at when they have been found, for they are everyday names of other things too."""
+"""Attributes that are checked after they were found, because other things have attributes of the same name."""
 
 
 def safe_hasattr(of: Any, name: str, /) -> bool:
-    """Stands in for ``hasattr``."""
+    """Stand in for ``hasattr``."""
     try:
         safe_getattr(of, name)
     except AttributeError:
@@ -215,7 +215,7 @@ def _as_text(text: Any) -> str:
     """Return the text itself of one, however its class was derived.
 
     Raises:
-        TypeError: It is none.
+        TypeError: The value is not a text.
     """
     if isinstance(text, UserString):
         text = text.data
@@ -234,7 +234,7 @@ def safe_write(of: Any) -> Any:
 
 
 def safe_type(of: Any, /) -> type:
-    """Return an object's type; makes none, as ``type`` with three arguments would, nor gives what makes some."""
+    """Return an object's type. Make no class and return no metaclass, as ``type`` would."""
     if isinstance(of, type):
         raise TypeError("the type of a class is not available here")
     return type(of)
@@ -258,18 +258,18 @@ class Printed:
 
 
 def answer(code: CodeType, function: str, arguments: dict[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a text, call a function of it and say what came of it. Never raises.
+    """Run a text, call a function of it and return what came of it. Never raises.
 
     Args:
         code: The text, gated and compiled.
         function: The name of its function.
-        arguments: What to call it with.
-        added: Names that the text has besides; ``_leave`` among them turns what the function returns into a
-            dictionary of plain values.
+        arguments: Keyword arguments.
+        added: Further names for the text; ``_leave`` among them turns what the function returns into a dictionary of
+            plain values.
 
     Returns:
-        What ``_leave`` gives, or ``{"raised": {type, message, frames}}``; either with ``dropped``, the characters
-        printed beyond what is kept.
+        What ``_leave`` returns, or ``{"raised": {type, message, frames}}``; both with ``dropped``, the number of
+        printed characters that were not kept.
     """
     printed = Printed()
     names = _names(printed)

@@ -132,9 +132,9 @@ _PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"
 def _run_programs(request: Any) -> int:
     """Run a source once for each input, each time with fresh names, and say what each run came to.
 
-    Nothing is said of the first run's beginning, nor of a last run that ended as a program should. A run that leaves
-    other standard streams than it found, or ends when the process is no longer young, is the last one; the client
-    starts the next in a new process. So how a run ended that took its time is told by a process's end.
+    The beginning of the first run is not reported, nor a last run without an error. A run that leaves other standard
+    streams than it found, or ends when the process is no longer young, is the last one of its process; the client
+    starts the next in a new process. So the end of a process tells how a slow run ended.
     """
     for name, content in request["files"].items():
         _write_file(name, content)
@@ -198,7 +198,7 @@ def _write_file(name: str, content: str) -> None:
 
 
 def _open_streams(text: str) -> None:
-    """Make new standard streams, of which the program reads the given text; the first run has Python's own."""
+    """Make new standard streams, with a text as standard input; the first run has Python's own."""
     os.ftruncate(0, 0)
     os.pwrite(0, text.encode("utf-8", "surrogatepass"), 0)
     os.lseek(0, 0, os.SEEK_SET)

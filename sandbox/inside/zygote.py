@@ -29,9 +29,9 @@ from sandbox.inside.asserts import perform as perform_asserts
 from sandbox.jail import kernel, rlimits, scratch, seccomp
 from sandbox.jail.levels import Level, enter
 
-ORDER = struct.Struct("=BBdddqqqqB")
-"""What to do: kind, whether a child was told already, when (monotonic), seconds; processor seconds, memory, file
-size, open files; scratch bytes, processes."""
+ORDER = struct.Struct("=BdddqqqqB")
+"""What to do: kind, when (monotonic), seconds; processor seconds, memory, file size, open files; scratch bytes,
+processes."""
 Bounds = Sequence[float]
 """The four of an order that are a child's resource limits."""
 REPORT = struct.Struct("=iBdddqi?")
@@ -44,10 +44,6 @@ FILES = ("stdin", "stdout", "stderr", "request", "results", "peer", "tests", "ve
 """The files that client and children share, each under its place as descriptor: a child has the first five so."""
 CONTROL = len(FILES)
 """Descriptor of the socket on which a client orders evaluations and gets reports."""
-STARTS = (len(FILES) + 1, len(FILES) + 2)
-"""Descriptors of the sockets on which it tells a waiting child at once to start, which spares a switch of processes.
-
-Evaluations use them in turn, so that the next one's child, forked beside this one's, cannot take its start."""
 PAIR = runner.SERVE
 """Kind of an order for two children: the completion, and its tester in a process of its own."""
 MAX_THREADS = 128
@@ -59,14 +55,13 @@ CLEAN_S = 2.0
 PARTS = 6
 """Parts of a bounded wait. Where the one who waits stands still, as with the whole machine, that costs one part."""
 
-_START = 6  # descriptor of a child: the socket on which it is told to start
 _PAUSE_S = 0.0005  # after a report and before the next fork, in which the client gets the processor
 _STREAM_S = 0.002  # orders that follow a report so soon are a stream
 _SHORT_S = 0.002  # an evaluation that takes longer is worth preparing the next one beside it
 _PEEK_S = 0.01  # seconds between two looks at an evaluation's threads
 _CHECK_S = 0.05  # seconds between two looks at what the scratch directory holds
 _DEATH_S = 0.3  # seconds that a process may take to die of a kill
-_NICE = 1  # how far behind the zygote, and whoever else is there, what it supervises gets the processor: a little
+_NICE = 1  # how much niceness is added to a child, so that the zygote and others get the processor first
 _TASKS = 8  # processes of the jail that are counted with an evaluation's threads: a tester, a checker, the next child
 _NO_ENTRIES = 48  # bytes of a listing that has only the directory itself and the one above
 _O_NOATIME = getattr(os, "O_NOATIME", 0)
@@ -84,7 +79,7 @@ def main() -> None:
     standard library), ``readable`` (directories), ``mount_point``, ``scratch_bytes``.
     """
     settings = os.pread(FILES.index("request"), 1 << 16, 0)
-    os.closerange(STARTS[-1] + 1, 1 << 16)  # what the client left inheritable is none of ours
+    os.closerange(CONTROL + 1, 1 << 16)  # the client may have left others inheritable
     try:
         zygote = Zygote(json.loads(settings))
     except BaseException as fault:
@@ -139,7 +134,6 @@ class Zygote:
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, int] | None = None
         self._worn = False  # whether something of an evaluation stayed in memory here
-        self._number = 0  # of the evaluation
         self._spare_limits: Bounds = ()
         self._die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._filters = {
@@ -177,34 +171,22 @@ class Zygote:
             reported = time.monotonic()
 
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
-        """Run an evaluation to its end and give the report.
+        """Run an evaluation to its end and return the report.
 
-        Args:
-            order: What to do.
-            in_stream: Whether the next order is likely to come at once, so that the next child is forked beside
-                this one. Otherwise that is left for later: the fork would be in a short evaluation's way.
+        In a stream of orders the next child is forked beside this one; otherwise later, for the fork would slow a short
+        evaluation down.
         """
-        kind, started, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
+        kind, began, timeout_s, *limits, scratch_bytes, processes = ORDER.unpack(order)
         tester = 0
-        start = STARTS[self._number % 2]
-        self._number += 1
         self._running = []
         try:
-            if started:
-                completion, channel = self._spare or self._fork(limits, start)
-                self._spare = None
-            else:
-                self._end_spare()
-                # a tester is of the same user, and counted with the completion's processes
-                completion, channel = self._fork(
-                    limits, start, processes + (kind == PAIR) if processes > 1 else 1, kind
-                )
+            completion, channel = self._begin(kind, limits, processes)
             self._running = [completion]
-            try:
-                if kind == PAIR:
+            if kind == PAIR:
+                try:
                     tester = self._fork_tester(channel, limits)
-            finally:
-                os.close(channel)  # so that of the two each sees the other's end
+                finally:
+                    os.close(channel)  # so that of the two each sees the other's end
         except OSError:
             for process in self._running:
                 os.kill(process, signal.SIGKILL)
@@ -216,14 +198,30 @@ class Zygote:
         reason = self._wait(completion, tester, began + timeout_s, scratch_bytes, prepare=processes == 1)
         took = time.monotonic() - began
         status, usage, tested = self._end(completion, tester, processes, reason)
-        if status and started and select.select([start], [], [], 0)[0]:  # it had ended before it was told
+        if kind != PAIR and _close_unread(channel) and not reason:  # the child was killed before it read the order
             return _NO_PROCESS
         return status, REASONS.index(reason), took, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tested
+
+    def _begin(self, kind: int, limits: Bounds, processes: int) -> tuple[int, int]:
+        """Tell a child what to do: the waiting one, or a new one if that has died or has other limits.
+
+        Return the child and the other end of its descriptor 5.
+        """
+        if self._spare is not None and processes == 1 and limits == self._spare_limits:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._spare[1], bytes([kind]))
+                spare, self._spare = self._spare, None
+                return spare
+        self._end_spare()
+        # a tester is of the same user, and counted with the completion's processes
+        child, channel = self._fork(limits, processes + (kind == PAIR) if processes > 1 else 1)
+        os.write(channel, bytes([kind]))
+        return child, channel
 
     def _end(
         self, completion: int, tester: int, processes: int, reason: str
     ) -> tuple[int, resource.struct_rusage, int]:
-        """End an evaluation, the completion first; gives its wait status, what it used, and its tester's status."""
+        """End an evaluation; return the completion's wait status, what it used, and its tester's status."""
         if reason or tester:
             self._kill(processes, completion)
         if tester:
@@ -239,7 +237,7 @@ class Zygote:
         return status, usage, tested
 
     def _reaped(self, process: int) -> tuple[int, resource.struct_rusage]:
-        """Reap a process that has ended or is dying, and give its wait status and what it used.
+        """Reap a process that has ended or is dying; return its wait status and what it used.
 
         One that does not die in time counts as killed; this zygote is then used no more.
         """
@@ -279,15 +277,12 @@ class Zygote:
     def _fork_spare(self, limits: Bounds) -> None:
         """Fork the next evaluation's child, limited as the last one is, so that this time is not the evaluation's."""
         try:
-            self._spare = self._fork(limits, STARTS[self._number % 2])
+            self._spare = self._fork(limits)
         except OSError:  # there are too many processes or threads: it is tried again after the next evaluation
             self._spare_limits = ()
 
-    def _fork(self, limits: Bounds, start: int, processes: int = 1, kind: int | None = None) -> tuple[int, int]:
-        """Fork a child for one evaluation; gives it and the other end of its descriptor 5.
-
-        Without a kind it is told on ``start`` what to do.
-        """
+    def _fork(self, limits: Bounds, processes: int = 1) -> tuple[int, int]:
+        """Fork a child that waits to be told what to do; return it and the other end of its descriptor 5."""
         ours, theirs = kernel.socket_pair()
         self._spare_limits = limits
         try:
@@ -298,12 +293,10 @@ class Zygote:
             raise
         if child == 0:
             try:
-                os.dup2(start, _START)
                 self._become(theirs, limits, processes)
                 runner.rehearse()
-                told = os.read(_START, 1) if kind is None else bytes([kind])
+                told = os.read(runner.PEER, 1)
                 os.chdir(self._work)  # made anew, perhaps, since this child was forked
-                os.close(_START)
                 if told:
                     if told[0] != PAIR:
                         os.close(runner.PEER)
@@ -321,31 +314,31 @@ class Zygote:
                     os.dup2(self._null, number)
                 os.dup2(self._files["tests"], runner.REQUEST)
                 os.dup2(self._files["verdict"], runner.RESULTS)
-                self._become(channel, limits, 1, runner.PEER)
+                self._become(channel, limits, 1, tester=True)
                 os.chdir(self._work)
                 perform_asserts()
             finally:
                 os._exit(82)
         return child
 
-    def _become(self, peer: int, limits: Bounds, processes: int, last: int = _START) -> None:
+    def _become(self, peer: int, limits: Bounds, processes: int, *, tester: bool = False) -> None:
         """In the child: keep only the descriptors that are its own, and give up what the zygote may do."""
         self._die_with_us()
         if os.getppid() not in (self._self, 0):  # the zygote has ended before that was said
             os._exit(83)
         os.dup2(peer, runner.PEER)
-        os.closerange(last + 1, 1 << 16)
+        os.closerange(runner.PEER + 1, 1 << 16)
         cpu_s, memory_bytes, file_bytes, open_files = limits
         # the zygote is counted too, and where its user is still root, what process 1 came from
         tasks = processes + 1 + (os.getuid() == 0) if processes > 1 else MAX_THREADS + _TASKS if self._first else 0
-        if last == _START:  # a tester may come before what it tests
+        if not tester:  # which may come before what it tests
             os.setpriority(os.PRIO_PROCESS, 0, self._nice)
         rlimits.restrict(int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), tasks)
         if self._level is not Level.NONE:
             self._filters[processes > 1].enter(prepared=True)
 
     def _wait(self, completion: int, tester: int, deadline: float, scratch_bytes: int, *, prepare: bool) -> str:
-        """Wait for the end of the tester, or of the completion where it has none; gives why it was ended.
+        """Wait for the end of the tester, or of the completion without one; return why it is to be ended.
 
         Where that takes a while and ``prepare`` is set, the next child is forked meanwhile; for a short evaluation
         the fork would only be in its way. (An end that kills all in the jail would kill that child too.)
@@ -430,9 +423,9 @@ class Zygote:
         self._reaped(process)
 
     def _fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
-        """Do something with files in a child; gives it, and a descriptor that tells its end.
+        """Do something with files in a child; return it, and a descriptor that becomes readable at its end.
 
-        What is read of their names here, all later evaluations would have in their memory.
+        All later evaluations would have the names that this process reads in their memory.
         """
         child = os.fork()
         if child == 0:
@@ -446,7 +439,7 @@ class Zygote:
         return child, os.pidfd_open(child)
 
     def finish(self) -> int:
-        """End whatever is under way and empty the scratch directory; gives 0 if nothing at all is left."""
+        """End whatever is under way and empty the scratch directory; return 0 if nothing at all is left."""
         self._kill(2, 0)  # all, where this is process 1
         for process in self._running:
             self._kill(1, process)
@@ -532,6 +525,16 @@ def _hide_the_hosts_name() -> None:
     if named is not None:
         vars(named)["_uname_cache"] = None  # what it has seen before; it asks again
     sys.modules["posix"].uname = os.uname = lambda: told  # type: ignore[attr-defined]
+
+
+def _close_unread(channel: int) -> bool:
+    """Close a socket; return whether the other end was closed before it read what was written here."""
+    poll = select.poll()
+    poll.register(channel, 0)
+    try:
+        return any(events & select.POLLERR for _, events in poll.poll(0))
+    finally:
+        os.close(channel)
 
 
 def _wait_readable(descriptor: int, patience_s: float) -> bool:

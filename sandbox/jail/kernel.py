@@ -109,11 +109,7 @@ def supported() -> bool:
 
 
 def syscall(name: str, *arguments: int | bytes | None) -> int:
-    """Make a system call.
-
-    Args:
-        name: Its name.
-        arguments: Whole numbers, or bytes of which the kernel gets the address.
+    """Make a system call with whole numbers, or bytes whose address the kernel gets.
 
     Raises:
         OSError: It failed; the message names the call.
@@ -127,12 +123,7 @@ def syscall(name: str, *arguments: int | bytes | None) -> int:
 
 
 class Prepared:
-    """A system call made ready: a forked child that makes it touches few pages of memory.
-
-    Args:
-        name: The call's name.
-        arguments: As for :func:`syscall`; bytes are kept alive.
-    """
+    """A system call made ready: a forked child that makes it touches few pages of memory. Bytes are kept alive."""
 
     __slots__ = ("_arguments", "_name")
 
@@ -142,11 +133,7 @@ class Prepared:
         self._arguments = (ctypes.c_long(NUMBERS[name]), *passed)
 
     def __call__(self) -> int:
-        """Make the call, and give what it gave.
-
-        Raises:
-            OSError: It failed.
-        """
+        """Make the call and return its result; raise ``OSError`` where it fails."""
         result: int = _libc.syscall(*self._arguments)
         if result < 0:
             code = ctypes.get_errno()
@@ -155,11 +142,7 @@ class Prepared:
 
 
 def prctl(option: int, *arguments: int) -> None:
-    """Make a ``prctl`` call.
-
-    Raises:
-        OSError: It failed.
-    """
+    """Make a ``prctl`` call; raise ``OSError`` where it fails."""
     syscall("prctl", option, *arguments, *[0] * (4 - len(arguments)))
 
 
@@ -174,11 +157,7 @@ _make_pair = Prepared("socketpair", _AF_UNIX, _SOCK_STREAM_CLOEXEC, 0, ctypes.ad
 
 
 def socket_pair() -> tuple[int, int]:
-    """Return two connected stream sockets, without what importing :mod:`socket` adds to a process and its forks.
-
-    Raises:
-        OSError: There cannot be more.
-    """
+    """Return two connected stream sockets, without the cost of :mod:`socket` in a process and its forks."""
     assert _make_pair is not None
     _make_pair()
     return _pair[0], _pair[1]
@@ -192,9 +171,6 @@ def merge_mappings() -> None:
 
     Read-only data becomes as executable as the code around it, and what was made read-only after linking as writable
     as the data behind it. Neither is a boundary here: untrusted code may map executable memory of its own.
-
-    Raises:
-        OSError: The kernel refuses.
     """
     with open("/proc/self/maps") as file:
         rows = [line.split() for line in file]

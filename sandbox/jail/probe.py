@@ -1,4 +1,4 @@
-"""Attacks that a disposable child tries before a level is trusted: what it gives is shown, not looked up."""
+"""Attacks that a disposable child tries before a level is trusted: a level is proved, not assumed."""
 
 from __future__ import annotations
 
@@ -79,12 +79,7 @@ def attacks_on(level: Level) -> dict[str, str]:
 
 
 def succeeded(run: Callable[[str], str], level: Level) -> list[str]:
-    """Try the attacks and give those that succeeded.
-
-    Args:
-        run: Runs a program in the jail and gives what it printed.
-        level: The level that is to be shown.
-    """
+    """Try the attacks on a level and return those that succeeded; ``run`` runs a program and returns its output."""
     attacks = attacks_on(level)
     if not attacks:
         return []

@@ -39,14 +39,10 @@ def main(folder: int) -> None:
 
 
 def check_used(folder: int, most_bytes: int) -> None:
-    """Look at all files below a directory.
-
-    Args:
-        folder: Its descriptor.
-        most_bytes: What they may be together.
+    """Look at all files below a directory, given as a descriptor.
 
     Raises:
-        OSError: They are more bytes than may be, very many, deeply nested, or cannot be looked at.
+        OSError: They are more than so many bytes together, very many, deeply nested, or cannot be looked at.
     """
     total, seen = 0, 0
 
@@ -74,11 +70,7 @@ def check_used(folder: int, most_bytes: int) -> None:
 
 
 def _opened(parent: int, name: str) -> int | None:
-    """Open a directory in another; gives ``None`` where it is one no more.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Open a directory in another; return ``None`` if it is no longer a directory."""
     try:
         return os.open(name, _OPEN, dir_fd=parent)
     except OSError as error:
@@ -88,12 +80,9 @@ def _opened(parent: int, name: str) -> int | None:
 
 
 def empty(folder: int) -> None:
-    """Remove all that a directory holds, however deep it goes.
+    """Remove all that a directory, given as a descriptor, holds.
 
     Directories that are nested too deeply are moved up into the directory itself.
-
-    Args:
-        folder: Its descriptor.
 
     Raises:
         OSError: Something cannot be removed.

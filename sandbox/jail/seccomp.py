@@ -117,9 +117,7 @@ def base_filter(machine: str = kernel.MACHINE) -> bytes:
 def child_filter(machine: str = kernel.MACHINE, *, may_fork: bool = False) -> bytes:
     """Return the deny-list of one evaluation, to be entered under :func:`base_filter`.
 
-    Args:
-        machine: For which kind of machine.
-        may_fork: Whether it may start processes of its own and wait for them.
+    With ``may_fork`` it may start processes of its own and wait for them.
     """
     numbers = kernel.TABLES[machine]
     denied = set(ZYGOTE_ONLY) - ({"fork", "vfork", "wait4", "waitid"} if may_fork else set())
@@ -186,11 +184,7 @@ def _program(machine: str, tree: Sequence[Instruction]) -> bytes:
 
 
 class Installer:
-    """A filter made ready, so that entering it is a single call.
-
-    Args:
-        program: What :func:`base_filter` or :func:`child_filter` gave.
-    """
+    """A filter of :func:`base_filter` or :func:`child_filter` made ready, so that entering it is a single call."""
 
     def __init__(self, program: bytes) -> None:
         self._buffer = ctypes.create_string_buffer(program, len(program))
@@ -198,13 +192,10 @@ class Installer:
         self._enter = kernel.Prepared("seccomp", 1, 0, head)
 
     def enter(self, *, prepared: bool = False) -> None:
-        """Put this process under the filter, for ever.
+        """Put this process under the filter, for ever; raise ``OSError`` if the kernel refuses.
 
         Args:
-            prepared: Whether privileges are given up already, as they are under another filter.
-
-        Raises:
-            OSError: The kernel refuses.
+            prepared: Whether privileges were given up before, as they are under another filter.
         """
         if not prepared:
             kernel.no_new_privileges()

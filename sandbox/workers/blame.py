@@ -22,35 +22,21 @@ _CLOSED = "closed the worker's own descriptors"
 
 
 class Fate(NamedTuple):
-    """What becomes of a call that was not answered.
+    """What becomes of a call that was not answered."""
 
-    Attributes:
-        terms: How it runs from now on.
-        status: How it ended; ``None`` where it goes out again.
-        message: Why it ended.
-    """
-
-    terms: Terms
-    status: CallStatus | None = None
-    message: str = ""
+    terms: Terms  # how it runs from now on
+    status: CallStatus | None = None  # how it ended; ``None`` where it goes out again
+    message: str = ""  # why it ended
 
 
 class End(NamedTuple):
-    """How a worker ended.
+    """How a worker ended."""
 
-    Attributes:
-        code: Its exit code, negative for a signal.
-        words: What the interpreter wrote as it crashed.
-        cut_off: Whether its descriptors were closed or what it shares was written to.
-        malformed: What it wrote that its own code does not write; ``""`` for nothing.
-        out_of_memory: Whether the kernel has killed for want of memory since this was last asked.
-    """
-
-    code: int
-    words: str = ""
-    cut_off: bool = False
-    malformed: str = ""
-    out_of_memory: bool = False
+    code: int  # its exit code, negative for a signal
+    words: str = ""  # what the interpreter wrote as it crashed
+    cut_off: bool = False  # whether its descriptors were closed or what it shares was written to
+    malformed: str = ""  # what it wrote that its own code does not write; ``""`` for nothing
+    out_of_memory: bool = False  # whether the kernel has killed for want of memory since this was last asked
 
 
 def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], first: int) -> dict[int, Fate]:
@@ -60,7 +46,7 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
         end: How it ended.
         suspects: The calls that ran then, and whether each had left-over threads beside it.
         sent: All calls that it had not answered.
-        first: The first call that this worker was sent; of another one's end an earlier call may be the cause.
+        first: The first call that this worker was sent; an earlier call may be the cause of any other one's end.
     """
     if end.cut_off:
         message = describe_end(end.code) if end.code == BROKEN else f"the call {end.malformed or _CLOSED}"
@@ -81,13 +67,13 @@ def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], firs
 
 
 def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
-    """Return the fate of one that ran as its worker crashed.
+    """Return the fate of a call that ran as its worker crashed.
 
     Args:
         call: The call.
-        report: What is told of it.
-        shared: Whether what ran beside it or before it may have done it, wherever it ran.
-        planned: Whether an earlier call of its worker may have.
+        report: The message if the call is blamed.
+        shared: Whether a call beside it or before it may be the cause, in any worker.
+        planned: Whether an earlier call of its worker may be the cause.
     """
     if (shared or planned) and not call.terms.alone:
         return Fate(call.terms._replace(alone=True))
@@ -97,12 +83,9 @@ def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
 
 
 def lost(call: Call, words: str, *, with_all: bool = False) -> Fate:
-    """Return the fate of one whose worker was killed or stopped from outside: the second time it goes alone.
+    """Return the fate of a call whose worker was killed or stopped from outside: the second time it goes alone.
 
-    Args:
-        call: The call.
-        words: What happened.
-        with_all: Whether all workers were lost with it; from the second time on it then runs apart from all others.
+    Where all workers were lost with it (``with_all``), it runs apart from all others from the second time on.
     """
     terms, times = call.terms, call.terms.lost + 1
     terms = terms._replace(lost=times, alone=terms.alone or times > 1, apart=terms.apart or (with_all and times > 1))
@@ -112,12 +95,9 @@ def lost(call: Call, words: str, *, with_all: bool = False) -> Fate:
 
 
 def unanswered(call: Call, status: CallStatus, words: str) -> Fate:
-    """Return the fate of one whose answer never came, or that was late beside others' threads: once more, alone.
+    """Return the fate of a call whose answer never came, or was late beside left-over threads: once more, alone.
 
-    Args:
-        call: The call.
-        status: What becomes of it where it was alone.
-        words: Why, for then.
+    Where it was alone already, it ends with the status and the words.
     """
     if not call.terms.alone:
         return Fate(call.terms._replace(alone=True))

@@ -51,7 +51,7 @@ class CallLog:
         return not self._parts
 
     def finish(self) -> str:
-        """Return the call's output and closes it: a thread left running writes into nothing."""
+        """Return the call's output and close it: what a left-over thread writes is dropped."""
         self._closed = True
         if not self._parts:
             return ""
@@ -62,7 +62,7 @@ class CallLog:
 
 
 def begin_call() -> CallLog:
-    """Starts a fresh log for the call that this thread or task runs from now on."""
+    """Start a fresh log for the call that this thread or task runs from now on."""
     log = CallLog()
     _current.set(log)
     return log

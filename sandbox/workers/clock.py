@@ -43,9 +43,7 @@ def use(clock: Clock) -> None:
 class Clock:
     """A clock that several threads may stop at once: it goes on when all of them have let it go.
 
-    Attributes:
-        process: The process whose calls it times.
-        touched: Whether it has been stopped.
+    ``process`` is the process whose calls it times; ``touched`` says whether it has been stopped.
     """
 
     touched = False
@@ -85,7 +83,7 @@ class Clock:
             return self._stopped_s + (Steady.monotonic() - self._since if self._since else 0.0)
 
     def _count(self) -> float:
-        """Add what it has stood still for since it was stopped last, and give that."""
+        """Add the time for which it has stood still since it was last stopped, and return that time."""
         took = Steady.monotonic() - self._since if self._since else 0.0
         self._since = 0.0
         self._stopped_s += took

@@ -34,31 +34,23 @@ CHANNEL_LOST = 71
 BROKEN = 70
 """Exit code of a worker whose own code failed, for what some call did to it."""
 
-Target = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
+TargetFunction = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
 
 
 class Order(NamedTuple):
-    """One call to run.
+    """One call to run."""
 
-    Attributes:
-        ticket: The number to answer under.
-        batch: Which batch its segments are in.
-        target: Which target to run.
-        places: Which segments.
-        timeout_s: Its time; used by the event loop, elsewhere the parent watches.
-    """
-
-    ticket: int
-    batch: int
-    target: int
-    places: tuple[int, ...]
-    timeout_s: float
+    ticket: int  # the number to answer under
+    batch: int  # which batch its segments are in
+    target: int  # which target to run
+    places: tuple[int, ...]  # which segments
+    timeout_s: float  # its time; used by the event loop, elsewhere the parent watches
 
 
 class Desk:
     """What every lane needs: the channel, the page, the results file, the batches and the targets."""
 
-    def __init__(self, channel: Channel, page: Page, results: RecordWriter, targets: dict[int, Target]) -> None:
+    def __init__(self, channel: Channel, page: Page, results: RecordWriter, targets: dict[int, TargetFunction]) -> None:
         self.channel = channel
         self.page = page
         self.targets = targets

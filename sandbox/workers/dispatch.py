@@ -20,9 +20,7 @@ from sandbox.workers.slot import LOOP_CHECK_S, PEEK_S, Lane, Slot, State
 class Dispatch:
     """Sends calls to the workers that are free for them.
 
-    Args:
-        slots: The workers' places.
-        retire: Replaces a worker that has run what a call may not run after.
+    ``retire`` replaces a worker in which a call may not run because of the calls before it.
     """
 
     def __init__(self, slots: Sequence[Slot], retire: Callable[[Slot], None]) -> None:

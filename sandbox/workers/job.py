@@ -34,39 +34,28 @@ class CallStatus(StrEnum):
 
 
 class CallResult(NamedTuple):
-    """What became of one call.
+    """What became of one call."""
 
-    Attributes:
-        call: The call.
-        status: How it ended.
-        answer: What the target returned: a number, or JSON decoded; ``None`` unless answered.
-        duration_s: Seconds it ran.
-        logs: What it printed and logged.
-        message: Why it did not answer; ``""`` if it did.
-    """
-
-    call: Call
-    status: CallStatus
-    answer: Any
-    duration_s: float
-    logs: str = ""
-    message: str = ""
+    call: Call  # the call
+    status: CallStatus  # how it ended
+    answer: Any  # what the target returned: a number, or JSON decoded; ``None`` unless answered
+    duration_s: float  # seconds it ran
+    logs: str = ""  # what it printed and logged
+    message: str = ""  # why it did not answer; ``""`` if it did
 
 
 class Terms(NamedTuple):
     """How a call is to run, after what happened where it ran before; see :mod:`sandbox.workers.blame`.
 
     Attributes:
-        lost: How often its worker was killed from outside while it ran.
-        alone: Whether it must run with no other call in flight, in a worker where no threads are left
-            over: it was one of several that may have brought a worker down.
-        fresh: Whether it must run in a worker that has run no other call: its worker died where it was alone, but
-            not the first.
-        apart: Whether it must run with no other call in flight in any worker: it was one of several that may have
-            brought all of them down.
+        alone: Whether no other call may be in flight in its worker, nor threads be left over there: it was one of
+            several that may have brought a worker down.
+        fresh: Whether its worker must have run no other call: it was alone as its worker died, but not the first.
+        apart: Whether no other call may be in flight in any worker: it was one of several that may have brought all of
+            them down.
     """
 
-    lost: int = 0
+    lost: int = 0  # how often its worker was killed from outside while it ran
     alone: bool = False
     fresh: bool = False
     apart: bool = False
@@ -78,19 +67,12 @@ USUAL = Terms()
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call to make.
+    """One call to make."""
 
-    Attributes:
-        target: Which target.
-        places: Which segments of the job's batch it gets.
-        timeout_s: Seconds it may run.
-        terms: How it is to run.
-    """
-
-    target: int
-    places: tuple[int, ...]
-    timeout_s: float
-    terms: Terms = USUAL
+    target: int  # which target
+    places: tuple[int, ...]  # which segments of the job's batch it gets
+    timeout_s: float  # seconds it may run
+    terms: Terms = USUAL  # how it is to run
 
 
 Again = list[tuple[float, Call]]
@@ -98,7 +80,7 @@ Again = list[tuple[float, Call]]
 
 
 class Handler(Protocol):
-    """Takes results as they come, in the pool's thread, and gives calls to make again."""
+    """Takes results as they come, in the pool's thread, and returns the calls to make again."""
 
     def take(self, results: list[CallResult]) -> Again:
         """Take results of every kind."""
@@ -142,7 +124,7 @@ class Job:
         self._finished = finished
 
     def add(self, calls: Sequence[Call]) -> Iterable[int]:
-        """Queue new calls and give their targets."""
+        """Queue new calls and return their targets."""
         self.remaining += len(calls)
         targets = []
         for target, some in itertools.groupby(calls, key=_target_of):

@@ -1,6 +1,9 @@
 """The link to the warden: starting it, telling it what to do, hearing what it says, and ending it.
 
-Owns the warden's process and both ways by which its end is noticed. What its words mean for the workers is the pool's.
+Owns the warden's process and both ways by which its end is noticed; the pool decides what its messages mean.
+
+What a lost warden leaves behind, descendants of its workers, is known by a mark in the environment that the warden was
+started with. *Not covered:* a process that was given an environment of its own; machines without ``/proc``.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.errors import WorkerStartError
-from sandbox.workers import orphans
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import Channel, MalformedError, channel_pair, decoded
 
@@ -27,6 +29,8 @@ _START_S = 60.0
 """Seconds, at least, that a warden has to start and to import what it imports for all workers."""
 _END_S = 5.0
 """Seconds that a warden has to end its workers and itself."""
+_MARK = "REWARDKIT_POOL"  # the environment variable that marks what a pool started
+_KILL_ROUNDS, _KILL_ROUND_S = 50, 0.01  # until nothing marked is left, or it does not die
 _CONTROL = 3  # the warden's end of its socket
 _BOOT = "import sys; sys.path.insert(0, {root!r}); from sandbox.workers.warden import main; main({fd}, {pid})"
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -35,16 +39,9 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class WardenLink:
     """One warden at a time; after :meth:`stop` another one can be started.
 
-    Args:
-        selector: Where its socket and its process are watched, with ``None`` as their data.
-        path: ``sys.path`` of the workers.
-        env: Environment variables added for the workers.
-        preload: Modules imported once, before workers are forked.
-        memory_bytes: Memory of one worker; ``None`` for no limit.
-        load_timeout_s: Seconds that loading the targets may take.
-
-    Attributes:
-        due: When it must have said that it is there, on the monotonic clock; infinite where nothing is asked.
+    Its socket and its process are watched by the selector, with ``None`` as their data. The other options are those of
+    :class:`~sandbox.workers.pool.WorkerPool`. ``due`` is when the warden must have answered, on the monotonic clock;
+    infinite while nothing is asked.
     """
 
     def __init__(
@@ -61,8 +58,8 @@ class WardenLink:
         self._selector = selector
         self._setup = (list(path), list(preload), memory_bytes, load_timeout_s)
         self._start_s = max(_START_S, load_timeout_s)
-        self._mark = orphans.new_mark()
-        self._env = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, **env, orphans.MARK: self._mark}
+        self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"  # no other pool has it
+        self._env = {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, **env, _MARK: self._mark}
         self._process = 0
         self._watch: int | None = None
         self._control: Channel | None = None
@@ -144,7 +141,14 @@ class WardenLink:
 
     def end_left_behind(self) -> None:
         """End what its workers have started and left behind."""
-        orphans.end_marked(self._mark)
+        for _ in range(_KILL_ROUNDS):
+            found = _marked(f"{_MARK}={self._mark}".encode())
+            for process in found:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(process, signal.SIGKILL)
+            if not found:
+                return
+            time.sleep(_KILL_ROUND_S)
 
     def stop(self, *, at_once: bool = False) -> None:
         """End the warden; it has some seconds to go by itself, unless that is to happen at once."""
@@ -170,7 +174,7 @@ class WardenLink:
 
 
 def _wait_for_end(process: int, timeout_s: float) -> bool:
-    """Reap a child; gives whether it ended in time."""
+    """Reap a child; return whether it ended in time."""
     deadline = time.monotonic() + timeout_s
     try:
         while os.waitpid(process, os.WNOHANG)[0] == 0:
@@ -180,3 +184,13 @@ def _wait_for_end(process: int, timeout_s: float) -> bool:
     except ChildProcessError:  # somebody else in this process reaps every child
         pass
     return True
+
+
+def _marked(wanted: bytes) -> list[int]:
+    """Return the processes with this mark in their first environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it is gone, has ended, or is somebody else's
+            if wanted in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found

@@ -63,11 +63,7 @@ class _Call(clock.Clock):
 
 
 class _Marked(Coroutine[Any, Any, Any]):
-    """A coroutine whose every step is marked on the page as its call's.
-
-    Attributes:
-        call: That call.
-    """
+    """A coroutine that marks each of its steps on the page as one of its call's."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], call: _Call) -> None:
         self._coroutine = coroutine

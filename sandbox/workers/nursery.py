@@ -1,12 +1,13 @@
 """The nursery: a process that has loaded the rewards once and forks workers, so that a replacement loads nothing.
 
 The warden makes it when a worker is to be replaced whose load took long, and forks workers itself where there is
-none: a nursery saves time and nothing depends on it. A worker that is born here is handed to the warden (its parent
+none: a nursery saves time and nothing depends on it. A worker that is forked here is handed to the warden (its parent
 ends, and orphans come to the warden), so it is reaped, reported and killed like every other.
 
 *Not used* where a fork would be less than loading anew: after loading, the process has more than one thread, a child,
-an open descriptor, memory that is shared, or the name of a temporary file. *Not noticed:* what a module makes of its
-process id, and random generators of its own, which workers born here have in common.
+an open descriptor, memory that is shared, or the name of a temporary file, or has seeded a random generator.
+*Not noticed:* what a module makes of its process id, and random generators of its own, which workers forked here have
+in common.
 """
 
 from __future__ import annotations
@@ -19,25 +20,24 @@ import random
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sandbox.workers import capture, shell, worker
-from sandbox.workers.desk import BROKEN, Target
+from sandbox.workers.desk import BROKEN, TargetFunction
 from sandbox.workers.steady import Steady
 from sandbox.workers.wire import Channel, MalformedError, decoded
 from sandbox.workers.worker import Payload
 
 ANSWER_S = 5.0
-"""Seconds that a nursery has to bear a worker."""
+"""Seconds that a nursery has to fork a worker."""
 IDLE_S = 600.0
-"""Seconds without a birth after which a nursery is ended: it holds as much memory as a worker that has loaded."""
+"""Seconds without a fork after which a nursery is ended: it holds as much memory as a worker that has loaded."""
 _CHOSEN_SEEDS_BELOW = 1 << 32
 """PyTorch's own first seed is of 64 bits; those that people choose are shorter."""
 
 
-class Birth(NamedTuple):
+class ForkRequest(NamedTuple):
     """A worker to be forked: for which slot, as which of its workers, and with which socket and files."""
 
     slot: int
@@ -55,51 +55,46 @@ class Birth(NamedTuple):
 class Nursery:
     """The warden's side of a nursery.
 
-    Args:
-        process: Its process id.
-        channel: The socket to it.
-        load_timeout_s: Seconds that it may take to load the rewards.
-
     Attributes:
         fit: Whether it has loaded the rewards and can fork.
-        waiting: The workers that it has not borne yet, by the number of the order.
+        waiting: The workers that it has not forked yet, by the number of the order.
     """
 
     def __init__(self, process: int, channel: Channel, load_timeout_s: float) -> None:
         self.process = process
         self.channel = channel
         self.fit = False
-        self.waiting: dict[int, Birth] = {}
+        self.waiting: dict[int, ForkRequest] = {}
         self._orders = 0
         self._due = time.monotonic() + load_timeout_s
 
-    def ask(self, birth: Birth) -> None:
+    def ask(self, request: ForkRequest) -> None:
         """Have a worker forked, as soon as the rewards are loaded."""
         self._orders += 1
-        self.waiting[self._orders] = birth
+        self.waiting[self._orders] = request
         if self.fit:
             self._send(self._orders)
 
     def _send(self, order: int) -> None:
-        birth = self.waiting[order]
+        request = self.waiting[order]
         self._due = time.monotonic() + ANSWER_S
-        self.channel.send_pickle((order, birth.lane, birth.width), birth.descriptors)
+        self.channel.send_pickle((order, request.lane, request.width), request.descriptors)
 
     def late(self, now: float) -> bool:
         """Whether it has not done in time what it is to do."""
         return now > self._due and (bool(self.waiting) or not self.fit)
 
     def idle(self, now: float) -> bool:
-        """Whether it has borne nothing for so long that its memory is worth more."""
+        """Whether it has forked nothing for so long that its memory is worth more."""
         return self.fit and not self.waiting and now > self._due + IDLE_S
 
-    def hear(self) -> list[tuple[Birth, int]]:
-        """Return the workers borne since this was last asked, with their process ids, without waiting for any.
+    def hear(self) -> list[tuple[ForkRequest, int]]:
+        """Return the workers forked since the last call, with their process ids, without waiting.
 
         Raises:
-            EOFError, OSError, MalformedError: It is gone, is not fit, or says what no nursery says.
+            EOFError, OSError, MalformedError: It is gone, is not fit, or sends what no nursery sends.
         """
-        born = []
+        started = []
         while select.select([self.channel], [], [], 0)[0]:
             for frame in self.channel.receive():
                 match decoded(frame):
@@ -107,13 +102,13 @@ class Nursery:
                         self.fit = True
                         for order in self.waiting:
                             self._send(order)
-                    case ["born", int(order), int(process)] if order in self.waiting:
-                        born.append((self.waiting.pop(order), process))
+                    case ["forked", int(order), int(process)] if order in self.waiting:
+                        started.append((self.waiting.pop(order), process))
                     case ["unfit"]:
                         raise EOFError
                     case words:
                         raise MalformedError(str(words))
-        return born
+        return started
 
 
 # The nursery's own side from here on.
@@ -122,34 +117,32 @@ class Nursery:
 def run(payload: Payload, channel: Channel, warden: int) -> int:
     """Load the payload's targets and fork workers until the warden is gone."""
     worker.fill_low_descriptors()
-    before = _Traces.now()
-    with _noted_seeds() as seeds:
-        try:
-            loaded = worker.load(payload)
-        except BaseException:
-            channel.send_json(["unfit"])  # the next worker says itself why
-            return 0
+    worker.reseed()
+    before, randomness = _Traces.now(), _Randomness.now()
+    try:
+        loaded = worker.load(payload)
+    except BaseException:
+        channel.send_json(["unfit"])  # the next worker says itself why
+        return 0
     gc.collect()
     gc.freeze()
-    if not _Traces.now().are_none_beyond(before):
+    if not _Traces.now().are_none_beyond(before) or randomness.was_chosen_since():
         channel.send_json(["unfit"])
         return 0
     shell.adopt_orphans(on=False)
-    seeds.keep()
     channel.send_json(["fit"])
     with contextlib.suppress(EOFError):
         while True:
             for frame in channel.receive():
                 order = pickle.loads(frame)  # noqa: S301 - the warden is trusted
-                _bear(order, payload, loaded, seeds, channel, warden)
+                _fork_worker(order, payload, loaded, channel, warden)
     return 0
 
 
-def _bear(
+def _fork_worker(
     order: tuple[int, str, int],
     payload: Payload,
-    loaded: dict[int, Target],
-    seeds: _Seeds,
+    loaded: dict[int, TargetFunction],
     channel: Channel,
     warden: int,
 ) -> None:
@@ -161,8 +154,8 @@ def _bear(
     if child == 0:
         code = 1
         try:
-            newborn = os.fork()
-            if newborn == 0:
+            forked = os.fork()
+            if forked == 0:
                 code = BROKEN
                 os.close(told_write)
                 if not os.read(told_read, 1):
@@ -172,11 +165,10 @@ def _bear(
                 shell.wait_for_parent(warden)
                 shell.lead_session(warden, shell.WORKER_OOM_SCORE)
                 shell.adopt_orphans()
-                seeds.renew()
                 capture.descriptors_closed = False
                 code = worker.serve(lane, width, payload, *shell.raise_descriptors(descriptors), loaded=loaded)
             else:
-                channel.send_json(["born", number, newborn])
+                channel.send_json(["forked", number, forked])
                 os.write(told_write, b"x")
                 code = 0
         finally:
@@ -215,46 +207,22 @@ class _Traces(NamedTuple):
         return self.threads == 1 and not any(now > then for now, then in zip(self, before, strict=True))
 
 
-class _Seeds:
-    """Whether the rewards chose their random numbers as they loaded: then every worker has the same, and else its own.
+class _Randomness(NamedTuple):
+    """What Python's and NumPy's generators were like; ``None`` for NumPy where it was not loaded."""
 
-    Attributes:
-        chosen: The names of the modules whose generators they seeded.
-    """
+    python: tuple[Any, ...]
+    numpy: bytes | None
 
-    def __init__(self) -> None:
-        self.chosen: set[str] = set()
-        self._noted_numpy = False
-        self._state: Any = None
+    @classmethod
+    def now(cls) -> _Randomness:
+        numpy = sys.modules.get("numpy")
+        return cls(random.getstate(), None if numpy is None else pickle.dumps(numpy.random.get_state()))
 
-    def note(self, module: Any) -> Callable[[], None]:
-        """Note from now on whether a module's generator is given a seed; gives what ends that."""
-        plain = module.seed
-        self._noted_numpy = self._noted_numpy or module is not random
-
-        def seed(*chosen: Any, **named: Any) -> None:
-            if any(value is not None for value in (*chosen[:1], *named.values())):
-                self.chosen.add(module.__name__)
-            plain(*chosen, **named)
-
-        module.seed = seed
-        return lambda: setattr(module, "seed", plain)
-
-    def keep(self) -> None:
-        """Note the state after loading; a fork of Python's has a new one."""
-        self._state = random.getstate()
-        if not self._noted_numpy and _numpy_was_seeded():
-            self.chosen.add("numpy.random")
-
-    def renew(self) -> None:
-        """Give this fork the random numbers that it would have if it had loaded the rewards itself."""
-        if "random" in self.chosen:
-            random.setstate(self._state)
-        numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
-        if numpy is not None and "numpy.random" not in self.chosen:
-            numpy.seed()
-        if torch is not None and torch.initial_seed() >= _CHOSEN_SEEDS_BELOW:
-            torch.default_generator.seed()
+    def was_chosen_since(self) -> bool:
+        """Whether loading gave a generator a seed, or drew from it: a fork would then go on with other numbers."""
+        now, torch = self.now(), sys.modules.get("torch")
+        numpy = _numpy_was_seeded() if self.numpy is None else now.numpy != self.numpy
+        return now.python != self.python or numpy or (torch is not None and torch.initial_seed() < _CHOSEN_SEEDS_BELOW)
 
 
 def _numpy_was_seeded() -> bool:
@@ -262,15 +230,3 @@ def _numpy_was_seeded() -> bool:
     generator = getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None)
     begun = getattr(getattr(generator, "_bit_generator", None), "_seed_seq", 0)
     return begun is None
-
-
-@contextlib.contextmanager
-def _noted_seeds() -> Iterator[_Seeds]:
-    """Note whether random generators are given a seed meanwhile."""
-    seeds, numpy = _Seeds(), getattr(sys.modules.get("numpy"), "random", None)  # which it loads where it is asked for
-    ends = [seeds.note(module) for module in (random, numpy) if module is not None]
-    try:
-        yield seeds
-    finally:
-        for end in ends:
-            end()

@@ -28,33 +28,23 @@ class Running(NamedTuple):
     """A call in progress.
 
     Attributes:
-        ticket: The call's number.
         started: When it began, later by the time for which its clock stood still; where it stands still now, since
             when.
-        tainted: Whether threads left by earlier calls were alive when it began.
-        stopped: Whether its clock stands still.
     """
 
-    ticket: int
+    ticket: int  # the call's number
     started: float
-    tainted: bool
-    stopped: bool = False
+    tainted: bool  # whether threads left by earlier calls were alive when it began
+    stopped: bool = False  # whether its clock stands still
 
 
-class Step(NamedTuple):
-    """The coroutine that an event loop is running at this moment.
+class LoopStep(NamedTuple):
+    """The coroutine that an event loop is running at this moment."""
 
-    Attributes:
-        ticket: The call it belongs to; 0 where the loop waits.
-        began: When this step began.
-        deadline: When that call's time is up; where its clock stands still, since when.
-        stopped: Whether its clock stands still.
-    """
-
-    ticket: int
-    began: float
-    deadline: float
-    stopped: bool = False
+    ticket: int  # the call it belongs to; 0 where the loop waits
+    began: float  # when this step began
+    deadline: float  # when that call's time is up; where its clock stands still, since when
+    stopped: bool = False  # whether its clock stands still
 
 
 class Page:
@@ -72,12 +62,12 @@ class Page:
         self._floats, self._integers = memoryview(self._map).cast("d"), memoryview(self._map).cast("Q")
 
     def answer(self, half: int, index: int, duration_s: float, value: float, ticket: int) -> None:
-        """Write down an answer that is a number, as the chunk's so-and-so-many-th of its kind."""
+        """Write an answer that is a number to the place with this index in one half."""
         at = self._numbers_at + (half * MAX_CHUNK + index) * _NUMBER.size
         _NUMBER.pack_into(self._map, at, duration_s, value, ticket)
 
     def answers(self, half: int, first: int, count: int) -> Iterator[tuple[float, float, int]]:
-        """Return durations, numbers and tickets; where a ticket is none of the chunk's, no more were written."""
+        """Return durations, numbers and tickets; a ticket of another chunk marks the end of what was written."""
         at = self._numbers_at + (half * MAX_CHUNK + first) * _NUMBER.size
         return _NUMBER.iter_unpack(self._map[at : at + count * _NUMBER.size])
 
@@ -107,10 +97,10 @@ class Page:
         """Say that the loop runs no call's coroutine."""
         self._integers[_TICKET] = 0
 
-    def stepping(self) -> Step:
+    def stepping(self) -> LoopStep:
         """Return what the loop runs now."""
         ticket, began, deadline = self._integers[_TICKET], self._floats[_BEGAN], self._floats[_DEADLINE]
-        return Step(ticket, began, abs(deadline), deadline < 0)
+        return LoopStep(ticket, began, abs(deadline), deadline < 0)
 
     def halt_step(self, now: float) -> None:
         """Say that the clock of the step's call stands still from now on: a time below zero says since when."""

@@ -54,7 +54,7 @@ MAX_FAILED_STARTS = 3
 """Workers in a row that may die before they are ready."""
 NURSERY_FROM_S = 0.25
 """Seconds of loading from which on a replacement comes from a nursery, see :mod:`sandbox.workers.nursery`."""
-NEWBORN_S = 10.0
+FORKED_START_S = 10.0
 """Seconds that a worker from a nursery has to become ready; it has loaded everything already."""
 MAX_WARDENS = 5
 """Wardens that may be lost within :data:`WARDENS_S` while no call runs: a call that runs is given up itself, soon."""
@@ -69,20 +69,12 @@ _SHOWN_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What calls run.
+    """What calls run."""
 
-    Attributes:
-        name: For messages.
-        payload: Pickled callable ``(common, segments, places) -> JSON text``; for the event loop an
-            ``async`` one.
-        lane: How its calls run.
-        width: Calls in flight at once; 1 in the serial lane.
-    """
-
-    name: str
-    payload: bytes
-    lane: Lane = Lane.SERIAL
-    width: int = 1
+    name: str  # for messages
+    payload: bytes  # pickled callable ``(common, segments, places) -> JSON text``; ``async`` for the event loop
+    lane: Lane = Lane.SERIAL  # how its calls run
+    width: int = 1  # calls in flight at once; 1 in the serial lane
 
 
 class WorkerPool:
@@ -162,13 +154,7 @@ class WorkerPool:
                 self._thread.start()
 
     def submit(self, job: Job, calls: Sequence[Call], *, complete: bool = True) -> None:
-        """Take calls of a job in hand; their segments are in its file.
-
-        Args:
-            job: The job.
-            calls: Calls to make.
-            complete: Whether they are the job's last.
-        """
+        """Run calls of a job, whose segments are in its file; ``complete`` says that no more calls will come."""
         self.start()
         with self._start_lock:
             self._check_usable()
@@ -316,7 +302,7 @@ class WorkerPool:
             self._lost_channel(slot)
 
     def _obey(self, slot: Slot, frame: Any) -> bool:
-        """Do what a worker's message asks for; gives whether it is one that its own code sends at this time."""
+        """Do what a worker's message asks for; return whether a worker's own code sends it at this time."""
         assert slot.reader is not None  # open as long as the channel is, and so is the page
         assert slot.page is not None
         match frame:
@@ -570,19 +556,19 @@ class WorkerPool:
             self._kill(slot)
 
     def _failed_start(self, slot: Slot, words: str, *, last: bool = False) -> bool:
-        """Count a worker that never became ready; gives whether it was the last that is started."""
+        """Count a worker that never became ready; return whether no other is started."""
         if self._closing:
             return False
         slot.failed_starts += 1
         slot.counted = True
-        slot.stillborn = slot.stillborn or slot.borne
+        slot.nursery_failed = slot.nursery_failed or slot.from_nursery
         if last or slot.failed_starts >= MAX_FAILED_STARTS:
             self._break(WorkerStartError(words))
             return True
         return False
 
     def _ended(self, slot: Slot, process: int, code: int) -> None:
-        """A worker is dead: count what it finished, blame whom it was running, send the others out again."""
+        """Handle the end of a worker: count what it finished, blame what it ran, send the others again."""
         if process != slot.process:
             return
         ours, was_starting = slot.state is State.DYING, slot.state is State.STARTING
@@ -649,7 +635,7 @@ class WorkerPool:
         assert slot.channel is not None
         self._selector.register(slot.channel, selectors.EVENT_READ, slot)
         slot.check_at = time.monotonic() + WARDEN_DOUBT_S
-        loads_slowly = slot.load_s > NURSERY_FROM_S and not slot.stillborn
+        loads_slowly = slot.load_s > NURSERY_FROM_S and not slot.nursery_failed
         order = ("spawn", slot.index, slot.generation, slot.lane.value, slot.width, loads_slowly)
         self._warden.tell(order, descriptors)
         os.close(descriptors[0])
@@ -679,8 +665,8 @@ class WorkerPool:
                 case ["waits", int(index), int(generation)] if self._is_slot(index):
                     if generation == self._slots[index].generation:
                         self._slots[index].waits_until = time.monotonic() + self._load_timeout_s + link.ANSWER_S
-                case ["started", int(index), int(generation), int(process), bool(borne)] if self._is_slot(index):
-                    self._begun(self._slots[index], generation, process, borne)
+                case ["started", int(index), int(generation), int(process), bool(from_nursery)] if self._is_slot(index):
+                    self._begun(self._slots[index], generation, process, from_nursery)
                 case ["ended", int(index), int(process), int(code)] if self._is_slot(index):
                     self._ended(self._slots[index], process, code)
                 case _:  # no warden says that
@@ -690,12 +676,14 @@ class WorkerPool:
     def _is_slot(self, index: int) -> bool:
         return 0 <= index < len(self._slots)
 
-    def _begun(self, slot: Slot, generation: int, process: int, borne: bool) -> None:
+    def _begun(self, slot: Slot, generation: int, process: int, from_nursery: bool) -> None:
         """A worker was forked: from a nursery with its targets, or it loads them from now on."""
         if generation == slot.generation:
-            slot.process, slot.borne, slot.began = process, borne, time.monotonic()
+            slot.process, slot.from_nursery, slot.began = process, from_nursery, time.monotonic()
             if slot.state is State.STARTING:
-                slot.check_at = slot.began + (min(NEWBORN_S, self._load_timeout_s) if borne else self._load_timeout_s)
+                slot.check_at = slot.began + (
+                    min(FORKED_START_S, self._load_timeout_s) if from_nursery else self._load_timeout_s
+                )
 
     def _doubt_warden(self, slot: Slot, now: float) -> None:
         """A worker's beginning or end is late: ask the warden whether it is there, and wake it if it was stopped.

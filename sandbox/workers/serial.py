@@ -34,14 +34,10 @@ class SerialLane:
                 self._desk.obey(kind, *message)
 
     def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
-        """Run calls until the chunk or its time box ends, and say how many were run.
+        """Run calls until the chunk or its time box ends, and tell how many were run.
 
-        Args:
-            ticket: The first call's.
-            half: Which half of the page takes the answers.
-            batch: Which batch their segments are in.
-            target: Which target to run.
-            calls: Each call's segments.
+        The first call has the ticket, the others those after it; ``half`` of the page takes the answers, and each of
+        ``calls`` names its segments of the batch.
         """
         desk, monotonic, check = self._desk, Steady.monotonic, self._desk.keeper.check
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]

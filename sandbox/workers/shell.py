@@ -1,6 +1,6 @@
 """What makes a forked process a worker: a session, limits and signals of its own, and the warden as its parent.
 
-Used by the warden for the workers that it forks, and by a nursery for those that are born there.
+Used by the warden for the workers that it forks, and by a nursery for those that are forked there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def limit(memory_bytes: int | None) -> None:
 
 
 def ignore_signals() -> None:
-    """Be deaf to every signal that can be ignored: whoever is meant to end the warden closes its socket."""
+    """Ignore every signal that can be ignored: the warden ends when its socket is closed."""
     for number in signal.valid_signals() - _UNSTOPPABLE:
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN)
@@ -66,7 +66,7 @@ def plain_signals() -> None:
 
 
 def adopt_orphans(on: bool = True) -> bool:
-    """Become the parent of what one's descendants leave behind, or no longer; gives whether that is known here."""
+    """Become the parent of orphaned descendants, or no longer; return whether this system can do that."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, int(on))
 
 
@@ -121,7 +121,7 @@ def let_go(process: int, number: int) -> None:
 
 
 def _prctl(option: int, value: int) -> bool:
-    """Call prctl(2), where there is one; gives whether it did."""
+    """Call prctl(2) on Linux; return whether it succeeded."""
     if sys.platform != "linux":
         return False
     return bool(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) == 0)

@@ -59,77 +59,41 @@ class _Sending(NamedTuple):
 
 @dataclass(slots=True)
 class Slot:
-    """One place for a worker; when its worker dies, the next one takes the place.
+    """One place for a worker; when its worker dies, the next one takes the place."""
 
-    Attributes:
-        index: Its number.
-        lane: How its workers run calls.
-        width: Calls in flight at once.
-        targets: Which targets it can run.
-        state: Where the present worker is in its life.
-        process: The present worker's process id; 0 for none.
-        generation: Counts the workers of this slot.
-        sent: Unanswered calls by ticket.
-        chunk: Tickets of the chunk that a serial worker is running; empty while it has none.
-        half: Which half of the page takes that chunk's answers.
-        numbers_read: Answers read there so far.
-        given_up: Calls that ran out of time and whose threads are still stuck.
-        batches: Jobs whose batch the worker has open.
-        check_at: When to look at the page next, on the monotonic clock.
-        fates: What becomes of calls that it is being killed for, unless they answer before its end.
-        retiring: Whether we killed the worker, and nobody but :attr:`fates` says is to blame for its end.
-        emptying: Whether the worker is emptying its results file, and nothing may be sent.
-        tainted: Whether calls left threads running in it.
-        loaded: Whether a worker of this slot was ever ready.
-        load_s: Seconds that the slowest of its workers took from its fork until it was ready.
-        began: When the present worker was forked, on the monotonic clock.
-        borne: Whether the present worker came from a nursery.
-        stillborn: Whether one that did was never ready, so that no others shall.
-        failed_starts: Workers in a row that were never ready.
-        counted: Whether the present worker is one of these already.
-        doubted: Whether the present worker's beginning or end was asked for.
-        waits_until: Until when its beginning may wait for a nursery that loads its targets.
-        first: Its present worker's first ticket.
-        leaks: Whether it holds so much memory that it is to be replaced when it has answered.
-        malformed: What the worker wrote that its own code does not write; ``""`` for nothing.
-        idle_since: Since when calls have been unanswered and none of them seen running; infinite for not at all.
-        looked_at: When the page was last looked at for what runs.
-        excused_s: Seconds, over the slot's life, for which no call could be expected to answer.
-    """
-
-    index: int
-    lane: Lane
-    width: int
-    targets: frozenset[int]
-    state: State = State.DOWN
-    process: int = 0
-    generation: int = 0
-    sent: dict[int, tuple[Job, Call]] = field(default_factory=dict)
-    chunk: range = range(0)
-    half: int = 0
-    numbers_read: int = 0
-    given_up: int = 0
-    batches: set[int] = field(default_factory=set)
-    check_at: float = math.inf
-    fates: dict[int, Fate] = field(default_factory=dict)
-    retiring: bool = False
-    emptying: bool = False
-    tainted: bool = False
-    loaded: bool = False
-    load_s: float = 0.0
-    began: float = math.inf
-    borne: bool = False
-    stillborn: bool = False
-    failed_starts: int = 0
-    counted: bool = False
-    doubted: bool = False
-    waits_until: float = -math.inf
-    first: int = 1
-    leaks: bool = False
-    malformed: str = ""
-    excused_s: float = 0.0
-    idle_since: float = math.inf
-    looked_at: float = -math.inf
+    index: int  # its number
+    lane: Lane  # how its workers run calls
+    width: int  # calls in flight at once
+    targets: frozenset[int]  # which targets it can run
+    state: State = State.DOWN  # where the present worker is in its life
+    process: int = 0  # the present worker's process id; 0 for none
+    generation: int = 0  # counts the workers of this slot
+    sent: dict[int, tuple[Job, Call]] = field(default_factory=dict)  # unanswered calls by ticket
+    chunk: range = range(0)  # tickets of the chunk that a serial worker is running; empty while it has none
+    half: int = 0  # which half of the page takes that chunk's answers
+    numbers_read: int = 0  # answers read there so far
+    given_up: int = 0  # calls that ran out of time and whose threads are still stuck
+    batches: set[int] = field(default_factory=set)  # jobs whose batch the worker has open
+    check_at: float = math.inf  # when to look at the page next, on the monotonic clock
+    fates: dict[int, Fate] = field(default_factory=dict)  # of calls that it is killed for and that do not answer first
+    retiring: bool = False  # whether we killed the worker, and nobody but :attr:`fates` says is to blame for its end
+    emptying: bool = False  # whether the worker is emptying its results file, and nothing may be sent
+    tainted: bool = False  # whether calls left threads running in it
+    loaded: bool = False  # whether a worker of this slot was ever ready
+    load_s: float = 0.0  # seconds that the slowest of its workers took from its fork until it was ready
+    began: float = math.inf  # when the present worker was forked, on the monotonic clock
+    from_nursery: bool = False  # whether the present worker came from a nursery
+    nursery_failed: bool = False  # whether one that did was never ready, so that no others shall
+    failed_starts: int = 0  # workers in a row that were never ready
+    counted: bool = False  # whether the present worker is one of these already
+    doubted: bool = False  # whether the present worker's beginning or end was asked for
+    waits_until: float = -math.inf  # until when its beginning may wait for a nursery that loads its targets
+    first: int = 1  # its present worker's first ticket
+    leaks: bool = False  # whether it holds so much memory that it is to be replaced when it has answered
+    malformed: str = ""  # what the worker wrote that its own code does not write; ``""`` for nothing
+    excused_s: float = 0.0  # seconds, over the slot's life, for which no call could be expected to answer
+    idle_since: float = math.inf  # since when it has calls to answer and runs none; infinite for not at all
+    looked_at: float = -math.inf  # when the page was last looked at for what runs
     channel: Channel | None = None
     page: Page | None = None
     reader: RecordReader | None = None
@@ -138,7 +102,7 @@ class Slot:
     _sendings: dict[int, _Sending] = field(default_factory=dict)  # by first ticket
 
     def open(self) -> list[int]:
-        """Make the files for a new worker and give the descriptors that it needs; the first is to be closed."""
+        """Make the files for a new worker and return the descriptors that it needs; the caller closes the first."""
         self.close()
         self.channel, theirs = channel_pair()
         cells = cells_of(self.lane, self.width)
@@ -149,7 +113,7 @@ class Slot:
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
         self.idle_since, self.chunk, self.malformed = math.inf, range(0), ""
-        self.counted, self.doubted, self.borne, self.began = False, False, False, math.inf
+        self.counted, self.doubted, self.from_nursery, self.began = False, False, False, math.inf
         self.waits_until = -math.inf
         self._sendings.clear()
         self.first, self.leaks = self._next_ticket, False
@@ -169,7 +133,7 @@ class Slot:
         self.state, self.process, self.check_at = State.DOWN, 0, math.inf
 
     def tickets(self, job: Job, calls: Sequence[Call]) -> int:
-        """Enter calls as sent, under tickets in a row, and give the first."""
+        """Note calls as sent, under consecutive tickets, and return the first ticket."""
         first = self._next_ticket
         self._next_ticket += len(calls)
         now = time.monotonic()
@@ -199,11 +163,11 @@ class Slot:
         return self.check_at
 
     def is_at(self, first: int, done: int) -> bool:
-        """Whether the worker can be through with that many of the chunk that begins with this ticket."""
+        """Whether the worker can have finished that many calls of the chunk that begins with this ticket."""
         return bool(self.chunk) and first == self.chunk.start and 0 < done <= len(self.chunk)
 
     def finish_chunk(self) -> range:
-        """Note that the worker is through with its chunk, and give that."""
+        """Note that the worker has finished its chunk, and return the chunk."""
         finished, self.chunk, self.check_at = self.chunk, range(0), math.inf
         self._sendings.clear()
         return finished

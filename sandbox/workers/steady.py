@@ -16,13 +16,7 @@ INSIDE = "REWARDKIT_INSIDE_WORKER"
 
 
 class Steady:
-    """Functions as they were when the worker was loaded.
-
-    Attributes:
-        monotonic: Seconds on the monotonic clock; on Linux and macOS it is one for all processes.
-        process: The id of the process that asks.
-        end: Ends the process at once.
-    """
+    """The clock, the question for this process's id and the immediate exit, as they were when the worker was loaded."""
 
     monotonic = staticmethod(time.monotonic)
     process = staticmethod(os.getpid)
@@ -43,7 +37,7 @@ class Keeper:
         """End a process that a call forked: the call goes on in the worker, and its copy ends where the call does.
 
         Put back modules that a call took out of ``sys.modules``: the next call's ``import`` would make second copies.
-        Gives whether there were such.
+        Return whether there were any.
         """
         if not self._mark[0] and Steady.process() != self._process:
             Steady.end(0)

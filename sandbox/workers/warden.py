@@ -27,7 +27,7 @@ from typing import Any
 
 from sandbox.workers import nursery, shell, worker
 from sandbox.workers.desk import BROKEN
-from sandbox.workers.nursery import Birth, Nursery
+from sandbox.workers.nursery import ForkRequest, Nursery
 from sandbox.workers.wire import Channel, MalformedError, channel_pair
 from sandbox.workers.worker import Payload
 
@@ -38,7 +38,7 @@ _REAPED_AT_ONCE = 256
 
 
 def main(control: int, parent: int) -> None:
-    """Runs the warden on the given control socket until the parent says close or is gone."""
+    """Run the warden on the given control socket until the parent says close or is gone."""
     os.setsid()
     shell.ignore_signals()
     _close_others(control)
@@ -122,39 +122,39 @@ class Warden:
         self._control.send_json(["here"])
 
     def _spawn(self, slot: int, generation: int, lane: str, width: int, loads_slowly: bool) -> None:
-        birth = Birth(slot, generation, lane, width, self._take_descriptors())
-        found = self._nursery(birth) if loads_slowly else None
+        request = ForkRequest(slot, generation, lane, width, self._take_descriptors())
+        found = self._nursery(request) if loads_slowly else None
         if found is None:
-            self._fork_worker(birth)
+            self._fork_worker(request)
             return
         if not found.fit:
             self._control.send_json(["waits", slot, generation])
         try:
-            found.ask(birth)
+            found.ask(request)
         except OSError:
             self._lose_nursery(found)
 
-    def _fork_worker(self, birth: Birth) -> None:
+    def _fork_worker(self, request: ForkRequest) -> None:
         """Fork a worker from here, which loads its targets itself."""
         warden, process = os.getpid(), os.fork()
         if process == 0:
             code = BROKEN
             try:
                 self._leave_warden(warden, shell.WORKER_OOM_SCORE)
-                raised = shell.raise_descriptors(birth.descriptors)
-                code = worker.serve(birth.lane, birth.width, self._payloads[birth.slot], *raised)
+                raised = shell.raise_descriptors(request.descriptors)
+                code = worker.serve(request.lane, request.width, self._payloads[request.slot], *raised)
             finally:
                 os._exit(code)
-        self._note_birth(birth, process, from_nursery=False)
+        self._note_start(request, process, from_nursery=False)
 
-    def _note_birth(self, birth: Birth, process: int, *, from_nursery: bool) -> None:
-        birth.close()
-        self._workers[process] = birth.slot
-        self._control.send_json(["started", birth.slot, birth.generation, process, from_nursery])
+    def _note_start(self, request: ForkRequest, process: int, *, from_nursery: bool) -> None:
+        request.close()
+        self._workers[process] = request.slot
+        self._control.send_json(["started", request.slot, request.generation, process, from_nursery])
 
-    def _nursery(self, birth: Birth) -> Nursery | None:
+    def _nursery(self, request: ForkRequest) -> Nursery | None:
         """Return the nursery for a slot's workers, made now if need be; ``None`` where there shall be none."""
-        payload = self._payloads[birth.slot]
+        payload = self._payloads[request.slot]
         key = tuple(payload)
         if key in self._nurseries:
             return self._nurseries[key]
@@ -165,7 +165,7 @@ class Warden:
         if process == 0:
             try:
                 ours.close()
-                birth.close()
+                request.close()
                 self._leave_warden(warden, shell.NURSERY_OOM_SCORE)
                 (raised,) = shell.raise_descriptors([theirs.detach()])
                 nursery.run(payload, Channel(socket.socket(fileno=raised)), warden)
@@ -177,12 +177,12 @@ class Warden:
         return made
 
     def _hear_nurseries(self) -> None:
-        """Note what nurseries have borne, and do without those that are gone, unfit or late."""
+        """Note what nurseries have forked, and do without those that are gone, unfit or late."""
         now = time.monotonic()
         for one in list(self._nurseries.values()):
             try:
-                for birth, process in one.hear():
-                    self._note_birth(birth, process, from_nursery=True)
+                for request, process in one.hear():
+                    self._note_start(request, process, from_nursery=True)
             except (EOFError, OSError, MalformedError):
                 self._lose_nursery(one)
                 continue
@@ -193,20 +193,20 @@ class Warden:
                 self._nurseries_lost.clear()
 
     def _lose_nursery(self, lost: Nursery, *, for_good: bool = False) -> None:
-        """End a nursery, and fork from here what it was to bear."""
+        """End a nursery, and fork from here what it was to fork."""
         key = next((key for key, one in self._nurseries.items() if one is lost), None)
         if key is None:
             return
         del self._nurseries[key]
         self._nurseries_lost[key] += 1 if lost.fit and not for_good else MAX_NURSERIES
-        shell.kill_group(lost.process)  # and with it what is being born and nobody has told us of
+        shell.kill_group(lost.process)  # and with it what is being forked and nobody has told us of
         with contextlib.suppress(EOFError, OSError, MalformedError):
-            for birth, process in lost.hear():
-                self._note_birth(birth, process, from_nursery=True)
+            for request, process in lost.hear():
+                self._note_start(request, process, from_nursery=True)
         self._poll.unregister(lost.channel.fileno())
         lost.channel.close()
-        for birth in lost.waiting.values():
-            self._fork_worker(birth)
+        for request in lost.waiting.values():
+            self._fork_worker(request)
 
     def _take_descriptors(self) -> list[int]:
         """Return a new worker's socket and files."""
@@ -223,8 +223,8 @@ class Warden:
         self._control.close()
         for one in self._nurseries.values():
             one.channel.close()
-            for birth in one.waiting.values():
-                birth.close()
+            for request in one.waiting.values():
+                request.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
         shell.limit(self._memory_bytes)
@@ -236,7 +236,7 @@ class Warden:
                 shell.kill_group(process)
 
     def _reap(self) -> bool:
-        """Report dead workers, and kill and reap whatever their deaths left to us; gives whether there may be more."""
+        """Report dead workers, kill and reap what they left behind; return whether there may be more."""
         for _ in range(_REAPED_AT_ONCE):
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
@@ -252,7 +252,7 @@ class Warden:
 
     def _note_end(self, process: int, code: int) -> None:
         if process not in self._workers:
-            self._hear_nurseries()  # it may have been borne just now
+            self._hear_nurseries()  # it may have been forked just now
         slot = self._workers.pop(process, None)
         for one in list(self._nurseries.values()):
             if one.process == process:
@@ -266,7 +266,7 @@ class Warden:
     def _kill_strays(self) -> None:
         """Kill every child of ours that is no worker: descendants of a dead one, handed to us as subreaper."""
         found = shell.children()
-        self._hear_nurseries()  # whose newborn among these are no strays
+        self._hear_nurseries()  # whose new workers among these are no strays
         ours = {*self._workers, *(one.process for one in self._nurseries.values())}
         for process in found:
             if process not in ours:

@@ -38,16 +38,14 @@ _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 
 class MalformedError(ValueError):
-    """What came from a worker is nothing that its own code sends: some call wrote it."""
+    """A worker's own code does not send such data: some call wrote it."""
 
 
 def anonymous_file(name: str, size: int = 0) -> int:
     """Return the descriptor of a new file in memory that no other process can name.
 
-    Args:
-        name: What it is called in lists of descriptors.
-        size: Its size in bytes for good, where the kernel can seal it: a worker that cut it short would bring down
-            its parent, which maps it. 0 for a file that grows.
+    With a size the file keeps it for good, where the kernel can seal it: a worker that cut it short would bring down
+    its parent, which maps it. Without one it grows.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -76,9 +74,6 @@ def map_shared(descriptor: int, size: int, *, writable: bool) -> mmap.mmap:
     Python's own way keeps a duplicate under the lowest free number, such as 3. A reward that writes to a number
     which meant a log file elsewhere would write over what the worker tells its parent. So Python maps nothing, and
     the file is mapped over that.
-
-    Raises:
-        OSError: The kernel refuses.
     """
     block = mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
     protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
@@ -102,12 +97,7 @@ _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0)
 
 
 class Channel:
-    """Frames over a stream socket, with descriptors where wanted.
-
-    Args:
-        sock: The socket.
-        most_bytes: The longest frame that may come; ``None`` for any, from a peer that is trusted.
-    """
+    """Frames over a stream socket, with descriptors where wanted; those that come may have ``most_bytes`` bytes."""
 
     def __init__(self, sock: socket.socket, most_bytes: int | None = None) -> None:
         self.sock = sock
@@ -141,7 +131,7 @@ class Channel:
         self.send(json.dumps(message).encode())
 
     def receive(self) -> Iterator[bytes]:
-        """Reads what has come, blocking for at least a byte, and gives the frames completed by it.
+        """Read what has arrived, blocking until there is a byte, and yield the frames that it completes.
 
         Raises:
             EOFError: The other side is gone.
@@ -173,10 +163,9 @@ class Channel:
 
 
 def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
-    """Return this side's channel and the socket for the other side; this side waits for no peer without end.
+    """Return this side's channel and the socket for the other side.
 
-    Args:
-        send_s: Whole seconds after which a peer that reads nothing is taken to stand still.
+    This side waits ``send_s`` whole seconds for a peer that reads nothing.
     """
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", send_s, 0))
@@ -186,13 +175,8 @@ def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
 class BatchFile:
     """A batch's segments in one anonymous file: count, offsets, then the segments back to back.
 
-    Segments may be appended while workers read the earlier ones.
-
-    Args:
-        count: Segments that there will be.
-
-    Attributes:
-        for_workers: The descriptor that workers get, through which nothing can be written.
+    Segments may be appended while workers read the earlier ones. Workers get the descriptor ``for_workers``, through
+    which nothing can be written.
     """
 
     def __init__(self, count: int) -> None:
@@ -358,7 +342,7 @@ def decoded(data: bytes) -> Any:
     """Return what JSON from a worker stands for.
 
     Raises:
-        MalformedError: It is none.
+        MalformedError: The data is not JSON.
     """
     try:
         return json.loads(data)

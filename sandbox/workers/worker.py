@@ -16,7 +16,7 @@ import sys
 import traceback
 
 from sandbox.workers import capture
-from sandbox.workers.desk import Desk, Target, cells_of
+from sandbox.workers.desk import Desk, TargetFunction, cells_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.serial import SerialLane
 from sandbox.workers.steady import INSIDE, Steady
@@ -37,18 +37,18 @@ def serve(
     results: int,
     console: int,
     *,
-    loaded: dict[int, Target] | None = None,
+    loaded: dict[int, TargetFunction] | None = None,
 ) -> int:
-    """Loads the payload's targets and serves calls until the parent is gone.
+    """Load the payload's targets and serve calls until the parent is gone.
 
     Args:
         lane: "serial", "threads" or "asyncio".
         width: Calls in flight at once.
         payload: Each target's name and pickle, by number.
-        control: Socket to the parent.
-        page: Descriptor of the shared page.
-        results: Descriptor of the results file.
-        console: Where the interpreter writes its last words in a crash.
+        control: The socket to the parent. The next three are descriptors of files that it shares with the parent.
+        page: What the worker is doing.
+        results: What the calls returned.
+        console: What the interpreter writes in a crash.
         loaded: The targets, where this process was forked from one that has loaded them.
     """
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
@@ -58,6 +58,7 @@ def serve(
     os.close(page)
     os.close(results)
     fill_low_descriptors()
+    reseed()
     try:
         targets = load(payload) if loaded is None else loaded
     except BaseException as fault:
@@ -86,14 +87,13 @@ def serve(
 _MAX_LOAD_ERROR_CHARS = 20_000
 
 
-def load(payload: Payload) -> dict[int, Target]:
+def load(payload: Payload) -> dict[int, TargetFunction]:
     """Make this process one for targets, and load them.
 
     Raises:
         RuntimeError: One cannot be loaded; says which and why.
     """
     os.environ[INSIDE] = "1"
-    _reseed()
     capture.install()
     process = Steady.process()
     try:
@@ -111,20 +111,22 @@ def fill_low_descriptors() -> None:
     os.close(null)
 
 
-def _load(name: str, payload: bytes) -> Target:
+def _load(name: str, payload: bytes) -> TargetFunction:
     try:
         if b"_asyncio" in payload:
             importlib.import_module("asyncio")  # before its C half: the two would have tasks of their own
-        target: Target = pickle.loads(payload)  # noqa: S301 - the parent is trusted
+        target: TargetFunction = pickle.loads(payload)  # noqa: S301 - the parent is trusted
         return target
     except BaseException as fault:
         words = "".join(traceback.format_exception(fault, limit=-4)).strip()
         raise RuntimeError(f"{name!r} cannot be loaded in a worker:\n{words}") from fault
 
 
-def _reseed() -> None:
-    """Give each worker random numbers of its own; forks would all draw the same."""
+def reseed() -> None:
+    """Give this process random numbers of its own; forks would all draw the same."""
     random.seed()
-    numpy = sys.modules.get("numpy")
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         numpy.random.seed()
+    if torch is not None:
+        torch.default_generator.seed()

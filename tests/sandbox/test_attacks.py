@@ -1010,8 +1010,7 @@ attack(
     for zygote in found[:3]:
         hidden(lambda: zygote._kill(1, W["client"]))
     from sandbox.inside import zygote
-    for number in (zygote.CONTROL, *zygote.STARTS):
-        hidden(lambda: os.write(number, b"forged"), lambda: os.read(number, 1))
+    hidden(lambda: os.write(zygote.CONTROL, b"forged"), lambda: os.read(zygote.CONTROL, 1))
 """,
 )
 attack(
@@ -1101,10 +1100,10 @@ class World:
 def jailed(zygotes: list[int]) -> set[int]:
     """Return the processes that belong to zygotes, daemons that left their parent among them."""
     found = set()
-    for process in psutil.process_iter():
+    for process in psutil.pids():
         with contextlib.suppress(psutil.Error, ProcessLookupError):
-            if process.status() != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) in zygotes:
-                found.add(process.pid)
+            if os.getpgid(process) in zygotes and psutil.Process(process).status() != psutil.STATUS_ZOMBIE:
+                found.add(process)
     return found
 
 

@@ -125,9 +125,12 @@ def _wrong(problem: dict[str, str], kind: str) -> str:
     "kind",
     ["empty", "prompt alone", "pass", "not value", "[value]", "(value,)", "{'value': value}", "Same(value)"],
 )
-def test_no_wrong_solution_of_humaneval_passes(levelled: Sandbox, problems: list[dict[str, str]], kind: str) -> None:
+def test_no_wrong_solution_of_humaneval_passes(
+    levelled: Sandbox, problems: list[dict[str, str]], kind: str, full: bool
+) -> None:
     """Nothing, a body that does nothing, and the right value negated or wrapped do not pass."""
-    reports = {one["task_id"]: _humaneval(levelled, one, _wrong(one, kind)) for one in problems}
+    some = problems if full else problems[0 if levelled.level == "strict" else 2 :: 4]
+    reports = {one["task_id"]: _humaneval(levelled, one, _wrong(one, kind)) for one in some}
     assert {} == {name: report for name, report in reports.items() if report.all_passed}
     assert {ExecutionStatus.OK, ExecutionStatus.NONZERO} >= {report.execution.status for report in reports.values()}
 
@@ -366,8 +369,8 @@ def test_names_of_the_tests_are_their_own_or_of_helpers(
         assert [status] == _statuses(checked())
 
 
-def test_a_judge_that_the_completion_overwhelms_is_the_completions_failure(sandbox: Sandbox) -> None:
-    """Names for which the judge has no memory fail the completion; they do not put the tests at fault."""
+def test_a_completion_that_overwhelms_its_tester_has_failed(sandbox: Sandbox, full: bool) -> None:
+    """Names for which the tester has no memory fail the completion; they do not put the tests at fault."""
     source = """
 import os, time
 COUNT = 2_000_000
@@ -380,7 +383,7 @@ for start in range(0, COUNT, 10_000):
 write(b'"f"]}')
 time.sleep(1)
 """
-    for memory_bytes in (200 << 20, 220 << 20, 240 << 20):
+    for memory_bytes in (200 << 20, 220 << 20, 240 << 20) if full else (220 << 20,):
         limits = Limits(timeout_s=LONG_S, memory_bytes=memory_bytes, output_bytes=32 << 20)
         report = check_asserts(sandbox, source, "assert f(1) == 1", limits=limits)
         assert [ERROR] == _statuses(report), report

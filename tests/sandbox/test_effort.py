@@ -113,9 +113,12 @@ def test_lines_that_nobody_asked_for_are_not_read() -> None:
 
 
 @pytest.mark.slow
-def test_no_hostile_leavings_pass_or_count_as_infrastructure(sandbox: Sandbox) -> None:
-    """Whatever a completion writes instead of an answer is its own failure, and the next one is judged rightly."""
-    for name, act in evaluations(sandbox, LIMITS).items():
+def test_no_hostile_leavings_pass_or_count_as_infrastructure(sandbox: Sandbox, full: bool) -> None:
+    """Whatever a completion writes instead of an answer is its own failure, and the next one is checked rightly."""
+    acts = evaluations(sandbox, LIMITS)
+    for place, (name, act) in enumerate(acts.items()):
+        if name.startswith("value") and not full and place % 4 in (1, 2):
+            continue  # of each value and the same value in a list one, in turn
         report = act()
         assert (0, False) == (report.passed, report.execution.status is ExecutionStatus.INFRASTRUCTURE), (name, report)
         assert all(check.reason for check in report.checks), (name, report)

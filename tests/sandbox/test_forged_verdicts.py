@@ -802,17 +802,24 @@ def _lines(sandbox: Sandbox, source: str) -> CheckReport:
 KINDS = {"functions": _functions, "programs": _programs, "check": _check, "lines": _lines}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def _kinds(sandbox: Sandbox, attack: str, full: bool) -> list[str]:
+    """Return the kinds of checks to try an attack on: all in full, else one a level, in turn."""
+    if full:
+        return list(KINDS)
+    place = list(ATTACKS).index(attack) + 2 * (sandbox.level == "strict")
+    return [list(KINDS)[(place + place // len(KINDS)) % len(KINDS)]]
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_no_verdict_is_forged(sandbox: Sandbox, attack: str, kind: str) -> None:
+def test_no_verdict_is_forged(sandbox: Sandbox, attack: str, full: bool) -> None:
     """No check is passed without the answer; the completions after it are judged rightly."""
-    report = KINDS[kind](sandbox, ATTACKS[attack].source)
-    assert 0 == report.passed < report.total, report
-    assert ExecutionStatus.INFRASTRUCTURE is not report.execution.status
-    assert check_functions(sandbox, HONEST, "solve", [FunctionCheck([1], TOKEN)]).all_passed
-    honest = check_asserts(sandbox, HONEST, LINES[:2])
-    assert (1, 2) == (honest.passed, honest.total), honest
-    assert 0 == KINDS[kind](sandbox, "def solve(n):\n    pass\n").passed
+    for kind in _kinds(sandbox, attack, full):
+        report = KINDS[kind](sandbox, ATTACKS[attack].source)
+        assert 0 == report.passed < report.total, (kind, report)
+        assert ExecutionStatus.INFRASTRUCTURE is not report.execution.status, kind
+        honest = check_asserts(sandbox, HONEST, LINES[:2])
+        assert (1, 2) == (honest.passed, honest.total), (kind, honest)
+        assert 0 == KINDS[kind](sandbox, "def solve(n):\n    pass\n").passed, kind
 
 
 STUB = 'import math\n\n\ndef known(n):\n    return n\n\n\ndef solve(n):\n    """Give the token."""\n'
@@ -834,6 +841,7 @@ SHAPES = {
 """Completions of several blocks, or that go on from a prompt, with an attack in them."""
 
 
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)  # how blocks are put together is the same at each
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_verdict_is_forged_from_another_block_or_behind_the_prompt(
     sandbox: Sandbox, attack: str, full: bool
@@ -858,6 +866,7 @@ exec(compile(tests, "tests.py", "exec"), names)
 """
 
 
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 @pytest.mark.parametrize("attack", [name for name, attack in ATTACKS.items() if attack.fools])
 def test_the_attack_is_real(sandbox: Sandbox, attack: str) -> None:
     """Where completion and tests share a process, and exit code 0 is a pass, it does pass."""

@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from patience import LONG_S, alive, in_time, wait_for
 from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, folders
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
-from sandbox.inside.zygote import FOLDER
+from sandbox.inside.zygote import FOLDER, _close_unread
 from sandbox.process import remove_stale_folders
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
@@ -356,6 +357,7 @@ def test_values_of_all_calls_are_bounded(sandbox: Sandbox) -> None:
     assert "larger" in values[1].error
 
 
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 def test_a_hundred_thousand_calls_and_no_more(sandbox: Sandbox) -> None:
     """As many calls as may be are made, in order; one more is refused before anything runs."""
     limits = Limits(timeout_s=600, output_bytes=16 << 20)
@@ -660,6 +662,17 @@ def test_a_waiting_child_that_is_killed_costs_no_verdict(own: Sandbox) -> None:
         assert wait_for(lambda waiting=waiting: waiting.status() == psutil.STATUS_ZOMBIE)
         result = own.run(f"print({number})")
         assert (OK, f"{number}\n") == (result.status, result.stdout)
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_child_that_died_before_its_order_is_told_from_one_that_read_it(read: bool) -> None:
+    """So an evaluation whose child was killed while it waited is begun again, and no other is."""
+    ours, theirs = socket.socketpair()
+    ours.send(b"x")
+    if read:
+        theirs.recv(1)
+    theirs.close()
+    assert _close_unread(ours.detach()) is not read
 
 
 def test_evaluations_limited_in_turn_otherwise(own: Sandbox) -> None:

@@ -16,7 +16,7 @@ from patience import LONG_S, in_time, wait_for
 
 from rewardkit import Cause, Outcome, RewardDefinitionError, RewardLoadError, Rollout, Runtime, Status
 from sandbox.workers import pool as pool_module
-from sandbox.workers.nursery import IDLE_S, Birth, Nursery
+from sandbox.workers.nursery import IDLE_S, ForkRequest, Nursery
 from sandbox.workers.slot import AWAY_S, State
 from sandbox.workers.wire import Channel, channel_pair
 
@@ -210,7 +210,7 @@ def test_what_forks_workers_is_ended_when_it_has_not_been_needed_for_long() -> N
         Channel(theirs).send_json(["fit"])
         assert [] == nursery.hear()
         assert (False, True) == (nursery.idle(began + 4 + IDLE_S), nursery.idle(began + 6 + IDLE_S))
-        nursery.ask(Birth(0, 1, "serial", 1, [theirs.fileno()]))
+        nursery.ask(ForkRequest(0, 1, "serial", 1, [theirs.fileno()]))
         assert (False, True) == (nursery.idle(began + 1e6), nursery.late(began + 1e6))
     finally:
         ours.close()
