@@ -10,21 +10,18 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
-from rewardkit.errors import (
-    RewardDefinitionError,
-    RewardLoadError,
-    RuntimeClosedError,
-)
+from rewardkit.errors import RewardDefinitionError, RewardLoadError, RuntimeClosedError
 from rewardkit.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
-from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.runtime.batch import ScoreBatch, check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
-from rewardkit.runtime.run import Means, Run
-from rewardkit.runtime.scoring import Finished, Listener
+from rewardkit.runtime.lanes import Running, run_in_workers, run_inline
+from rewardkit.runtime.plan import Plan
+from rewardkit.runtime.settle import Finished, Listener, Settler
 from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
@@ -52,6 +49,14 @@ class OnFailure(StrEnum):
     """The reward's ``default`` stands in, and the outcome says so."""
     RAISE = "raise"
     """The batch stops with :class:`~rewardkit.errors.RewardFailedError`."""
+
+
+class _Run(NamedTuple):
+    """One batch on its way."""
+
+    plan: Plan
+    settler: Settler
+    running: Running
 
 
 class Runtime:
@@ -113,8 +118,10 @@ class Runtime:
         self._leaves = _leaves(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        most_lost = _share(max_infrastructure_rate)
-        raise_failures = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
+        self._most_lost = _share(max_infrastructure_rate)
+        self._raise = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
+        self._cache = OutcomeCache(cache_entries)
+        self._alarms = Alarms()
         self._owner = os.getpid()
         self.workers = _workers(workers)
         load_timeout_s = _seconds(load_timeout_s, "load_timeout_s")
@@ -136,16 +143,6 @@ class Runtime:
             except SandboxError as refused:
                 raise RewardLoadError(str(refused)) from refused
             self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
-        self._means = Means(
-            rewards=self._rewards,
-            leaves=self._leaves,
-            weights=self.weights,
-            pool=self._pool,
-            cache=OutcomeCache(cache_entries),
-            alarms=Alarms(),
-            raise_failures=raise_failures,
-            max_infrastructure_rate=most_lost,
-        )
 
     @property
     def names(self) -> list[str]:
@@ -163,14 +160,14 @@ class Runtime:
         return [] if self._pool is None else self._pool.processes
 
     def start(self) -> Runtime:
-        """Starts the workers without waiting for them, so that the first batch need not. Gives itself."""
+        """Start the workers without waiting for them, so that the first batch need not; return the runtime."""
         self._check_open()
         if self._pool is not None:
             self._pool.start()
         return self
 
     def score(self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
-        """Scores rollouts with every reward and waits for the last of them.
+        """Score rollouts with every reward and wait for the last of them.
 
         Args:
             rollouts: What to score.
@@ -186,26 +183,26 @@ class Runtime:
         """
         run = self._begin(rollouts, CallContext(step, epoch))
         try:
-            run.future.result()
+            run.running.done.result()
         except BaseException:
-            run.cancel()
+            run.running.cancel()
             raise
-        return run.batch()
+        return self._batch(run)
 
     async def ascore(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> ScoreBatch:
-        """The same as :meth:`score`, for code that runs on an event loop."""
+        """Score as :meth:`score` does, from code that runs on an event loop."""
         import asyncio  # who awaits has it loaded already
 
         context = CallContext(step, epoch)
         run = await asyncio.to_thread(self._begin, rollouts, context)
         try:
-            await asyncio.wrap_future(run.future)
+            await asyncio.wrap_future(run.running.done)
         except BaseException:
-            run.cancel()
+            run.running.cancel()
             raise
-        return run.batch()
+        return self._batch(run)
 
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
@@ -216,23 +213,23 @@ class Runtime:
         """
         arrived: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         run = self._begin(rollouts, CallContext(step, epoch), arrived.put)
-        run.future.add_done_callback(lambda _: arrived.put(None))
+        run.running.done.add_done_callback(lambda _: arrived.put(None))
         shown = {reward for reward in self._rewards.values() if isinstance(reward, Reward)}
         names = {reward.name: name for name, reward in self._rewards.items() if reward in shown}
         try:
             while (finished := arrived.get()) is not None:
                 if finished.reward in names:
                     yield finished._replace(reward=names[finished.reward])
-            run.future.result()
-            batch = run.batch()
+            run.running.done.result()
+            batch = self._batch(run)
             for name, reward in self._rewards.items():
                 if isinstance(reward, Composite):
                     yield from (Finished(row, name, outcome) for row, outcome in enumerate(batch[name]))
         finally:
-            run.cancel()
+            run.running.cancel()
 
     def close(self) -> None:
-        """Ends the workers. A second call does nothing; a batch on its way fails."""
+        """End the workers. A second call does nothing; a batch on its way fails."""
         self._closed = True
         if self._pool is not None:
             self._finalizer()
@@ -244,9 +241,19 @@ class Runtime:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _begin(self, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None = None) -> Run:
+    def _begin(self, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None = None) -> _Run:
         self._check_open()
-        return Run(self._means, rollouts, context, listener)
+        plan = Plan(self._leaves, rollouts, context, self._cache)
+        settler = Settler(plan, self._cache, raise_failures=self._raise, listener=listener)
+        running = run_inline(plan, settler) if self._pool is None else run_in_workers(self._pool, plan, settler)
+        return _Run(plan, settler, running)
+
+    def _batch(self, run: _Run) -> ScoreBatch:
+        columns = run.settler.columns()
+        self._alarms.look_at(columns)
+        check_lost(columns, self._most_lost)
+        outcomes = combine(self._rewards, columns, run.plan.rollouts, run.plan.context.step)
+        return ScoreBatch(run.plan.rollouts, outcomes, self.weights)
 
     def _check_open(self) -> None:
         if self._closed:

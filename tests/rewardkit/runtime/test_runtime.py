@@ -41,7 +41,7 @@ from rewardkit import (
     reward,
     scheduled,
 )
-from rewardkit.runtime.run import PIECE_ROWS
+from rewardkit.runtime.plan import PIECE_ROWS
 
 
 def length(completion: str) -> float:
