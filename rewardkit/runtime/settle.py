@@ -145,7 +145,7 @@ class Settler:
         """Return the outcomes, one a rollout, that a finding makes."""
         options, version = self._rewards[call.target].spec.options, self._versions[call.target]
         findings = finding[1] if finding[0] == found.GROUP else [finding] * len(call.places)
-        ran = call.attempts, result.duration_s, result.logs, version
+        ran = call.attempts, result.duration_s, result.logs, version, False
         return tuple(Outcome._make((*_judged(one, options), *ran)) for one in findings)
 
     def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
