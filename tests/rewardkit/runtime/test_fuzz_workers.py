@@ -14,7 +14,7 @@ import fuzz_workers
 import pytest
 from patience import LONG_S, wait_for
 
-FULL_S, SHORT_S = 1200, 25
+FULL_S, SHORT_S = 1200, 8
 SIDE_BY_SIDE = 2
 FIRST_SEED = 1003
 """Of the short form, which draws the same sessions each time; in full there are new ones."""

@@ -456,12 +456,12 @@ def _raises_what_cannot_be_told() -> float:
 @pytest.mark.parametrize("lane", [*LANES, "inline"])
 def test_what_cannot_be_told_or_read_is_still_an_outcome(lane: str) -> None:
     """An error whose words cannot be had, or a value whose methods end the process, costs its call alone."""
-    for act, cause in ((_raises_what_cannot_be_told, Cause.INFRASTRUCTURE), (_Odd, Cause.BAD_RETURN)):
-        (made,) = _rewards(act, "serial" if lane == "inline" else lane, LONG_S)
-        with Runtime([made], lane="inline" if lane == "inline" else "worker", max_infrastructure_rate=1) as runtime:
-            rollouts = [Rollout("p", said, {"row": "4"}) for said in ("bad", "fine")]
-            bad, fine = _within(LONG_S, runtime, rollouts)
-        assert (cause, 4.0) == (bad.cause, fine.score)
+    acts = {"untold": _raises_what_cannot_be_told, "unread": _Odd}
+    made = _reward(acts, "serial" if lane == "inline" else lane, LONG_S)
+    rollouts = [Rollout("p", "bad", {"row": "0", "act": act}) for act in acts] + [Rollout("p", "fine", {"row": "4"})]
+    with Runtime([made], lane="inline" if lane == "inline" else "worker", max_infrastructure_rate=1) as runtime:
+        untold, unread, fine = _within(LONG_S, runtime, rollouts)
+    assert (Cause.INFRASTRUCTURE, Cause.BAD_RETURN, 4.0) == (untold.cause, unread.cause, fine.score)
 
 
 @pytest.mark.parametrize("lane", LANES)

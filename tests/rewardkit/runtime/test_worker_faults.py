@@ -144,7 +144,7 @@ BAD_RETURNS = {
     "inf": (lambda: float("inf"), "inf"),
     "list": (lambda: [1.0], "list [1.0]"),
     "dict": (lambda: {"score": 1.0}, "dict"),
-    "huge int": (lambda: 10**400, "about 401 digits"),
+    "huge int": (lambda: 10**400, "int too large for a float"),
     "lambda": (lambda: lambda: 1.0, "function"),
     "open file": (lambda: open(os.devnull), "TextIOWrapper"),
     "a score with a nan metric": (lambda: Score(1.0, metrics={"m": float("nan")}), "metric 'm'"),

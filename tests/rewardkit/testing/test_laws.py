@@ -75,8 +75,8 @@ def reads_an_array(completion: str, numbers: NDArray[np.float64]) -> float:
     ("one", "rows", "lane"),
     [
         pytest.param(sound, ANSWERS, "worker", id="single"),
-        pytest.param(waits, ANSWERS, "worker", id="async"),
-        pytest.param(unlike, [{"prompt": "a"}, {"prompt": "b"}], "worker", id="group"),
+        pytest.param(waits, ANSWERS, "inline", id="async"),
+        pytest.param(unlike, [{"prompt": "a"}, {"prompt": "b"}], "inline", id="group"),
         pytest.param(talks, None, "inline", id="messages"),
         pytest.param(reads_an_array, [{"numbers": "[1, 2]"}], "inline", id="array"),
         pytest.param(0.5 * sound + 0.5 * gate(sound, unlike), ANSWERS[:1], "inline", id="composition"),
