@@ -191,7 +191,7 @@ def check_rollouts(
 
 
 def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:
-    """Return each rollout's bytes, holding only what some reward reads.
+    """Return each rollout's bytes, with only what some reward reads.
 
     Args:
         rewards: The rewards.
@@ -201,7 +201,8 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
     Raises:
         DataError: A row holds what cannot travel to a worker process.
     """
-    wanted = _wanted_columns(rewards)
+    columns = [reward.spec.wanted_columns for reward in rewards]
+    wanted = None if None in columns else frozenset().union(*(some for some in columns if some is not None))
     with_ids = any(reward.spec.wants_completion_ids for reward in rewards)
     segments: list[bytes] = []
     dumps = pickle.dumps
@@ -215,13 +216,3 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
         except Exception as reason:
             raise DataError(f"row {first + len(segments)} cannot travel to a worker process: {reason}") from reason
     return segments
-
-
-def _wanted_columns(rewards: Sequence[Reward[..., Any]]) -> frozenset[str] | None:
-    wanted: frozenset[str] = frozenset()
-    for reward in rewards:
-        columns = reward.spec.wanted_columns
-        if columns is None:
-            return None
-        wanted |= columns
-    return wanted

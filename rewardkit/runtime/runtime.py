@@ -118,13 +118,16 @@ class Runtime:
         self._leaves = _leaves(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        self._most_lost = _share(max_infrastructure_rate)
+        self._most_lost: float = _number(
+            "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
+        )
         self._raise = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
-        self.workers = _workers(workers)
-        load_timeout_s = _seconds(load_timeout_s, "load_timeout_s")
+        asked = min(4, cores()) if workers is None else workers
+        self.workers: int = _number("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
+        _number("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         if _choice(Lane, lane, "lane") is Lane.INLINE:
             self.workers = 1
         else:
@@ -138,7 +141,7 @@ class Runtime:
                     env=resolved.env,
                     preload=_preload(),
                     memory_bytes=memory_bytes,
-                    load_timeout_s=load_timeout_s,
+                    load_timeout_s=float(load_timeout_s),
                 )
             except SandboxError as refused:
                 raise RewardLoadError(str(refused)) from refused
@@ -263,7 +266,7 @@ class Runtime:
 
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
-    """Return what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
+    """Return what removes the empty folder that a killed worker's jail leaves; ``None`` if no reward has a jail."""
     if not any(one.spec.jailed for reward in rewards for one in (reward, *reward.inner)):
         return None
     from sandbox.process import remove_stale_folders  # not at the end: at exit it can no longer be imported
@@ -272,7 +275,6 @@ def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | No
 
 
 def _end(pool: WorkerPool, clean: Callable[[], None] | None) -> None:
-    """End the workers."""
     pool.close()
     if clean is not None:
         clean()
@@ -327,24 +329,10 @@ def _weights(
     return {name: float(weight) for name, weight in pairs.items()}
 
 
-def _workers(workers: int | None) -> int:
-    if workers is None:
-        return min(4, cores())
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise RewardDefinitionError(f"workers={workers!r}: expected a whole number, 1 or more")
-    return workers
-
-
-def _seconds(value: float, option: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise RewardDefinitionError(f"{option}={value!r}: expected a number of seconds above 0")
-    return float(value)
-
-
-def _share(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise RewardDefinitionError(f"max_infrastructure_rate={value!r}: expected a share from 0 to 1")
-    return float(value)
+def _number(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
+        raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")
+    return value
 
 
 def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
@@ -357,6 +345,6 @@ def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
 
 
 def _preload() -> list[str]:
-    """Modules that every worker needs or that the caller has loaded anyway, imported once before forking."""
+    """Return the modules to import once before forking: those that every worker needs or the caller has loaded."""
     heavy = [name for name in ("numpy", "pydantic") if name in sys.modules and importlib.util.find_spec(name)]
     return ["rewardkit.runtime.target", *heavy]

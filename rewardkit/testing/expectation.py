@@ -63,7 +63,7 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def parse_expectation(value: Any, tolerance: float) -> Expectation:
-    """Return the expectation that a value of a table says.
+    """Return the expectation that a table's value stands for.
 
     Args:
         value: As in a table: a number, a pair, ``None``, ``{"failed": cause}`` or ``{"score": ..., "tolerance": ...}``.
@@ -82,7 +82,7 @@ def parse_expectation(value: Any, tolerance: float) -> Expectation:
 
 
 def parse_tolerance(value: Any) -> float:
-    """Return a tolerance, or raises :class:`ValueError`."""
+    """Return a tolerance, or raise :class:`ValueError`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError(f"expected a number, 0 or more, got {value!r}")
     return float(value)

@@ -1,7 +1,7 @@
 """Laws: what holds for every reward whatever the completion, tried on generated completions.
 
-Rewards run in a worker process, where a call without an end is ended and a crash is survived; only
-whether a reward changes its input is seen by calling it here, after it has been found to keep its deadline.
+Rewards run in a worker process, which ends a call that does not return and survives a crash. Only whether a reward
+changes its input is found by calling it here, after it was found to keep its deadline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewardkit.spec import CallContext, Kind
 from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.hostile import HOSTILE, LONG, TOKENS, dressed
 from rewardkit.testing.hostile import completions as hostile_completions
-from rewardkit.testing.search import Found, Unit, search, shortest_beginning
+from rewardkit.testing.search import Found, Unit, search
 from rewardkit.testing.words import line, quoted, row_lines
 from rewardkit.text import completion_text
 from rewardkit.transport import dumps
@@ -97,7 +97,7 @@ def assert_laws(
     completions: Any = None,
     lane: str = "worker",
 ) -> None:
-    """Tries the laws on a reward with hostile and generated completions, the same ones on every run.
+    """Try the laws on a reward with hostile and generated completions, the same ones on every run.
 
     >>> from rewardkit import reward
     >>> @reward(score_range=(0, 1))
@@ -135,7 +135,7 @@ def _need_hypothesis() -> None:
     try:
         import hypothesis  # noqa: F401
     except ImportError as missing:
-        raise ImportError("assert_laws(...) needs hypothesis: pip install 'rewardkit[testing]'") from missing
+        raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
 
 
 def _chosen(laws: Collection[str] | None) -> list[Law]:
@@ -166,15 +166,14 @@ def _first_broken(
         if trial.laws:
             found = trial.unit(subject.usual()) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
             if found := found or search(units, trial.unit, max_examples):
-                return _shortened(subject, found, trial.unit)
+                return found
         if Law.INDEPENDENT in chosen:
             found = search(subject.batches(units), trial.batch, max_examples) or trial.elsewhere(lane)
             if found is not None:
                 return found
     if Law.KEEPS_INPUT not in chosen:
         return None
-    found = _on_the_list(subject, subject.changed, HOSTILE) or search(units, subject.changed, max_examples)
-    return None if found is None else _shortened(subject, found, subject.changed)
+    return _on_the_list(subject, subject.changed, HOSTILE) or search(units, subject.changed, max_examples)
 
 
 def _travels(subject: _Subject) -> Found | None:
@@ -190,15 +189,6 @@ def _on_the_list(subject: _Subject, check: Callable[[Unit], Found | None], texts
     """Return what a row's own completions or a listed one breaks."""
     units = (*subject.given(), *(subject.unit(text) for text in texts))
     return next(filter(None, map(check, units)), None)
-
-
-def _shortened(subject: _Subject, found: Found, check: Callable[[Unit], Found | None]) -> Found:
-    """Return what is found with a beginning of the completion, where that is alone and breaks the same law."""
-    place, texts = found.units[0]
-    if found.slow or len(texts) > 1 or not isinstance(texts[0], str):
-        return found
-    shorter = shortest_beginning(texts[0], lambda part: check((place, (part,))))
-    return shorter if shorter is not None and shorter.law == found.law else found
 
 
 class _Subject:
@@ -283,20 +273,24 @@ class _Subject:
     def _token_ids(self, text: Text) -> list[int] | None:
         return [ord(one) % 32_000 for one in completion_text(text)[:_MAX_IDS]] if self._ids else None
 
-    def blame_row(self, unit: Unit, error: str) -> DataError:
-        """Return the error that says that a row is wrong."""
-        return DataError(
-            f"rows[{unit[0]}]: {error.replace(' of example 0', '')}; "
-            f"it is the row that is wrong, not reward {self.reward.name!r}"
-        )
+    def arguments(self, unit: Unit) -> list[tuple[Reward[..., Any], dict[str, Any]]]:
+        """Return what each plain reward is called with.
+
+        Raises:
+            DataError: A column's value does not coerce: the row is wrong, and not the reward.
+        """
+        row, texts = unit
+        try:
+            rollouts = [(leaf, self.rollouts(unit)) for leaf in self.leaves]
+            return [(leaf, leaf.spec.bind(some, CallContext(), (row,) * len(texts))) for leaf, some in rollouts]
+        except CoercionError as wrong:
+            raise DataError(
+                f"rows[{row}]: {wrong}; it is the row that is wrong, not reward {self.reward.name!r}"
+            ) from None
 
     def changed(self, unit: Unit) -> Found | None:
         """Return the argument that a reward changed, calling it as a plain function."""
-        for leaf in self.leaves:
-            try:
-                given = leaf.spec.bind(self.rollouts(unit), CallContext(), tuple(range(len(unit[1]))))
-            except CoercionError as wrong:
-                raise self.blame_row(unit, str(wrong)) from None
+        for leaf, given in self.arguments(unit):
             supplied = {parameter.name for parameter in leaf.spec.parameters if parameter.supplied}
             before = {name: copy.deepcopy(value) for name, value in given.items() if name not in supplied}
             _call(leaf, given)
@@ -322,9 +316,8 @@ class _Trial:
         scored = iter(self._runtime.score([one for part in rollouts for one in part])[subject.reward.name])
         found = [[next(scored) for _ in part] for part in rollouts]
         for unit, part in zip(units, found, strict=True):
-            for outcome in part:
-                if outcome.cause is Cause.COERCION:
-                    raise subject.blame_row(unit, outcome.error or "")
+            if any(outcome.cause is Cause.COERCION for outcome in part):
+                subject.arguments(unit)
         return found
 
     def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:
@@ -360,26 +353,19 @@ class _Trial:
         return None
 
     def _again(self, unit: Unit, outcomes: Sequence[Outcome], again: Sequence[Outcome]) -> Found | None:
-        for first, second in zip(outcomes, again, strict=True):
-            if _essence(first) != _essence(second):
-                return Found(Law.DETERMINISTIC, (unit,), _both("first", first, "then", second))
-        return None
+        return _unlike(Law.DETERMINISTIC, (unit,), outcomes, again, "first", "then")
 
     def batch(self, drawn: tuple[list[Unit], Any]) -> Found | None:
         """Return how the score of a unit depends on the others of its batch, or on an order."""
         units, random = drawn
         units = [unit for place, unit in enumerate(units) if not self._subject.group or _alone(units, place)]
         alone = [self.outcomes(unit)[0] for unit in units]
-        order = list(range(len(units)))
-        random.shuffle(order)
-        if order == sorted(order):
-            order.reverse()
+        order = _another_order(len(units), random)
         together = self.outcomes(*(units[place] for place in order))
-        for place, outcomes in zip(order, together, strict=True):
-            for apart, beside in zip(alone[place], outcomes, strict=True):
-                if _essence(apart) != _essence(beside):
-                    said = _both("alone", apart, f"in a batch in the order {order}", beside)
-                    return Found(Law.INDEPENDENT, tuple(units), f"completions of place {place}: {said}")
+        for place, beside in zip(order, together, strict=True):
+            then = f"in a batch in the order {order}"
+            if found := _unlike(Law.INDEPENDENT, tuple(units), alone[place], beside, "alone", then):
+                return found
         return self._permuted(units[0], alone[0], random) if self._subject.group else None
 
     def elsewhere(self, lane: str) -> Found | None:
@@ -387,30 +373,38 @@ class _Trial:
         units = [self._subject.unit(text) for text in TOKENS]
         here = self.many(units)
         with Runtime([self._subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
-            fresh = _Trial(self._subject, runtime, self.laws)
-            there = fresh.many(units[::-1])
+            there = _Trial(self._subject, runtime, self.laws).many(units[::-1])
+        then = "in another that had met other completions"
         for unit, one, other in zip(units, here, reversed(there), strict=True):
-            for first, second in zip(one, other, strict=True):
-                if _essence(first) != _essence(second):
-                    said = _both("in one process", first, "in another that had met other completions", second)
-                    return Found(Law.INDEPENDENT, (unit,), said)
+            if found := _unlike(Law.INDEPENDENT, (unit,), one, other, "in one process", then):
+                return found
         return None
 
     def _permuted(self, unit: Unit, outcomes: Sequence[Outcome], random: Any) -> Found | None:
-        order = list(range(len(unit[1])))
-        random.shuffle(order)
-        if order == sorted(order):
-            order.reverse()
+        order = _another_order(len(unit[1]), random)
         (permuted,) = self.outcomes((unit[0], tuple(unit[1][place] for place in order)))
-        for place, outcome in zip(order, permuted, strict=True):
-            if _essence(outcomes[place]) != _essence(outcome):
-                said = _both("in this order", outcomes[place], f"in the order {order}", outcome)
-                return Found(Law.INDEPENDENT, (unit,), f"completion {place}: {said}")
-        return None
+        before = [outcomes[place] for place in order]
+        return _unlike(Law.INDEPENDENT, (unit,), before, permuted, "in this order", f"in the order {order}")
+
+
+def _another_order(count: int, random: Any) -> list[int]:
+    order = list(range(count))
+    random.shuffle(order)
+    return order[::-1] if order == sorted(order) else order
+
+
+def _unlike(
+    law: Law, units: tuple[Unit, ...], outcomes: Sequence[Outcome], again: Sequence[Outcome], one: str, other: str
+) -> Found | None:
+    """Return the first completion whose outcome was not the same again; the words say when each came."""
+    for first, second in zip(outcomes, again, strict=True):
+        if _essence(first) != _essence(second):
+            return Found(law, units, f"{one} {outcome_words(first)}, {other} {outcome_words(second)}")
+    return None
 
 
 def _alone(units: Sequence[Unit], place: int) -> bool:
-    """Whether no earlier unit has the same row: their completions would be of one group."""
+    """Whether no earlier unit has the same row, for their completions would be one group."""
     return all(other[0] != units[place][0] for other in units[:place])
 
 
@@ -423,12 +417,8 @@ def _breaks(law: Law, outcome: Outcome, timeout_s: float) -> bool:
 
 
 def _essence(outcome: Outcome) -> tuple[Status, float | None, Cause | None]:
-    """Return what should be the same again: a reason may name a time."""
+    """Return what must be the same again; a reason may name a time."""
     return outcome.status, outcome.score, outcome.cause
-
-
-def _both(one: str, first: Outcome, other: str, second: Outcome) -> str:
-    return f"{one} {outcome_words(first)}, {other} {outcome_words(second)}"
 
 
 def _wants_messages(leaf: Reward[..., Any]) -> bool:
@@ -438,7 +428,7 @@ def _wants_messages(leaf: Reward[..., Any]) -> bool:
 
 
 def _call(leaf: Reward[..., Any], given: dict[str, Any]) -> None:
-    """Calls the plain function, on a thread where it is to be awaited; that it raises is another law's concern."""
+    """Call the plain function, on a thread if it is awaited. That it raises is another law's concern."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
         if leaf.spec.is_async:
             with concurrent.futures.ThreadPoolExecutor(1) as thread:
