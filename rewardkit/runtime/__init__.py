@@ -2,7 +2,7 @@
 
     plan -> lanes -> findings -> settle -> combine
 
-Each module imports only what stands before it in this list; a contract of import-linter holds this.
+Each module imports only what stands before it in this list, and import-linter checks that.
 
 names.py     what other libraries call the things that a reward takes
 cache.py     outcomes of deterministic rewards
@@ -13,5 +13,5 @@ lanes.py     a plan's calls, run in worker processes or inline
 settle.py    findings in, outcomes out; decides what is tried again
 batch.py     the leaves' outcomes, combined into the scores of a batch
 alarms.py    warnings of a reward that fails too often
-runtime.py   the door: makes the line once, and sends batches along it
+runtime.py   the entrance: makes the pool and the cache once, and sends batches along the line
 """
