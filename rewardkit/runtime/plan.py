@@ -151,7 +151,7 @@ def _listed(rollouts: Iterable[Rollout]) -> list[Rollout]:
 def check_rollouts(
     rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollout], *, whose: str | None = None
 ) -> None:
-    """Refuse what is no rollout, and rollouts that lack a column which a reward needs, before anything runs.
+    """Refuse what is no rollout, and a rollout that lacks a column which a reward needs, before anything runs.
 
     Args:
         rewards: The rewards.

@@ -122,7 +122,10 @@ def assert_laws(
         LawBroken: A law does not hold; names it, the completion, what happened and the remedy.
     """
     __tracebackhide__ = True
-    _need_hypothesis()
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError as missing:
+        raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
     chosen = _chosen(laws)
     subject = _Subject(resolve(reward), rows)
     found = _first_broken(subject, chosen, max_examples, completions, lane)
@@ -131,18 +134,10 @@ def assert_laws(
         raise LawBroken(_report(subject, found), Law(found.law), texts)
 
 
-def _need_hypothesis() -> None:
-    try:
-        import hypothesis  # noqa: F401
-    except ImportError as missing:
-        raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
-
-
 def _chosen(laws: Collection[str] | None) -> list[Law]:
     asked = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
-    known = {str(law) for law in Law}
     for name in asked:
-        if name not in known:
+        if name not in list(Law):
             raise ConfigError(f"laws: there is no law {name!r}; the laws are {', '.join(Law)}")
     return [law for law in Law if law in asked]
 
@@ -158,13 +153,13 @@ def _first_broken(
     with Runtime([subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
         trial = _Trial(subject, runtime, [law for law in chosen if law in _PER_CALL])
         try:
-            trial.outcomes(subject.usual())
+            trial.outcomes(subject.unit(""))
         except (RewardLoadError, RewardTransportError) as refused:
             if Law.PICKLABLE not in chosen:
                 raise
             return Found(Law.PICKLABLE, (), str(refused))
         if trial.laws:
-            found = trial.unit(subject.usual()) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
+            found = trial.unit(subject.unit("")) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
             if found := found or search(units, trial.unit, max_examples):
                 return found
         if Law.INDEPENDENT in chosen:
@@ -228,12 +223,8 @@ class _Subject:
         return [text[:_TOKEN_CHARS] for text in texts if text][:_MAX_TOKENS]
 
     def unit(self, text: str) -> Unit:
-        """Return a listed completion with the first row; in a group it has others beside it."""
+        """Return a listed completion with the first row, in a group beside others."""
         return (0, (text, "a", text[::-1])) if self.group else (0, (text,))
-
-    def usual(self) -> Unit:
-        """Return a unit with nothing odd about it."""
-        return self.unit("")
 
     def given(self) -> list[Unit]:
         """Return the completions that rows came with, and those that give a column's value as the answer."""
@@ -273,24 +264,26 @@ class _Subject:
     def _token_ids(self, text: Text) -> list[int] | None:
         return [ord(one) % 32_000 for one in completion_text(text)[:_MAX_IDS]] if self._ids else None
 
-    def arguments(self, unit: Unit) -> list[tuple[Reward[..., Any], dict[str, Any]]]:
-        """Return what each plain reward is called with.
+    def arguments(self, leaf: Reward[..., Any], unit: Unit) -> dict[str, Any]:
+        """Return what a plain reward is called with.
 
         Raises:
             DataError: A column's value does not coerce: the row is wrong, and not the reward.
         """
         row, texts = unit
         try:
-            rollouts = [(leaf, self.rollouts(unit)) for leaf in self.leaves]
-            return [(leaf, leaf.spec.bind(some, CallContext(), (row,) * len(texts))) for leaf, some in rollouts]
+            return leaf.spec.bind(self.rollouts(unit), CallContext(), (row,) * len(texts))
         except CoercionError as wrong:
-            raise DataError(
-                f"rows[{row}]: {wrong}; it is the row that is wrong, not reward {self.reward.name!r}"
-            ) from None
+            raise self.wrong_row(unit, str(wrong)) from None
+
+    def wrong_row(self, unit: Unit, error: str) -> DataError:
+        """Return the error that says that a unit's row is wrong."""
+        return DataError(f"rows[{unit[0]}]: {error}; it is the row that is wrong, not reward {self.reward.name!r}")
 
     def changed(self, unit: Unit) -> Found | None:
         """Return the argument that a reward changed, calling it as a plain function."""
-        for leaf, given in self.arguments(unit):
+        for leaf in self.leaves:
+            given = self.arguments(leaf, unit)
             supplied = {parameter.name for parameter in leaf.spec.parameters if parameter.supplied}
             before = {name: copy.deepcopy(value) for name, value in given.items() if name not in supplied}
             _call(leaf, given)
@@ -316,8 +309,10 @@ class _Trial:
         scored = iter(self._runtime.score([one for part in rollouts for one in part])[subject.reward.name])
         found = [[next(scored) for _ in part] for part in rollouts]
         for unit, part in zip(units, found, strict=True):
-            if any(outcome.cause is Cause.COERCION for outcome in part):
-                subject.arguments(unit)
+            for odd in (outcome for outcome in part if outcome.cause is Cause.COERCION):
+                for leaf in subject.leaves:
+                    subject.arguments(leaf, unit)  # names the row by its place in rows, not in the batch
+                raise subject.wrong_row(unit, odd.error or "")
         return found
 
     def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:

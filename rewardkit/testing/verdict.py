@@ -30,7 +30,7 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Whether every outcome is as expected."""
-        return not any(True for _ in self.differences())
+        return next(self.differences(), None) is None
 
     def differences(self) -> Iterator[tuple[int, Expectation, Outcome]]:
         """Return the places whose outcome is not as expected, with both."""
