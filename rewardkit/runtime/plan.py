@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rewardkit.coercion.rule import shorten
@@ -29,13 +29,22 @@ class RewardCall(Call):
 
     Attributes:
         attempts: How often it has been answered for.
-        key: Its key in the cache; ``None`` for a reward that is not cached.
-        repeats: Places of equal calls of a cached reward, which take this call's outcomes; ``None`` if not cached.
     """
 
     attempts: int = 0
-    key: Key | None = None
-    repeats: list[tuple[int, ...]] | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class CachedCall(RewardCall):
+    """One call of a reward whose outcomes are kept.
+
+    Attributes:
+        key: Its key in the cache.
+        repeats: Places of equal calls in the same batch, which take this call's outcomes.
+    """
+
+    key: Key
+    repeats: list[tuple[int, ...]] = field(default_factory=list)
 
 
 class Known(NamedTuple):
@@ -72,7 +81,7 @@ class Plan:
         cache: Outcomes of earlier calls.
 
     Attributes:
-        repeated: The calls of cached rewards, by key.
+        cached_calls: The calls of cached rewards, by key.
 
     Raises:
         DataError: The rollouts are wrong, or a row cannot be grouped.
@@ -88,7 +97,7 @@ class Plan:
         self.rewards = rewards
         self.rollouts = _listed(rollouts)
         self.context = context
-        self.repeated: dict[Key, RewardCall] = {}
+        self.cached_calls: dict[Key, CachedCall] = {}
         self._cache = cache
         check_rollouts(rewards, self.rollouts)
         kinds = [reward.spec.kind for reward in rewards]
@@ -130,13 +139,13 @@ class Plan:
         spec = self.rewards[number].spec
         for places in every:
             key = cache_key(number, spec, [self.rollouts[place] for place in places], self.context)
-            first = self.repeated.get(key)
-            if first is not None and first.repeats is not None:
+            first = self.cached_calls.get(key)
+            if first is not None:
                 first.repeats.append(places)
             elif (outcomes := self._cache.get(key)) is not None:
                 known.append(Known(number, places, outcomes))
             else:
-                call = self.repeated[key] = RewardCall(number, places, spec.options.timeout_s, key=key, repeats=[])
+                call = self.cached_calls[key] = CachedCall(number, places, spec.options.timeout_s, key=key)
                 yield call
 
 

@@ -15,7 +15,7 @@ from rewardkit.errors import InfrastructureError, RewardFailedError
 from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.runtime import attempt as found
 from rewardkit.runtime.cache import OutcomeCache, as_cached
-from rewardkit.runtime.plan import Known, Plan, RewardCall
+from rewardkit.runtime.plan import CachedCall, Known, Plan, RewardCall
 from rewardkit.types import Cause, Outcome, Status
 from sandbox.workers.job import Call, CallResult, CallStatus
 
@@ -114,7 +114,7 @@ class Settler:
         outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
         for call, number, duration_s in answers:
             assert isinstance(call, RewardCall)
-            if call.attempts or call.key is not None:
+            if call.attempts or isinstance(call, CachedCall):
                 again += self.take([CallResult(call, CallStatus.ANSWERED, number, duration_s)])
                 continue
             call.attempts = 1
@@ -128,7 +128,7 @@ class Settler:
 
     def finish(self) -> None:
         """Fill in what became known too late to be filled in with its equal: call when every call is answered for."""
-        for call in self._plan.repeated.values():
+        for call in self._plan.cached_calls.values():
             self._repeat(call)
 
     def columns(self) -> Mapping[Reward[..., Any], Sequence[Outcome]]:
@@ -153,7 +153,7 @@ class Settler:
             if outcome.status is Status.FAILED:
                 self._check_failure(options, place, outcome)
         self._fill(call.target, call.places, outcomes)
-        if call.key is not None:
+        if isinstance(call, CachedCall):
             self._cache.put(call.key, outcomes)
             self._repeat(call)
 
@@ -165,7 +165,7 @@ class Settler:
         if self._raise:
             raise RewardFailedError(words)
 
-    def _repeat(self, call: RewardCall) -> None:
+    def _repeat(self, call: CachedCall) -> None:
         """Fill in the calls equal to this one that have been planned so far; the planning thread may add more."""
         column = self._outcomes[call.target]
         while call.repeats:
