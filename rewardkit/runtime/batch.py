@@ -54,7 +54,7 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
     @property
     def scores(self) -> dict[str, list[float | None]]:
-        """Scores by reward: the number given, the default that stands in for a failure, or ``None``."""
+        """Scores by reward: the reward's own number, the default that stands in for a failure, or ``None``."""
         return {name: [outcome.score for outcome in column] for name, column in self.outcomes.items()}
 
     @property

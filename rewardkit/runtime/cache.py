@@ -19,7 +19,7 @@ Key = tuple[int, str, bytes]
 
 
 class OutcomeCache:
-    """Maps a call's key to its outcomes, one a rollout. Failures are never kept."""
+    """The outcomes of calls by key, one outcome a rollout. Failures are never kept."""
 
     def __init__(self, entries: int = CACHE_ENTRIES) -> None:
         self._entries = entries

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class Taker(Handler, Protocol):
-    """Takes what becomes of a batch's calls."""
+    """What a lane hands results to."""
 
     def take_known(self, known: Sequence[Known]) -> None:
         """Take the outcomes of calls that need not be made."""
 
     def finish(self) -> None:
-        """Hear that every call has been answered for."""
+        """Note that every call has been answered for."""
 
 
 class Running(NamedTuple):
@@ -85,7 +85,7 @@ def run_in_workers(pool: WorkerPool, plan: Plan, taker: Taker) -> Running:
 
 
 def _translated(error: BaseException) -> BaseException:
-    """The border: the sandbox's errors become ours."""
+    """Return the error of rewardkit that stands for one of the sandbox."""
     if isinstance(error, WorkerStartError):
         translated: RewardError = RewardLoadError(str(error))
     elif isinstance(error, PoolClosedError):

@@ -60,7 +60,7 @@ class _Run(NamedTuple):
 
 
 class Runtime:
-    """Scores rollouts with a set of rewards, each call isolated from every other.
+    """A set of rewards, ready to score rollouts; each call is isolated from every other.
 
     Reusable and thread-safe. Use it in a ``with`` statement, or call :meth:`close`.
 

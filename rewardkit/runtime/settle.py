@@ -56,7 +56,7 @@ Listener = Callable[[Finished], None]
 
 
 class Settler:
-    """Makes the outcomes of one batch.
+    """The outcomes of one batch in the making.
 
     Args:
         plan: What the batch needs.
@@ -127,7 +127,7 @@ class Settler:
         return again
 
     def finish(self) -> None:
-        """Fill in what became known too late to be filled in with its equal: call when every call is answered for."""
+        """Fill in the calls that were planned after their equal had been answered; call when all are answered for."""
         for call in self._plan.cached_calls.values():
             self._repeat(call)
 

@@ -18,7 +18,7 @@ def rollout_of(segment: bytes | memoryview) -> Arrived:
 
 
 class RewardTarget:
-    """Runs a plain reward. It travels as the reward alone, whose spec is made anew on arrival."""
+    """A plain reward as a worker runs it. It travels as the reward alone, whose spec is made anew on arrival."""
 
     def __init__(self, reward: Reward[..., Any]) -> None:
         self._reward = reward
@@ -32,7 +32,7 @@ class RewardTarget:
 
 
 class AsyncRewardTarget(RewardTarget):
-    """Runs an ``async def`` reward."""
+    """An ``async def`` reward as a worker runs it."""
 
     async def __call__(  # type: ignore[override]  # the event loop's lane awaits it
         self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]

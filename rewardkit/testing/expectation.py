@@ -69,7 +69,7 @@ def parse_expectation(value: Any, tolerance: float) -> Expectation:
         tolerance: How far an exact score may be off, where the value does not say.
 
     Raises:
-        ValueError: It is none of these; says what was expected.
+        ValueError: The value is something else; says what was expected.
     """
     match value:
         case None:

@@ -83,7 +83,7 @@ class FakeJudge:
         '{"faithful": {"reason": "It is so.", "score": 5}}'
 
         Raises:
-            DataError: The preferred answer is none of these.
+            DataError: The preferred answer has another name.
         """
         if winner not in (None, "A", "B", "tie"):
             raise DataError(f"verdict {winner!r}: a comparison has one of 'A', 'B' and 'tie'; grades are by name")

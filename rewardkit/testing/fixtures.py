@@ -10,7 +10,7 @@ from rewardkit.runtime.runtime import Runtime
 
 
 class Runtimes:
-    """Makes runtimes of one lane; equal requests get the same one, so that its workers start once.
+    """Runtimes of one lane, made on request; equal requests get the same one, so that its workers start once.
 
     Args:
         lane: ``"worker"`` or ``"inline"``.
@@ -53,7 +53,7 @@ class Runtimes:
 
 
 def _open(runtime: Runtime) -> bool:
-    """Whether a runtime takes rollouts; a test may have closed it."""
+    """Whether a runtime still takes rollouts: a test may have closed it."""
     try:
         runtime.start()
     except RuntimeClosedError:

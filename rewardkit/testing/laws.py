@@ -46,13 +46,13 @@ class Law(StrEnum):
     NEVER_RAISES = "never_raises"
     """No completion makes it raise or ends its process."""
     IN_RANGE = "in_range"
-    """It gives finite numbers in its ``score_range``, or ``None``."""
+    """It returns finite numbers in its ``score_range``, or ``None``."""
     IN_TIME = "in_time"
     """It returns within its ``timeout_s``."""
     DETERMINISTIC = "deterministic"
     """The same input gives the same score again."""
     INDEPENDENT = "independent"
-    """Neither the order of a batch nor its other rows matter; of a group, permuting completions permutes scores."""
+    """Neither the order of a batch nor its other rows matter; in a group, permuting completions permutes scores."""
     KEEPS_INPUT = "keeps_input"
     """It does not change what it is given."""
 
@@ -76,7 +76,7 @@ class LawBroken(AssertionError):
 
     Attributes:
         law: The law.
-        completions: What was scored when it broke, as small as was found.
+        completions: What was scored when it broke, as small as was found, where hypothesis made it.
     """
 
     def __init__(self, words: str, law: Law, completions: Sequence[Text]) -> None:
