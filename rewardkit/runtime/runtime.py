@@ -314,19 +314,17 @@ def _weights(
     if weights is None:
         parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}
         return {name: 0.0 if reward in parts else 1.0 for name, reward in rewards.items()}
-    if isinstance(weights, Mapping):
-        unknown = sorted(set(weights) - set(names))
-        if unknown:
-            raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
-        pairs = {name: weights.get(name, 1.0) for name in names}
-    else:
+    if not isinstance(weights, Mapping):
         if len(weights) != len(names):
             raise RewardDefinitionError(f"{len(weights)} weights for {len(names)} rewards ({', '.join(names)})")
-        pairs = dict(zip(names, weights, strict=True))
-    for name, weight in pairs.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < float("inf"):
+        weights = dict(zip(names, weights, strict=True))
+    unknown = sorted(set(weights) - set(names))
+    if unknown:
+        raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < math.inf:
             raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected a finite number")
-    return {name: float(weight) for name, weight in pairs.items()}
+    return {name: float(weights.get(name, 1.0)) for name in names}
 
 
 def _number(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:

@@ -206,14 +206,10 @@ class _Subject:
         for place, row in enumerate(listed):
             if not isinstance(row, Mapping):
                 raise DataError(f"rows[{place}]: expected a dict of columns, got {type(row).__name__}")
-            for column in needed:
-                if column not in row and rows is None:
-                    raise DataError(
-                        f"reward {self.reward.name!r} needs column {column!r}; "
-                        f"give assert_laws rows that have it: rows=[{{{column!r}: ...}}]"
-                    )
-                if column not in row:
-                    raise DataError(f"rows[{place}]: reward {self.reward.name!r} needs column {column!r}")
+            for column in (column for column in needed if column not in row):
+                said = f"reward {self.reward.name!r} needs column {column!r}"
+                remedy = f"give assert_laws rows that have it: rows=[{{{column!r}: ...}}]"
+                raise DataError(f"{said}; {remedy}" if rows is None else f"rows[{place}]: {said}")
         return listed
 
     def tokens(self) -> list[str]:
