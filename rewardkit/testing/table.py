@@ -202,6 +202,8 @@ def _shown(values: Mapping[str, Any]) -> str:
 
 def _case(entry: Entry, label: str, tolerance: float) -> Case:
     values = entry.values
+    if "messages" in values:
+        entry.refuse("messages", "made of prompt and completion; give these, as strings or lists of messages")
     rollouts = rollouts_of(entry, _example(entry))
     group = "completions" in values
     expected = _expected(entry, len(rollouts), tolerance, group=group)
@@ -219,8 +221,6 @@ def rollouts_of(entry: Entry, example: Mapping[str, Any]) -> tuple[Rollout, ...]
         DataError: It has neither or both, or one is no text; names the entry's place and key.
     """
     values = entry.values
-    if "messages" in values:
-        entry.refuse("messages", "made of prompt and completion; give these, as strings or lists of messages")
     if ("completion" in values) == ("completions" in values):
         entry.refuse(None, f"expected 'completion', or 'completions' for a group; it has {_names(values)}")
     key = "completions" if "completions" in values else "completion"
