@@ -22,7 +22,7 @@ from rewardkit.errors import (
 from rewardkit.options import OnInfrastructure, RewardOptions
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.runtime import Runtime
-from rewardkit.runtime.scoring import Finished
+from rewardkit.runtime.settle import Finished
 from rewardkit.source import reward_from_source
 from rewardkit.spec import Kind
 from rewardkit.steps import step_reward

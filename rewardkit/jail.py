@@ -32,7 +32,7 @@ class RewardSandbox(Sandbox):
     """A sandbox whose own failure is raised and not returned: no score may be made of it."""
 
     def run_inputs(self, *arguments: Any, **options: Any) -> list[ExecutionResult]:
-        """As :meth:`Sandbox.run_inputs`, of which :meth:`run` is made.
+        """Run as :meth:`Sandbox.run_inputs` does.
 
         Raises:
             InfrastructureError: The sandbox itself failed.
@@ -42,13 +42,13 @@ class RewardSandbox(Sandbox):
         return results
 
     def call(self, *arguments: Any, **options: Any) -> ExecutionResult:
-        """As :meth:`Sandbox.call`; raises :class:`InfrastructureError` as above."""
+        """Call as :meth:`Sandbox.call` does; raise as above."""
         result = super().call(*arguments, **options)
         _check([result])
         return result
 
     def run_asserts(self, *arguments: Any, **options: Any) -> AssertsRun:
-        """As :meth:`Sandbox.run_asserts`; raises :class:`InfrastructureError` as above."""
+        """Run as :meth:`Sandbox.run_asserts` does; raise as above."""
         run = super().run_asserts(*arguments, **options)
         _check([run.execution])
         return run
@@ -70,7 +70,7 @@ def shared_sandbox(width: int = 1) -> RewardSandbox:
         width: Calls that will use it at once; it runs as many evaluations at once, up to the number of cores.
 
     Raises:
-        InfrastructureError: This machine does not give the level, or a variable asks for what there is not.
+        InfrastructureError: This machine does not have the level, or a variable names an unknown level or profile.
     """
     width = min(width, cores())
     place = (os.getpid(), width)  # a fork makes its own, and must not end its parent's

@@ -8,7 +8,7 @@ from typing import Any
 from rewardkit.cli.rewards import AnyReward
 from rewardkit.compose import Composable
 from rewardkit.runtime.batch import ScoreBatch
-from rewardkit.runtime.scoring import Finished
+from rewardkit.runtime.settle import Finished
 from rewardkit.types import Outcome, Rollout
 
 _CHUNK_ROWS = 1000

@@ -35,13 +35,14 @@ def check_writable(path: Path, inputs: Iterable[Path]) -> None:
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object a line; the file appears when the last of them is on disk. A link's target is replaced."""
-    with _replacing(path.resolve()) as file:
+    with replacing(path.resolve()) as file:
         for row in rows:
             file.write(_line(row))
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[str]]:
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """Open a file that takes the place of ``path`` when the block ends without an error."""
     file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, before it is renamed
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     )

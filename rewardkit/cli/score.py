@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rewardkit.cli.summary import Summary
     from rewardkit.registry import RewardSet
     from rewardkit.runtime.runtime import Runtime
-    from rewardkit.runtime.scoring import Finished
+    from rewardkit.runtime.settle import Finished
     from rewardkit.types import Rollout
 
 _INLINE_ROWS = 64

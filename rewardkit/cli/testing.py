@@ -131,10 +131,11 @@ def _tables(path: Path, reward: str | None) -> list[Table]:
 
 
 def _tested(table: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
+    from rewardkit.cli.output import replacing
     from rewardkit.cli.rewards import quiet
     from rewardkit.cli.screen import progress
     from rewardkit.registry import resolve
-    from rewardkit.testing.accept import accept, write
+    from rewardkit.testing.accept import accept
     from rewardkit.testing.verdict import Bench
 
     with quiet():
@@ -149,7 +150,11 @@ def _tested(table: Table, reference: str | None, lane: str | None, *, accepting:
     acceptance = accept(table, wrong) if accepting and wrong else None
     if acceptance is not None and acceptance.changes:
         assert table.path is not None
-        write(table.path, acceptance.text)
+        try:
+            with replacing(table.path.resolve()) as file:
+                file.write(acceptance.text)
+        except OSError as reason:
+            raise ConfigError(f"--accept: cannot write {table.path}: {reason.strerror or reason}") from reason
     return _Result(table, bench.reward, verdicts, acceptance, wrong, list(_notes(table, reward)))
 
 

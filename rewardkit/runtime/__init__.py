@@ -1,13 +1,17 @@
-"""How rewards are run: one attempt, the lanes, and the runtime that drives them.
+"""How rewards are run: from a batch of rollouts to a batch of scores, in one line.
 
-attempt.py   one attempt at one call, pure: values in, a finding out
-target.py    what a worker process is given to run
-retry.py     when a failed call is tried again
+    plan -> lanes -> findings -> settle -> combine
+
+Each module imports only what stands before it in this list, and import-linter checks that.
+
+names.py     what other libraries call the things that a reward takes
 cache.py     outcomes of deterministic rewards
 plan.py      which calls a batch needs, and the bytes that travel
-scoring.py   one batch on its way through a lane: results in, outcomes out
-inline.py    the lane in the caller's own process
-alarms.py    a reward that fails too often says so
-batch.py     the scores of a batch
-runtime.py   the door
+attempt.py   one attempt at one call, pure: values in, a finding out
+target.py    what a worker process is given to run: an attempt
+lanes.py     a plan's calls, run in worker processes or inline
+settle.py    findings in, outcomes out; decides what is tried again
+batch.py     the leaves' outcomes, combined into the scores of a batch
+alarms.py    warnings of a reward that fails too often
+runtime.py   the entrance: makes the pool and the cache once, and sends batches along the line
 """

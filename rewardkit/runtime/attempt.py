@@ -1,6 +1,6 @@
 """One attempt at one call: arguments are bound, the function runs, its return value is judged.
 
-What comes out is a *finding*, a list that is JSON as it stands, for it may have to leave a worker process:
+What comes out is a *finding*, a list that is JSON as it stands, because it may have to leave a worker process:
 
     [0, score]  [0, score, reason, metrics]     scored
     [1]         [1, reason, metrics]            skipped
@@ -47,7 +47,7 @@ _SHOWN_CHARS = 80
 def attempt(
     spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
 ) -> Finding:
-    """Runs a plain reward once on one rollout, or on one group, and gives the finding.
+    """Run a plain reward once, on one rollout or on one group, and return the finding.
 
     Raises:
         KeyboardInterrupt: Somebody pressed Ctrl-C in the caller's own process; a worker gets none.
@@ -57,7 +57,7 @@ def attempt(
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and INSIDE not in os.environ:
             raise
-        return _hinting(spec, _raised(error))
+        return _with_hint(spec, _raised(error))
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
         return [SCORED, value]  # the usual case; inf - inf and nan - nan are not 0
     return finding_of(spec, value, len(rollouts))
@@ -66,10 +66,10 @@ def attempt(
 async def attempt_async(
     spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
 ) -> Finding:
-    """Runs an ``async def`` reward once; the same as :func:`attempt` otherwise.
+    """Run an ``async def`` reward once, as :func:`attempt` does a plain one.
 
     Raises:
-        CancelledError: The call was cancelled; whether by itself is not known here.
+        CancelledError: The call was cancelled, by itself or by another.
     """
     from asyncio import CancelledError  # slow to import, and who awaits has it loaded
 
@@ -78,7 +78,7 @@ async def attempt_async(
     except CancelledError:
         raise
     except BaseException as error:
-        return _hinting(spec, _raised(error))
+        return _with_hint(spec, _raised(error))
     return finding_of(spec, value, len(rollouts))
 
 
@@ -93,51 +93,48 @@ def encode(finding: Finding) -> Answer:
 def decode(answer: Any, rollouts: int) -> Finding:
     """Return the finding that an answer stands for, once JSON has been read.
 
-    A call may write over what its worker says. What is no finding for so many rollouts counts as a crash.
+    A call may write over what its worker says, so anything but a finding for so many rollouts counts as a crash.
     """
     if type(answer) is float and answer - answer == 0.0:
         return [SCORED, answer]
-    if _is_usual(answer) or _is_finding(answer) or _is_group(answer, rollouts):
+    if _is_finding(answer) or _is_group(answer, rollouts):
         finding: Finding = answer
         return finding
     return [FAILED, Cause.CRASHED.value, f"the worker's answer was overwritten: {_shown(answer)}", None]
 
 
-def _is_usual(finding: Any) -> bool:
-    """Whether it is a score with a reason and no metrics, which is told faster than the other kinds."""
-    if type(finding) is not list or len(finding) != 4 or finding[0] != SCORED:
-        return False
-    _, score, reason, metrics = finding
-    return type(score) is float and score - score == 0.0 and type(reason) is str and metrics == {}
-
-
 def _is_finding(finding: Any) -> bool:
-    match finding:
-        case [0, float() | int() as score]:
-            return _is_number(score)
-        case [0, float() | int() as score, str() | None, dict(metrics), *more]:
-            return _is_number(score) and all(map(_is_number, metrics.values())) and _are_unanswered(more)
-        case [1] | [2, str(), str(), str() | None] | [2, str(), str(), str() | None, True]:
-            return finding[0] == SKIPPED or finding[1] in _CAUSES
-        case [1, str() | None, dict(metrics), *more]:
-            return all(map(_is_number, metrics.values())) and _are_unanswered(more)
-    return False
+    """Whether it is a finding of one rollout, told without a ``match``, which takes six times as long."""
+    if type(finding) is not list or not finding:
+        return False
+    kind, size = finding[0], len(finding)
+    if kind == SCORED:
+        return size > 1 and _is_number(finding[1]) and (size == 2 or _says_more(*finding[2:]))
+    if kind == SKIPPED:
+        return size == 1 or _says_more(*finding[1:])
+    if kind != FAILED or size not in (4, 5) or (size == 5 and finding[4] is not True):
+        return False
+    cause, error, trace = finding[1:4]
+    texts = type(cause) is type(error) is str and (trace is None or type(trace) is str)
+    return texts and cause in _CAUSES
 
 
-def _are_unanswered(more: Any) -> bool:
-    match more:
-        case []:
-            return True
-        case [list(records)]:
-            return all(isinstance(one, list | tuple) and [*map(type, one)] == [str, str, str, int] for one in records)
-    return False
+def _says_more(reason: Any = None, metrics: Any = None, unanswered: Any = (), *rest: Any) -> bool:
+    if rest or type(metrics) is not dict or not (type(reason) is str or reason is None):
+        return False
+    return all(map(_is_number, metrics.values())) and (unanswered == () or _are_unanswered(unanswered))
+
+
+def _are_unanswered(records: Any) -> bool:
+    return isinstance(records, list) and all(
+        isinstance(one, list | tuple) and [*map(type, one)] == [str, str, str, int] for one in records
+    )
 
 
 def _is_group(finding: Any, rollouts: int) -> bool:
-    match finding:
-        case [3, list(findings)]:
-            return len(findings) == rollouts and all(map(_is_finding, findings))
-    return False
+    if type(finding) is not list or len(finding) != 2 or finding[0] != GROUP or type(finding[1]) is not list:
+        return False
+    return len(finding[1]) == rollouts and all(map(_is_finding, finding[1]))
 
 
 def _is_number(value: Any) -> bool:
@@ -148,7 +145,7 @@ _CAUSES = frozenset(cause.value for cause in Cause)
 
 
 def is_final(finding: Finding) -> bool:
-    """Whether a finding is a failure that says itself that another attempt is of no use."""
+    """Whether a finding is a failure that another attempt would not cure, by its own word."""
     return finding[0] == FAILED and len(finding) > 4
 
 
@@ -163,7 +160,7 @@ def finding_of(spec: RewardSpec, value: Any, rollouts: int) -> Finding:
 
 
 def finding_of_one(options: RewardOptions, value: Any) -> Finding:
-    """Return the finding that a value makes which is returned for one rollout, or for one step of it."""
+    """Return the finding that a value makes, returned for one rollout or for one step of it."""
     try:
         return _one(options, value)
     except BaseException as odd:
@@ -171,25 +168,25 @@ def finding_of_one(options: RewardOptions, value: Any) -> Finding:
 
 
 def _unreadable(value: Any, odd: BaseException) -> Finding:
-    return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {_told(odd)}")
+    return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {_message(odd)}")
 
 
 def _one(options: RewardOptions, value: Any) -> Finding:
     if value is None:
         return [SKIPPED]
     if isinstance(value, Score):
-        return _said_more(options, value)
+        return _of_score(options, value)
     number = value if type(value) is float else _number(value)
     if number is None:
         return _bad(f"returned {_shown(value)}; expected a finite number, a Score or None{_hint(value)}")
     if not math.isfinite(number):
-        return _bad(f"returned {_endless(value, number)}; expected a finite number, a Score or None")
+        return _bad(f"returned {_not_finite(value, number)}; expected a finite number, a Score or None")
     if options.score_range is not None and not options.score_range[0] <= number <= options.score_range[1]:
         return _bad(f"returned {number!r}, outside score_range={options.score_range}")
     return [SCORED, number]
 
 
-def _said_more(options: RewardOptions, score: Score) -> Finding:
+def _of_score(options: RewardOptions, score: Score) -> Finding:
     if isinstance(score.value, Score):
         return _bad("returned a Score inside a Score")
     finding = _one(options, score.value)
@@ -201,7 +198,7 @@ def _said_more(options: RewardOptions, score: Score) -> Finding:
     for name, value in score.metrics.items():
         number = _number(value)
         if number is None or not math.isfinite(number):
-            shown = _shown(value) if number is None or isinstance(value, float) else _endless(value, number)
+            shown = _shown(value) if number is None or isinstance(value, float) else _not_finite(value, number)
             return _bad(f"returned metric {name!r}={shown}; expected a finite number")
         metrics[str(name)] = number
     reason = None if score.reason is None else _clean(str(score.reason), _MAX_REASON_CHARS)
@@ -233,21 +230,13 @@ def _number(value: Any) -> float | None:
         return math.nan  # a Decimal's signaling NaN
 
 
-def _endless(value: Any, number: float) -> str:
-    """Return words for a number that is no finite float, telling one that is too large from one without end."""
+def _not_finite(value: Any, number: float) -> str:
+    """Return words for a number that is no finite float: one that is too large, or one without end."""
     if isinstance(value, Decimal) and not value.is_finite():
         return _shown(value)
     if not isinstance(value, Decimal | Rational):  # a float, or one of numpy's
         return repr(number) if value == number or value != value else f"{_shown(value)}, too large for a float"
-    return f"{type(value).__name__} of {_digits(value)}, too large for a float (at most 1.8e308)"
-
-
-def _digits(value: Decimal | Rational) -> str:
-    """Return words for a large number's size; an int of more than 4,300 digits cannot be written out."""
-    if isinstance(value, Decimal):
-        return f"{value.adjusted() + 1:,} digits"
-    whole = abs(int(value.numerator) // int(value.denominator))
-    return f"about {int(whole.bit_length() * math.log10(2)) + 1:,} digits"
+    return f"{type(value).__name__} too large for a float (at most 1.8e308)"
 
 
 def _hint(value: Any) -> str:
@@ -259,17 +248,17 @@ def _hint(value: Any) -> str:
 
 
 def _raised(error: BaseException, ours: int = 1) -> Finding:
-    """Return the finding that an error makes; its first frames, so many of ours, are left out."""
+    """Return the finding that an error makes, without the first frames of its traceback, ``ours`` of them."""
     if isinstance(error, CoercionError):
-        return [FAILED, Cause.COERCION.value, _clean(_told(error), _MAX_ERROR_CHARS), None]
+        return [FAILED, Cause.COERCION.value, _clean(_message(error), _MAX_ERROR_CHARS), None]
     if isinstance(error, InfrastructureError):
         final = [] if error.retry else [True]
-        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(_told(error), _MAX_ERROR_CHARS), None, *final]
+        return [FAILED, Cause.INFRASTRUCTURE.value, _clean(_message(error), _MAX_ERROR_CHARS), None, *final]
     if isinstance(error, RewardTextError):
         trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
-        return [FAILED, error.cause, _clean(_told(error), _MAX_ERROR_CHARS), trace]
+        return [FAILED, error.cause, _clean(_message(error), _MAX_ERROR_CHARS), trace]
     if isinstance(error, BadReturnError):
-        return _bad(_told(error))
+        return _bad(_message(error))
     try:
         words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         words += _notes(error)
@@ -283,8 +272,8 @@ def _raised(error: BaseException, ours: int = 1) -> Finding:
     return [FAILED, Cause.EXCEPTION.value, _clean(words, _MAX_ERROR_CHARS), trace and _clean(trace, _MAX_TRACE_CHARS)]
 
 
-def _told(error: BaseException) -> str:
-    """Return an error's message with its notes, or words for one that cannot be had."""
+def _message(error: BaseException) -> str:
+    """Return an error's message with its notes, or words in their place where reading them raises."""
     try:
         return f"{error}{_notes(error)}"
     except BaseException as worse:
@@ -292,12 +281,12 @@ def _told(error: BaseException) -> str:
 
 
 def _notes(error: BaseException) -> str:
-    """Return what was noted beside an error on its way, such as the step of a completion that it is of."""
+    """Return an error's notes, such as the step of a completion that it comes from."""
     notes = getattr(error, "__notes__", None)
     return "".join(f" ({note})" for note in notes) if isinstance(notes, list) else ""
 
 
-def _hinting(spec: RewardSpec, finding: Finding) -> Finding:
+def _with_hint(spec: RewardSpec, finding: Finding) -> Finding:
     """Add a hint at the annotation to an error that comes of text taken for messages, or the other way round."""
     if finding[1] == Cause.EXCEPTION:
         finding[2] += hint_of(finding[2], [p.taken for p in spec.parameters if p.taken is not None])
@@ -317,7 +306,7 @@ def _bad(words: str) -> Finding:
 
 
 def _shown(value: Any) -> str:
-    """Return a value's type and beginning, without building a text of its whole length where that can be helped."""
+    """Return a value's type and beginning; of a long list or text only the beginning is written out."""
     if isinstance(value, str | bytes | list | tuple):
         text = repr(value[:_SHOWN_CHARS])
     elif isinstance(value, dict | set | frozenset):

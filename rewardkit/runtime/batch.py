@@ -7,28 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.types import Outcome, Rollout, Status
+from rewardkit.compose import Composable
+from rewardkit.decorator import Reward
+from rewardkit.errors import InfrastructureError
+from rewardkit.types import Cause, Outcome, Rollout, Status
 
 _COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
 """Metrics of what a call took, of rewards that ask a server."""
 
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return what so many calls take by the metrics of these; of what only some calls that asked tell, nothing."""
+    """Return what 1,000 calls take by the metrics of these, without the metrics that only some of them tell."""
     asked = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
     told = [name for name in _COSTS if asked and all(name in one for one in asked)]
     return {name: 1000 * sum(one[name] for one in asked) / len(outcomes) for name in told}
 
 
 def costs_told(costs: Mapping[str, float]) -> str:
-    """Return costs in words, none in powers of ten: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
+    """Return costs in words: ``1,000 requests, 213,214 prompt_tokens, 0.1066 cost_usd``."""
     numbers = {name: f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for name, value in costs.items()}
     return ", ".join(f"{told} {name.removesuffix('s') if told == '1' else name}" for name, told in numbers.items())
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreBatch(Mapping[str, Sequence[Outcome]]):
-    """What :meth:`~rewardkit.Runtime.score` gives; ``batch["correct"][0]`` is an outcome.
+    """What :meth:`~rewardkit.Runtime.score` returns; ``batch["correct"][0]`` is an outcome.
 
     Attributes:
         rollouts: What was scored, in the order given.
@@ -51,16 +54,15 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
     @property
     def scores(self) -> dict[str, list[float | None]]:
-        """Scores by reward: the number given, the default that stands in for a failure, or ``None``."""
+        """Scores by reward: the reward's own number, the default that stands in for a failure, or ``None``."""
         return {name: [outcome.score for outcome in column] for name, column in self.outcomes.items()}
 
     @property
     def totals(self) -> list[float | None]:
         """Weighted sums, one a rollout; ``None`` where no total is known.
 
-        A skipped reward does not apply and is left out of the sum. A reward that failed with nothing to
-        stand in makes the total unknown, for a sum without it would pass for a low score. A reward of
-        weight 0 has no say in either.
+        A skipped reward is left out of the sum. A reward that failed without a default makes the total unknown, for a
+        sum without it would pass for a low score. A reward of weight 0 counts in neither way.
         """
         return [self._total(place) for place in range(len(self.rollouts))]
 
@@ -90,6 +92,50 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
             }
             for place, rollout in enumerate(self.rollouts)
         ]
+
+
+def check_lost(columns: Mapping[Reward[..., Any], Sequence[Outcome]], most: float) -> None:
+    """Refuse a batch of which too much was lost.
+
+    Args:
+        columns: Each reward's outcomes.
+        most: Share of a reward's calls, 0 to 1, that may be lost to infrastructure.
+
+    Raises:
+        InfrastructureError: More than that was lost; names the reward and the first error.
+    """
+    for reward, outcomes in columns.items():
+        lost = [outcome for outcome in outcomes if outcome.cause is Cause.INFRASTRUCTURE]
+        if lost and len(lost) / len(outcomes) > most:
+            raise InfrastructureError(
+                f"reward {reward.name!r}: {len(lost) / len(outcomes):.0%} of {len(outcomes)} calls were lost through "
+                f"no fault of the completions (more than max_infrastructure_rate={most:g}); the first: {lost[0].error}"
+            )
+
+
+def combine(
+    rewards: Mapping[str, Composable],
+    columns: Mapping[Reward[..., Any], Sequence[Outcome]],
+    rollouts: Sequence[Rollout],
+    step: int | None,
+) -> dict[str, Sequence[Outcome]]:
+    """Return the outcomes of rewards and compositions by name, from those of their leaves.
+
+    Args:
+        rewards: The rewards and compositions by name.
+        columns: The leaves' outcomes.
+        rollouts: What was scored.
+        step: Optimizer steps done, for schedules.
+    """
+    combined: dict[str, Sequence[Outcome]] = {}
+    for name, reward in rewards.items():
+        parts = reward.leaves
+        if parts == (reward,):
+            combined[name] = columns[parts[0]]
+        else:
+            each = ({leaf: columns[leaf][row] for leaf in parts} for row in range(len(rollouts)))
+            combined[name] = [reward.combine(outcomes, step) for outcomes in each]
+    return combined
 
 
 def outcome_row(outcome: Outcome) -> dict[str, Any]:

@@ -1,11 +1,16 @@
-"""Outcomes of deterministic rewards, kept in memory: least recently used go first."""
+"""Outcomes of deterministic rewards, kept in memory; the least recently used are dropped first."""
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
 
-from rewardkit.types import Outcome, Status
+from rewardkit.spec import CallContext, RewardSpec
+from rewardkit.types import Outcome, Rollout, Status
 
 CACHE_ENTRIES = 100_000
 """Calls whose outcomes a runtime keeps."""
@@ -14,7 +19,7 @@ Key = tuple[int, str, bytes]
 
 
 class OutcomeCache:
-    """Maps a call's key to its outcomes, one a rollout. Failures are never kept."""
+    """The outcomes of calls by key, one outcome a rollout. Failures are never kept."""
 
     def __init__(self, entries: int = CACHE_ENTRIES) -> None:
         self._entries = entries
@@ -43,3 +48,29 @@ class OutcomeCache:
 def as_cached(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     """Return the outcomes marked as taken from another call."""
     return tuple(outcome._replace(cached=True) for outcome in outcomes)
+
+
+def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext) -> Key:
+    """Return the key of a call: the reward, its version, and what the call would read.
+
+    Args:
+        number: The reward's place in the runtime, for two rewards may have one version.
+        spec: The reward.
+        rollouts: The call's rollouts.
+        context: The call's context, part of the key only where the reward reads it.
+    """
+    named = {parameter.name for parameter in spec.parameters}
+    wanted = spec.wanted_columns
+    read: list[Any] = [context.step if "step" in named else None, context.epoch if "epoch" in named else None]
+    for rollout in rollouts:
+        example = sorted((str(c), v) for c, v in rollout.example.items() if wanted is None or c in wanted)
+        conversation = "messages" in named
+        read.append(
+            (
+                rollout.prompt if conversation or "prompt" in named else None,
+                rollout.completion if conversation or {"completion", "completions"} & named else None,
+                rollout.completion_ids if "completion_ids" in named else None,
+                example,
+            )
+        )
+    return number, spec.version, hashlib.blake2b(pickle.dumps(read, protocol=5), digest_size=16).digest()

@@ -67,7 +67,7 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:
-    """Return what a name that another library uses is called here; ``None`` for a name that is none of these.
+    """Return words for a name that another library uses: whose it is, and what it is called here; ``None`` for others.
 
     Args:
         column: The name that a reward asks for, and the data lacks.

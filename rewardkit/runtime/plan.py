@@ -1,23 +1,171 @@
-"""Which calls a batch needs, and the bytes that travel to the workers, once a batch."""
+"""Which calls a batch needs, and the bytes that travel to the workers."""
 
 from __future__ import annotations
 
-import hashlib
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from rewardkit.coercion.rule import shorten
 from rewardkit.decorator import Reward
 from rewardkit.errors import DataError, MissingColumnError
 from rewardkit.forms import why_no_text
-from rewardkit.runtime.cache import Key
+from rewardkit.groups import group_places
+from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
-from rewardkit.spec import CallContext, RewardSpec
-from rewardkit.types import Rollout
+from rewardkit.spec import CallContext, Kind
+from rewardkit.types import Outcome, Rollout
+from sandbox.workers.collector import CollectorPaused
+from sandbox.workers.job import Call
+
+PIECE_ROWS = 4096
+"""Rows of a batch that are prepared at once; the workers score them while the next are being prepared."""
 
 
-def check_rollouts(rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollout]) -> None:
-    """Refuse rollouts that are none, or that lack a column which a reward needs, before anything runs.
+@dataclass(slots=True, eq=False)
+class RewardCall(Call):
+    """One call of a reward: ``target`` is the reward's number, ``places`` its rollouts' places.
+
+    Attributes:
+        attempts: How often it has been answered for.
+    """
+
+    attempts: int = 0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class CachedCall(RewardCall):
+    """One call of a reward whose outcomes are kept.
+
+    Attributes:
+        key: Its key in the cache.
+        repeats: Places of equal calls in the same batch, which take this call's outcomes.
+    """
+
+    key: Key
+    repeats: list[tuple[int, ...]] = field(default_factory=list)
+
+
+class Known(NamedTuple):
+    """A call that is not made, for the cache knows its outcomes."""
+
+    target: int
+    places: tuple[int, ...]
+    outcomes: Sequence[Outcome]
+
+
+class Piece(NamedTuple):
+    """What some rows of a batch need.
+
+    Attributes:
+        calls: The calls to make.
+        segments: The bytes of further rows, in order, so that every row that these calls read is there.
+        known: The calls that need not be made.
+        complete: Whether this is the last piece.
+    """
+
+    calls: list[RewardCall]
+    segments: list[bytes]
+    known: list[Known]
+    complete: bool
+
+
+class Plan:
+    """The calls that a batch needs, in pieces: the first run while the next are being prepared.
+
+    Args:
+        rewards: The plain rewards; a call's ``target`` is a place in this list.
+        rollouts: The batch.
+        context: Where in training it is.
+        cache: Outcomes of earlier calls.
+
+    Attributes:
+        cached_calls: The calls of cached rewards, by key.
+
+    Raises:
+        DataError: The rollouts are wrong, or a row cannot be grouped.
+    """
+
+    def __init__(
+        self,
+        rewards: Sequence[Reward[..., Any]],
+        rollouts: Iterable[Rollout],
+        context: CallContext,
+        cache: OutcomeCache,
+    ) -> None:
+        self.rewards = rewards
+        self.rollouts = _listed(rollouts)
+        self.context = context
+        self.cached_calls: dict[Key, CachedCall] = {}
+        self._cache = cache
+        check_rollouts(rewards, self.rollouts)
+        kinds = [reward.spec.kind for reward in rewards]
+        self._groups = group_places(self.rollouts) if Kind.GROUP in kinds else []
+
+    def pieces(self) -> Iterator[Piece]:
+        """Return the calls of all rows in their order; those of groups come with the last piece.
+
+        Raises:
+            DataError: A row cannot travel to a worker process.
+        """
+        rows, packed = len(self.rollouts), 0
+        for start in range(0, max(1, rows), PIECE_ROWS):
+            stop = min(start + PIECE_ROWS, rows)
+            known: list[Known] = []
+            with CollectorPaused():
+                calls = self._calls(range(start, stop), known)
+                segments = segments_of(self.rewards, self.rollouts[packed:stop], packed) if calls else []
+            packed += len(segments)
+            yield Piece(calls, segments, known, stop == rows)
+
+    def _calls(self, rows: range, known: list[Known]) -> list[RewardCall]:
+        """Return the calls that some rows need; add those to ``known`` that the cache knows."""
+        calls: list[RewardCall] = []
+        for number, reward in enumerate(self.rewards):
+            spec = reward.spec
+            timeout_s = spec.options.timeout_s
+            if spec.kind is Kind.SINGLE:
+                every: list[tuple[int, ...]] = [(row,) for row in rows]
+            else:
+                every = self._groups if rows.stop == len(self.rollouts) else []
+            if spec.options.cache:
+                calls += self._not_cached(number, every, known)
+            else:
+                calls += [RewardCall(number, places, timeout_s) for places in every]
+        return calls
+
+    def _not_cached(self, number: int, every: Sequence[tuple[int, ...]], known: list[Known]) -> Iterator[RewardCall]:
+        spec = self.rewards[number].spec
+        for places in every:
+            key = cache_key(number, spec, [self.rollouts[place] for place in places], self.context)
+            first = self.cached_calls.get(key)
+            if first is not None:
+                first.repeats.append(places)
+            elif (outcomes := self._cache.get(key)) is not None:
+                known.append(Known(number, places, outcomes))
+            else:
+                call = self.cached_calls[key] = CachedCall(number, places, spec.options.timeout_s, key=key)
+                yield call
+
+
+def _listed(rollouts: Iterable[Rollout]) -> list[Rollout]:
+    if isinstance(rollouts, Rollout):
+        raise DataError("expected a list of rollouts, got one Rollout; score([rollout])")
+    if not isinstance(rollouts, Iterable):
+        raise DataError(f"expected a list of rollouts, got {shorten(rollouts)}")
+    return list(rollouts)
+
+
+def check_rollouts(
+    rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollout], *, whose: str | None = None
+) -> None:
+    """Refuse what is no rollout, and a rollout that lacks a column which a reward needs, before anything runs.
+
+    Args:
+        rewards: The rewards.
+        rollouts: The rollouts.
+        whose: What the error calls a row that lacks a column; ``example 3``, by its place, unless given.
 
     Raises:
         DataError: Something in the batch is no rollout.
@@ -45,16 +193,14 @@ def check_rollouts(rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollo
         for column in reward.spec.required_columns:
             for place, rollout in enumerate(rollouts):
                 if column not in rollout.example:
-                    raise MissingColumnError(_missing(reward, column, place, rollout.example))
-
-
-def _missing(reward: Reward[..., Any], column: str, place: int, example: Mapping[str, Any]) -> str:
-    hint = hint_at(column, [str(name) for name in example], reward.spec.kind)
-    return f"reward {reward.name!r} needs column {column!r}, which example {place} lacks; {hint}"
+                    hint = hint_at(column, [str(name) for name in rollout.example], reward.spec.kind)
+                    lacking = f"example {place}" if whose is None else whose
+                    said = f"reward {reward.name!r} needs column {column!r}, which {lacking} lacks; {hint}"
+                    raise MissingColumnError(said)
 
 
 def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:
-    """Return each rollout's bytes, holding only what some reward reads.
+    """Return each rollout's bytes, with only what some reward reads.
 
     Args:
         rewards: The rewards.
@@ -64,7 +210,8 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
     Raises:
         DataError: A row holds what cannot travel to a worker process.
     """
-    wanted = _wanted_columns(rewards)
+    columns = [reward.spec.wanted_columns for reward in rewards]
+    wanted = None if None in columns else frozenset().union(*(some for some in columns if some is not None))
     with_ids = any(reward.spec.wants_completion_ids for reward in rewards)
     segments: list[bytes] = []
     dumps = pickle.dumps
@@ -78,39 +225,3 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
         except Exception as reason:
             raise DataError(f"row {first + len(segments)} cannot travel to a worker process: {reason}") from reason
     return segments
-
-
-def _wanted_columns(rewards: Sequence[Reward[..., Any]]) -> frozenset[str] | None:
-    wanted: frozenset[str] = frozenset()
-    for reward in rewards:
-        columns = reward.spec.wanted_columns
-        if columns is None:
-            return None
-        wanted |= columns
-    return wanted
-
-
-def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext) -> Key:
-    """Return the key of a call: the reward, its version, and what the call would read.
-
-    Args:
-        number: The reward's place in the runtime, for two rewards may have one version.
-        spec: The reward.
-        rollouts: The call's rollouts.
-        context: The call's context, part of the key only where the reward reads it.
-    """
-    named = {parameter.name for parameter in spec.parameters}
-    wanted = spec.wanted_columns
-    read: list[Any] = [context.step if "step" in named else None, context.epoch if "epoch" in named else None]
-    for rollout in rollouts:
-        example = sorted((str(c), v) for c, v in rollout.example.items() if wanted is None or c in wanted)
-        conversation = "messages" in named
-        read.append(
-            (
-                rollout.prompt if conversation or "prompt" in named else None,
-                rollout.completion if conversation or {"completion", "completions"} & named else None,
-                rollout.completion_ids if "completion_ids" in named else None,
-                example,
-            )
-        )
-    return number, spec.version, hashlib.blake2b(pickle.dumps(read, protocol=5), digest_size=16).digest()

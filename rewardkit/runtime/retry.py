@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from typing import TYPE_CHECKING
 
 from rewardkit.options import RewardOptions
@@ -19,8 +20,9 @@ CURABLE = frozenset({Cause.EXCEPTION, Cause.TIMEOUT, Cause.CRASHED, Cause.INFRAS
 """Causes that another attempt may cure. ``bad_return`` and ``coercion`` would come out the same."""
 
 INFRASTRUCTURE_RETRIES = 2
-"""Further attempts, at least, at a call whose reward said that it could not reach what it depends on. A call
-whose worker is lost is sent again by the worker pool itself, and comes here when that has given up."""
+"""Further attempts, at least, at a call whose reward said that it could not reach what it depends on. A call whose
+worker is lost is sent again by the worker pool itself, and is not tried again when that has given up."""
+_drawn = random.SystemRandom()  # leaves the caller's seeded numbers alone, which tenacity's own jitter does not
 
 
 def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> float | None:
@@ -39,14 +41,14 @@ def delay_before_next(options: RewardOptions, cause: Cause, attempts: int) -> fl
     rule = _rule(retries)
     state = RetryCallState(retry_object=rule, fn=None, args=(), kwargs={})
     state.attempt_number = attempts
-    return None if rule.stop(state) else rule.wait(state)
+    if rule.stop(state):
+        return None
+    return min(rule.wait(state) + _drawn.uniform(0, FIRST_WAIT_S), LONGEST_WAIT_S)
 
 
 @functools.cache
 def _rule(retries: int) -> Retrying:
-    from tenacity import Retrying, stop_after_attempt, wait_exponential_jitter
+    from tenacity import Retrying, stop_after_attempt, wait_exponential
 
-    return Retrying(
-        stop=stop_after_attempt(retries + 1),
-        wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S, jitter=FIRST_WAIT_S),
-    )
+    wait = wait_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)
+    return Retrying(stop=stop_after_attempt(retries + 1), wait=wait)

@@ -10,21 +10,18 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
-from rewardkit.errors import (
-    RewardDefinitionError,
-    RewardLoadError,
-    RuntimeClosedError,
-)
+from rewardkit.errors import RewardDefinitionError, RewardLoadError, RuntimeClosedError
 from rewardkit.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
-from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.runtime.batch import ScoreBatch, check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
-from rewardkit.runtime.run import Means, Run
-from rewardkit.runtime.scoring import Finished, Listener
+from rewardkit.runtime.lanes import Running, run_in_workers, run_inline
+from rewardkit.runtime.plan import Plan
+from rewardkit.runtime.settle import Finished, Listener, Settler
 from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
@@ -54,8 +51,16 @@ class OnFailure(StrEnum):
     """The batch stops with :class:`~rewardkit.errors.RewardFailedError`."""
 
 
+class _Run(NamedTuple):
+    """One batch on its way."""
+
+    plan: Plan
+    settler: Settler
+    running: Running
+
+
 class Runtime:
-    """Scores rollouts with a set of rewards, each call isolated from every other.
+    """A set of rewards, ready to score rollouts; each call is isolated from every other.
 
     Reusable and thread-safe. Use it in a ``with`` statement, or call :meth:`close`.
 
@@ -113,11 +118,16 @@ class Runtime:
         self._leaves = _leaves(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
-        most_lost = _share(max_infrastructure_rate)
-        raise_failures = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
+        self._most_lost: float = _number(
+            "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
+        )
+        self._raise = _choice(OnFailure, on_failure, "on_failure") is OnFailure.RAISE
+        self._cache = OutcomeCache(cache_entries)
+        self._alarms = Alarms()
         self._owner = os.getpid()
-        self.workers = _workers(workers)
-        load_timeout_s = _seconds(load_timeout_s, "load_timeout_s")
+        asked = min(4, cores()) if workers is None else workers
+        self.workers: int = _number("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
+        _number("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         if _choice(Lane, lane, "lane") is Lane.INLINE:
             self.workers = 1
         else:
@@ -131,21 +141,11 @@ class Runtime:
                     env=resolved.env,
                     preload=_preload(),
                     memory_bytes=memory_bytes,
-                    load_timeout_s=load_timeout_s,
+                    load_timeout_s=float(load_timeout_s),
                 )
             except SandboxError as refused:
                 raise RewardLoadError(str(refused)) from refused
             self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
-        self._means = Means(
-            rewards=self._rewards,
-            leaves=self._leaves,
-            weights=self.weights,
-            pool=self._pool,
-            cache=OutcomeCache(cache_entries),
-            alarms=Alarms(),
-            raise_failures=raise_failures,
-            max_infrastructure_rate=most_lost,
-        )
 
     @property
     def names(self) -> list[str]:
@@ -163,14 +163,14 @@ class Runtime:
         return [] if self._pool is None else self._pool.processes
 
     def start(self) -> Runtime:
-        """Starts the workers without waiting for them, so that the first batch need not. Gives itself."""
+        """Start the workers without waiting for them, so that the first batch need not; return the runtime."""
         self._check_open()
         if self._pool is not None:
             self._pool.start()
         return self
 
     def score(self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
-        """Scores rollouts with every reward and waits for the last of them.
+        """Score rollouts with every reward and wait for the last of them.
 
         Args:
             rollouts: What to score.
@@ -186,26 +186,26 @@ class Runtime:
         """
         run = self._begin(rollouts, CallContext(step, epoch))
         try:
-            run.future.result()
+            run.running.done.result()
         except BaseException:
-            run.cancel()
+            run.running.cancel()
             raise
-        return run.batch()
+        return self._batch(run)
 
     async def ascore(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> ScoreBatch:
-        """The same as :meth:`score`, for code that runs on an event loop."""
+        """Score as :meth:`score` does, from code that runs on an event loop."""
         import asyncio  # who awaits has it loaded already
 
         context = CallContext(step, epoch)
         run = await asyncio.to_thread(self._begin, rollouts, context)
         try:
-            await asyncio.wrap_future(run.future)
+            await asyncio.wrap_future(run.running.done)
         except BaseException:
-            run.cancel()
+            run.running.cancel()
             raise
-        return run.batch()
+        return self._batch(run)
 
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
@@ -216,23 +216,23 @@ class Runtime:
         """
         arrived: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
         run = self._begin(rollouts, CallContext(step, epoch), arrived.put)
-        run.future.add_done_callback(lambda _: arrived.put(None))
+        run.running.done.add_done_callback(lambda _: arrived.put(None))
         shown = {reward for reward in self._rewards.values() if isinstance(reward, Reward)}
         names = {reward.name: name for name, reward in self._rewards.items() if reward in shown}
         try:
             while (finished := arrived.get()) is not None:
                 if finished.reward in names:
                     yield finished._replace(reward=names[finished.reward])
-            run.future.result()
-            batch = run.batch()
+            run.running.done.result()
+            batch = self._batch(run)
             for name, reward in self._rewards.items():
                 if isinstance(reward, Composite):
                     yield from (Finished(row, name, outcome) for row, outcome in enumerate(batch[name]))
         finally:
-            run.cancel()
+            run.running.cancel()
 
     def close(self) -> None:
-        """Ends the workers. A second call does nothing; a batch on its way fails."""
+        """End the workers. A second call does nothing; a batch on its way fails."""
         self._closed = True
         if self._pool is not None:
             self._finalizer()
@@ -244,9 +244,19 @@ class Runtime:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _begin(self, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None = None) -> Run:
+    def _begin(self, rollouts: Iterable[Rollout], context: CallContext, listener: Listener | None = None) -> _Run:
         self._check_open()
-        return Run(self._means, rollouts, context, listener)
+        plan = Plan(self._leaves, rollouts, context, self._cache)
+        settler = Settler(plan, self._cache, raise_failures=self._raise, listener=listener)
+        running = run_inline(plan, settler) if self._pool is None else run_in_workers(self._pool, plan, settler)
+        return _Run(plan, settler, running)
+
+    def _batch(self, run: _Run) -> ScoreBatch:
+        columns = run.settler.columns()
+        self._alarms.look_at(columns)
+        check_lost(columns, self._most_lost)
+        outcomes = combine(self._rewards, columns, run.plan.rollouts, run.plan.context.step)
+        return ScoreBatch(run.plan.rollouts, outcomes, self.weights)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -256,7 +266,7 @@ class Runtime:
 
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
-    """Return what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
+    """Return what removes the empty folder that a killed worker's jail leaves; ``None`` if no reward has a jail."""
     if not any(one.spec.jailed for reward in rewards for one in (reward, *reward.inner)):
         return None
     from sandbox.process import remove_stale_folders  # not at the end: at exit it can no longer be imported
@@ -265,7 +275,6 @@ def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | No
 
 
 def _end(pool: WorkerPool, clean: Callable[[], None] | None) -> None:
-    """End the workers."""
     pool.close()
     if clean is not None:
         clean()
@@ -305,39 +314,23 @@ def _weights(
     if weights is None:
         parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}
         return {name: 0.0 if reward in parts else 1.0 for name, reward in rewards.items()}
-    if isinstance(weights, Mapping):
-        unknown = sorted(set(weights) - set(names))
-        if unknown:
-            raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
-        pairs = {name: weights.get(name, 1.0) for name in names}
-    else:
+    if not isinstance(weights, Mapping):
         if len(weights) != len(names):
             raise RewardDefinitionError(f"{len(weights)} weights for {len(names)} rewards ({', '.join(names)})")
-        pairs = dict(zip(names, weights, strict=True))
-    for name, weight in pairs.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < float("inf"):
+        weights = dict(zip(names, weights, strict=True))
+    unknown = sorted(set(weights) - set(names))
+    if unknown:
+        raise RewardDefinitionError(f"weights name {unknown[0]!r}, but the rewards are {', '.join(names)}")
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) < math.inf:
             raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected a finite number")
-    return {name: float(weight) for name, weight in pairs.items()}
+    return {name: float(weights.get(name, 1.0)) for name in names}
 
 
-def _workers(workers: int | None) -> int:
-    if workers is None:
-        return min(4, cores())
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise RewardDefinitionError(f"workers={workers!r}: expected a whole number, 1 or more")
-    return workers
-
-
-def _seconds(value: float, option: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise RewardDefinitionError(f"{option}={value!r}: expected a number of seconds above 0")
-    return float(value)
-
-
-def _share(value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise RewardDefinitionError(f"max_infrastructure_rate={value!r}: expected a share from 0 to 1")
-    return float(value)
+def _number(option: str, value: Any, holds: Callable[[Any], bool], expected: str, kind: Any = (int, float)) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
+        raise RewardDefinitionError(f"{option}={value!r}: expected {expected}")
+    return value
 
 
 def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
@@ -350,6 +343,6 @@ def _choice(choices: type[StrEnum], value: str, option: str) -> StrEnum:
 
 
 def _preload() -> list[str]:
-    """Modules that every worker needs or that the caller has loaded anyway, imported once before forking."""
+    """Return the modules to import once before forking: those that every worker needs or the caller has loaded."""
     heavy = [name for name in ("numpy", "pydantic") if name in sys.modules and importlib.util.find_spec(name)]
     return ["rewardkit.runtime.target", *heavy]

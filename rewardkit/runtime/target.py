@@ -13,31 +13,28 @@ from sandbox.workers.job import Answer
 
 
 def rollout_of(segment: bytes | memoryview) -> Arrived:
-    """Return a rollout of its own from the bytes that travelled; a reward may change it as it likes."""
+    """Return a rollout made of the bytes that travelled; a reward may change it as it likes."""
     return Arrived._make(pickle.loads(segment))  # noqa: S301 - the parent wrote it
 
 
 class RewardTarget:
-    """Runs a plain reward."""
+    """A plain reward as a worker runs it. It travels as the reward alone, whose spec is made anew on arrival."""
 
     def __init__(self, reward: Reward[..., Any]) -> None:
         self._reward = reward
         self._spec = reward.spec
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Travel as the reward alone, whose spec is made anew on arrival."""
         return type(self), (self._reward,)
 
     def __call__(self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]) -> Answer:
-        rollouts = [rollout_of(segment) for segment in segments]
-        return encode(attempt(self._spec, rollouts, common, places))
+        return encode(attempt(self._spec, [rollout_of(segment) for segment in segments], common, places))
 
 
 class AsyncRewardTarget(RewardTarget):
-    """Runs an ``async def`` reward."""
+    """An ``async def`` reward as a worker runs it."""
 
     async def __call__(  # type: ignore[override]  # the event loop's lane awaits it
         self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]
     ) -> Answer:
-        rollouts = [rollout_of(segment) for segment in segments]
-        return encode(await attempt_async(self._spec, rollouts, common, places))
+        return encode(await attempt_async(self._spec, [rollout_of(segment) for segment in segments], common, places))

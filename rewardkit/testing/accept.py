@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewardkit.errors import ConfigError
 from rewardkit.testing.source import Entry, Span, Steps, parse
 from rewardkit.testing.table import Table
 from rewardkit.testing.verdict import Verdict
@@ -26,16 +21,21 @@ class Change(NamedTuple):
     Attributes:
         verdict: The case it is of.
         was: The expectation in words.
-        now: What stands in the file instead.
+        score: The score that is expected from now on; ``None`` for a skip.
         steps: Where it stands in the case.
         span: Where it stands in the file's text.
     """
 
     verdict: Verdict
     was: str
-    now: str
+    score: float | None
     steps: Steps
     span: Span
+
+    @property
+    def now(self) -> str:
+        """The score as both JSON and YAML read it."""
+        return "null" if self.score is None else repr(self.score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +83,6 @@ def accept(table: Table, verdicts: Iterable[Verdict]) -> Acceptance:
     return Acceptance(_edited(table.text, made), made, refused)
 
 
-def write(path: Path, text: str) -> None:
-    """Replace a file's text, as a whole or not at all; of a link, that of its target.
-
-    Raises:
-        ConfigError: The file or its folder does not take it.
-    """
-    path = path.resolve()
-    try:
-        file = tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
-        try:
-            with file:
-                file.write(text.encode("utf-8"))
-            os.chmod(file.name, path.stat().st_mode & 0o777)
-            os.replace(file.name, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(file.name)
-            raise
-    except OSError as reason:
-        raise ConfigError(f"--accept: cannot write {path}: {reason.strerror or reason}") from reason
-
-
 def _changes(verdict: Verdict) -> Iterable[Change | str]:
     """Return the changes that make a case hold, or the reason against one."""
     entry = verdict.case.entry
@@ -117,7 +95,7 @@ def _changes(verdict: Verdict) -> Iterable[Change | str]:
         if span is None:
             yield _BORROWED
         else:
-            yield Change(verdict, str(expected), _written(outcome), steps, span)
+            yield Change(verdict, str(expected), outcome.score, steps, span)
 
 
 def _steps(verdict: Verdict, place: int, outcome: Outcome) -> Steps:
@@ -128,11 +106,6 @@ def _steps(verdict: Verdict, place: int, outcome: Outcome) -> Steps:
     if outcome.score is not None and isinstance(value, Mapping) and "score" in value:
         return (*steps, "score")  # its tolerance stays
     return steps
-
-
-def _written(outcome: Outcome) -> str:
-    """Return a score as both JSON and YAML read it."""
-    return "null" if outcome.score is None else repr(outcome.score)
 
 
 def _edited(text: str, changes: Iterable[Change]) -> str:
@@ -162,15 +135,10 @@ def _only_these(table: Table, changes: Sequence[Change]) -> bool:
         return False
     entries = {case.where: place for place, case in enumerate(table.cases)}
     for change in changes:
-        score = change.verdict.outcomes[_place(change)].score
-        _put(before.entries[entries[change.verdict.case.where]], change.steps, score)
+        _put(before.entries[entries[change.verdict.case.where]], change.steps, change.score)
     return [one.values for one in before.entries] == [one.values for one in after.entries] and (
         before.settings.values == after.settings.values
     )
-
-
-def _place(change: Change) -> int:
-    return int(change.steps[1]) if change.verdict.case.group else 0
 
 
 def _put(entry: Entry, steps: Steps, score: float | None) -> None:

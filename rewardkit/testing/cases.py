@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.registry import RewardLike, resolve
-from rewardkit.testing.table import Case, Table, read_table, table_of
+from rewardkit.testing.table import Case, read_table, table_of
 from rewardkit.testing.verdict import Bench
 
 
@@ -19,7 +19,7 @@ def cases(
     lane: str | None = None,
     tolerance: float | None = None,
 ) -> Callable[..., None]:
-    """Makes a test function of a table, which pytest runs once a case.
+    """Return a test function of a table, which pytest runs once a case.
 
     >>> from rewardkit import reward
     >>> @reward
@@ -41,7 +41,10 @@ def cases(
         DataError: The table is wrong; names file, line and key.
         RewardLoadError: The reference leads nowhere.
     """
-    pytest = _pytest()
+    try:
+        import pytest
+    except ImportError as missing:
+        raise ImportError("cases(...) makes tests for pytest: pip install pytest") from missing
     if isinstance(table, str | Path):
         folder = Path(sys._getframe(1).f_globals.get("__file__", "")).parent
         loaded = read_table(folder / table, tolerance=tolerance)
@@ -49,46 +52,18 @@ def cases(
         loaded = table_of(table, tolerance=tolerance)
     found = resolve(reward)
     loaded.check(found)
-    benches = _Benches(lambda: Bench(found, loaded.lane(lane)))
-    loaded.lane(lane)  # a lane that cannot run a case is a mistake of the table's, told before any of it runs
-    return _test_function(pytest, loaded, benches)
+    runs_in = loaded.lane(lane)  # a lane that cannot run a case is told before any of it runs
+    open_benches: list[Bench] = []
 
-
-class _Benches:
-    """The bench of a table, made for its first case in a module and closed after the module's last."""
-
-    def __init__(self, make: Callable[[], Bench]) -> None:
-        self._make = make
-        self._open: Bench | None = None
-
-    def get(self, module: Any) -> Bench:
-        if self._open is None:
-            self._open = self._make()
-            module.addfinalizer(self._close)
-        return self._open
-
-    def _close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
-
-
-def _test_function(pytest: Any, table: Table, benches: _Benches) -> Callable[..., None]:
-    def test(case: Case, request: Any) -> None:
+    @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in loaded.cases])
+    def test(case: Case, request: pytest.FixtureRequest) -> None:
         """The outcome is the one that the table expects."""
-        verdict = benches.get(request.node.getparent(pytest.Module)).run(case)
+        if not open_benches:
+            open_benches.append(Bench(found, runs_in))
+            module = request.node.getparent(pytest.Module)
+            module.addfinalizer(lambda: open_benches.pop().close())
+        verdict = open_benches[0].run(case)
         if not verdict.passed:
             pytest.fail(verdict.diff(), pytrace=False)
 
-    marked: Callable[..., None] = pytest.mark.parametrize(
-        "case", [pytest.param(case, id=case.id) for case in table.cases]
-    )(test)
-    return marked
-
-
-def _pytest() -> Any:
-    try:
-        import pytest
-    except ImportError as missing:
-        raise ImportError("cases(...) makes tests for pytest: pip install 'rewardkit[testing]'") from missing
-    return pytest
+    return test

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,59 +62,42 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def parse_expectation(value: Any, tolerance: float) -> Expectation:
-    """Return the expectation that a value of a table says.
+    """Return the expectation that a table's value stands for.
 
     Args:
         value: As in a table: a number, a pair, ``None``, ``{"failed": cause}`` or ``{"score": ..., "tolerance": ...}``.
         tolerance: How far an exact score may be off, where the value does not say.
 
     Raises:
-        ValueError: It is none of these; says what was expected.
+        ValueError: The value is something else; says what was expected.
     """
-    if value is None:
-        return Expectation(Status.SKIPPED)
-    if isinstance(value, Mapping):
-        return _from_mapping(value, tolerance)
-    if isinstance(value, list | tuple):
-        return _from_range(value)
-    return _exactly(value, tolerance)
-
-
-def parse_tolerance(value: Any) -> float:
-    """Return a tolerance, or raises :class:`ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"expected a number, 0 or more, got {value!r}")
-    return float(value)
-
-
-def _exactly(value: Any, tolerance: float) -> Expectation:
+    match value:
+        case None:
+            return Expectation(Status.SKIPPED)
+        case {"failed": cause, **others} if not others:
+            if cause not in list(Cause):
+                raise ValueError(f"failed: expected one of {', '.join(Cause)}, got {cause!r}")
+            return Expectation(Status.FAILED, cause=Cause(cause))
+        case {"score": score, "tolerance": own, **others} if not others:
+            return parse_expectation(_number(score), parse_tolerance(own, "tolerance: "))
+        case {"score": score, **others} if not others:
+            return parse_expectation(_number(score), tolerance)
+        case [low, high]:
+            lowest, highest = _number(low), _number(high)
+            if lowest > highest:
+                raise ValueError(f"expected the lowest score first, got [{lowest:g}, {highest:g}]")
+            return Expectation(Status.SCORED, lowest, highest)
+        case [*values]:
+            raise ValueError(f"expected [lowest, highest], got {len(values)} values")
     number = _number(value)
     return Expectation(Status.SCORED, number, number, tolerance)
 
 
-def _from_range(pair: list[Any] | tuple[Any, ...]) -> Expectation:
-    if len(pair) != 2:
-        raise ValueError(f"expected [lowest, highest], got {len(pair)} values")
-    lowest, highest = (_number(end) for end in pair)
-    if lowest > highest:
-        raise ValueError(f"expected the lowest score first, got [{lowest:g}, {highest:g}]")
-    return Expectation(Status.SCORED, lowest, highest)
-
-
-def _from_mapping(value: Mapping[Any, Any], tolerance: float) -> Expectation:
-    if set(value) == {"failed"}:
-        try:
-            return Expectation(Status.FAILED, cause=Cause(value["failed"]))
-        except ValueError:
-            raise ValueError(f"failed: expected one of {', '.join(Cause)}, got {value['failed']!r}") from None
-    if "score" in value and set(value) <= {"score", "tolerance"}:
-        if "tolerance" in value:
-            try:
-                tolerance = parse_tolerance(value["tolerance"])
-            except ValueError as wrong:
-                raise ValueError(f"tolerance: {wrong}") from None
-        return _exactly(value["score"], tolerance)
-    raise ValueError(f"expected {_FORMS}; got {dict(value)!r}")
+def parse_tolerance(value: Any, what: str = "") -> float:
+    """Return a tolerance, or raise :class:`ValueError` with words that begin with ``what``."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise ValueError(f"{what}expected a number, 0 or more, got {value!r}")
+    return float(value)
 
 
 def _number(value: Any) -> float:

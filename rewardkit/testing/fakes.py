@@ -12,7 +12,8 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError
-from rewardkit.forms import why_no_text
+from rewardkit.testing.source import Entry
+from rewardkit.testing.table import rollouts_of
 from rewardkit.text import content_text
 from rewardkit.types import Rollout
 
@@ -61,7 +62,6 @@ class FakeJudge:
     Args:
         script: A string, number or error: the reply to every request. A list: one reply a request, in turn. A
             mapping: the reply of the first key that the request's text holds. A function of :class:`Asked`.
-
         latency_s: Seconds after which each reply comes, so that requests are in flight together.
 
     Attributes:
@@ -73,17 +73,17 @@ class FakeJudge:
         self.latency_s = latency_s
         self._script = list(script) if isinstance(script, list | tuple) else script
         self.asked: list[Asked] = []
-        self.chat = _Chat(_Completions(self))
+        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self._create))
 
     @classmethod
     def verdict(cls, winner: str | None = None, /, **grades: float | None) -> FakeJudge:
-        """Return a judge that always gives these grades, or prefers ``"A"``, ``"B"``, or neither: ``"tie"``.
+        """Return a judge that always grades like this, or always prefers ``"A"``, ``"B"`` or neither (``"tie"``).
 
         >>> FakeJudge.verdict(faithful=5).reply(Asked([]))
         '{"faithful": {"reason": "It is so.", "score": 5}}'
 
         Raises:
-            DataError: The preferred answer is none of these.
+            DataError: The preferred answer has another name.
         """
         if winner not in (None, "A", "B", "tie"):
             raise DataError(f"verdict {winner!r}: a comparison has one of 'A', 'B' and 'tie'; grades are by name")
@@ -112,8 +112,15 @@ class FakeJudge:
             return script(asked)  # type: ignore[no-any-return]
         return script  # type: ignore[no-any-return]
 
+    async def _create(
+        self, *, messages: Iterable[Mapping[str, Any]], model: str | None = None, **options: Any
+    ) -> SimpleNamespace:
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s)
+        return self.answer(Asked([dict(message) for message in messages], model, options))
+
     def answer(self, asked: Asked) -> SimpleNamespace:
-        """Records a request and gives the response, or raises the error that the script has for it."""
+        """Record a request and return the response, or raise the error that the script has for it."""
         self.asked.append(asked)
         reply = self.reply(asked)
         if isinstance(reply, BaseException) or (isinstance(reply, type) and issubclass(reply, BaseException)):
@@ -127,24 +134,6 @@ def _verdict(grades: Mapping[str, float | None], asked: Asked) -> str:
     wanted = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
     told = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in wanted}
     return json.dumps(told)
-
-
-@dataclass(frozen=True, slots=True)
-class _Completions:
-    judge: FakeJudge
-
-    async def create(
-        self, *, messages: Iterable[Mapping[str, Any]], model: str | None = None, **options: Any
-    ) -> SimpleNamespace:
-        """Return the next reply as a chat completion."""
-        if self.judge.latency_s:
-            await asyncio.sleep(self.judge.latency_s)
-        return self.judge.answer(Asked([dict(message) for message in messages], model, options))
-
-
-@dataclass(frozen=True, slots=True)
-class _Chat:
-    completions: _Completions
 
 
 def _response(text: str, asked: Asked) -> SimpleNamespace:
@@ -181,25 +170,10 @@ def rollouts_from_rows(rows: str | Path | Iterable[Mapping[str, Any]]) -> list[R
         from rewardkit.data import read_rollouts
 
         return read_rollouts(rows)
-    return [rollout for place, row in enumerate(rows) for rollout in _rollouts(place, row)]
-
-
-def _rollouts(place: int, row: Mapping[str, Any]) -> list[Rollout]:
-    if not isinstance(row, Mapping) or ("completion" in row) == ("completions" in row):
-        raise DataError(f"row {place}: expected a dict with 'completion', or 'completions' for a group")
-    group = "completions" in row
-    texts = row["completions"] if group else [row["completion"]]
-    if not isinstance(texts, list | tuple):
-        raise DataError(f"row {place}: 'completions': expected a list, got {type(texts).__name__}")
-    ids = row.get("completion_ids")
-    each = ids if group and ids is not None else [ids] * len(texts)
-    if len(each) != len(texts):
-        raise DataError(f"row {place}: 'completion_ids': expected {len(texts)} lists, one a completion")
-    for text in texts:
-        if not isinstance(text, str | list | tuple):
-            raise DataError(f"row {place}: expected a string or messages as completion, got {type(text).__name__}")
-        wrong = why_no_text(text)
-        if wrong is not None:
-            raise DataError(f"row {place}: completion: {wrong}")
-    example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
-    return [Rollout(row.get("prompt", ""), text, example, own) for text, own in zip(texts, each, strict=True)]
+    rollouts: list[Rollout] = []
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(f"row {place}: expected a dict, got {type(row).__name__}")
+        example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
+        rollouts += rollouts_of(Entry(f"row {place}", dict(row)), example)
+    return rollouts

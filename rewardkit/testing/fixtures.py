@@ -1,7 +1,8 @@
-"""What the pytest fixtures give: runtimes made as tests ask for them, and closed together."""
+"""What the pytest fixtures are: runtimes made as tests ask for them, and closed together."""
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rewardkit.errors import RuntimeClosedError
@@ -9,7 +10,7 @@ from rewardkit.runtime.runtime import Runtime
 
 
 class Runtimes:
-    """Makes runtimes of one lane; equal requests get the same one, so that its workers start once.
+    """Runtimes of one lane, made on request; equal requests get the same one, so that its workers start once.
 
     Args:
         lane: ``"worker"`` or ``"inline"``.
@@ -28,7 +29,7 @@ class Runtimes:
         """
         asked = tuple(rewards[0]) if len(rewards) == 1 and isinstance(rewards[0], list | tuple) else rewards
         for held, same, runtime in self._made:
-            if len(held) == len(asked) and all(map(_is, held, asked)) and same == options and _open(runtime):
+            if len(held) == len(asked) and all(map(operator.is_, held, asked)) and same == options and _open(runtime):
                 return runtime
         given = rewards[0] if len(rewards) == 1 else list(rewards)
         runtime = Runtime(given, **{"workers": 1, "lane": self._lane, **options}).start()
@@ -45,18 +46,14 @@ class Runtimes:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def close(self) -> None:
-        """Closes every runtime made."""
+        """Close every runtime made."""
         for _, _, runtime in self._made:
             runtime.close()
         self._made.clear()
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
-
-
 def _open(runtime: Runtime) -> bool:
-    """Whether a runtime takes rollouts; a test may have closed it."""
+    """Whether a runtime still takes rollouts: a test may have closed it."""
     try:
         runtime.start()
     except RuntimeClosedError:

@@ -1,7 +1,7 @@
 """Laws: what holds for every reward whatever the completion, tried on generated completions.
 
-Rewards run in a worker process, where a call without an end is ended and a crash is survived; only
-whether a reward changes its input is seen by calling it here, after it has been found to keep its deadline.
+Rewards run in a worker process, which ends a call that does not return and survives a crash. Only whether a reward
+changes its input is found by calling it here, after it was found to keep its deadline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rewardkit.spec import CallContext, Kind
 from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.hostile import HOSTILE, LONG, TOKENS, dressed
 from rewardkit.testing.hostile import completions as hostile_completions
-from rewardkit.testing.search import Found, Unit, search, shortest_beginning
+from rewardkit.testing.search import Found, Unit, search
 from rewardkit.testing.words import line, quoted, row_lines
 from rewardkit.text import completion_text
 from rewardkit.transport import dumps
@@ -46,13 +46,13 @@ class Law(StrEnum):
     NEVER_RAISES = "never_raises"
     """No completion makes it raise or ends its process."""
     IN_RANGE = "in_range"
-    """It gives finite numbers in its ``score_range``, or ``None``."""
+    """It returns finite numbers in its ``score_range``, or ``None``."""
     IN_TIME = "in_time"
     """It returns within its ``timeout_s``."""
     DETERMINISTIC = "deterministic"
     """The same input gives the same score again."""
     INDEPENDENT = "independent"
-    """Neither the order of a batch nor its other rows matter; of a group, permuting completions permutes scores."""
+    """Neither the order of a batch nor its other rows matter; in a group, permuting completions permutes scores."""
     KEEPS_INPUT = "keeps_input"
     """It does not change what it is given."""
 
@@ -76,7 +76,7 @@ class LawBroken(AssertionError):
 
     Attributes:
         law: The law.
-        completions: What was scored when it broke, as small as was found.
+        completions: What was scored when it broke, as small as was found, where hypothesis made it.
     """
 
     def __init__(self, words: str, law: Law, completions: Sequence[Text]) -> None:
@@ -97,7 +97,7 @@ def assert_laws(
     completions: Any = None,
     lane: str = "worker",
 ) -> None:
-    """Tries the laws on a reward with hostile and generated completions, the same ones on every run.
+    """Try the laws on a reward with hostile and generated completions, the same ones on every run.
 
     >>> from rewardkit import reward
     >>> @reward(score_range=(0, 1))
@@ -122,7 +122,10 @@ def assert_laws(
         LawBroken: A law does not hold; names it, the completion, what happened and the remedy.
     """
     __tracebackhide__ = True
-    _need_hypothesis()
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError as missing:
+        raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
     chosen = _chosen(laws)
     subject = _Subject(resolve(reward), rows)
     found = _first_broken(subject, chosen, max_examples, completions, lane)
@@ -131,18 +134,10 @@ def assert_laws(
         raise LawBroken(_report(subject, found), Law(found.law), texts)
 
 
-def _need_hypothesis() -> None:
-    try:
-        import hypothesis  # noqa: F401
-    except ImportError as missing:
-        raise ImportError("assert_laws(...) needs hypothesis: pip install 'rewardkit[testing]'") from missing
-
-
 def _chosen(laws: Collection[str] | None) -> list[Law]:
     asked = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
-    known = {str(law) for law in Law}
     for name in asked:
-        if name not in known:
+        if name not in list(Law):
             raise ConfigError(f"laws: there is no law {name!r}; the laws are {', '.join(Law)}")
     return [law for law in Law if law in asked]
 
@@ -158,23 +153,22 @@ def _first_broken(
     with Runtime([subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
         trial = _Trial(subject, runtime, [law for law in chosen if law in _PER_CALL])
         try:
-            trial.outcomes(subject.usual())
+            trial.outcomes(subject.unit(""))
         except (RewardLoadError, RewardTransportError) as refused:
             if Law.PICKLABLE not in chosen:
                 raise
             return Found(Law.PICKLABLE, (), str(refused))
         if trial.laws:
-            found = trial.unit(subject.usual()) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
+            found = trial.unit(subject.unit("")) or trial.tokens() or _on_the_list(subject, trial.unit, LONG)
             if found := found or search(units, trial.unit, max_examples):
-                return _shortened(subject, found, trial.unit)
+                return found
         if Law.INDEPENDENT in chosen:
             found = search(subject.batches(units), trial.batch, max_examples) or trial.elsewhere(lane)
             if found is not None:
                 return found
     if Law.KEEPS_INPUT not in chosen:
         return None
-    found = _on_the_list(subject, subject.changed, HOSTILE) or search(units, subject.changed, max_examples)
-    return None if found is None else _shortened(subject, found, subject.changed)
+    return _on_the_list(subject, subject.changed, HOSTILE) or search(units, subject.changed, max_examples)
 
 
 def _travels(subject: _Subject) -> Found | None:
@@ -190,15 +184,6 @@ def _on_the_list(subject: _Subject, check: Callable[[Unit], Found | None], texts
     """Return what a row's own completions or a listed one breaks."""
     units = (*subject.given(), *(subject.unit(text) for text in texts))
     return next(filter(None, map(check, units)), None)
-
-
-def _shortened(subject: _Subject, found: Found, check: Callable[[Unit], Found | None]) -> Found:
-    """Return what is found with a beginning of the completion, where that is alone and breaks the same law."""
-    place, texts = found.units[0]
-    if found.slow or len(texts) > 1 or not isinstance(texts[0], str):
-        return found
-    shorter = shortest_beginning(texts[0], lambda part: check((place, (part,))))
-    return shorter if shorter is not None and shorter.law == found.law else found
 
 
 class _Subject:
@@ -221,14 +206,10 @@ class _Subject:
         for place, row in enumerate(listed):
             if not isinstance(row, Mapping):
                 raise DataError(f"rows[{place}]: expected a dict of columns, got {type(row).__name__}")
-            for column in needed:
-                if column not in row and rows is None:
-                    raise DataError(
-                        f"reward {self.reward.name!r} needs column {column!r}; "
-                        f"give assert_laws rows that have it: rows=[{{{column!r}: ...}}]"
-                    )
-                if column not in row:
-                    raise DataError(f"rows[{place}]: reward {self.reward.name!r} needs column {column!r}")
+            for column in (column for column in needed if column not in row):
+                said = f"reward {self.reward.name!r} needs column {column!r}"
+                remedy = f"give assert_laws rows that have it: rows=[{{{column!r}: ...}}]"
+                raise DataError(f"{said}; {remedy}" if rows is None else f"rows[{place}]: {said}")
         return listed
 
     def tokens(self) -> list[str]:
@@ -238,12 +219,8 @@ class _Subject:
         return [text[:_TOKEN_CHARS] for text in texts if text][:_MAX_TOKENS]
 
     def unit(self, text: str) -> Unit:
-        """Return a listed completion with the first row; in a group it has others beside it."""
+        """Return a listed completion with the first row, in a group beside others."""
         return (0, (text, "a", text[::-1])) if self.group else (0, (text,))
-
-    def usual(self) -> Unit:
-        """Return a unit with nothing odd about it."""
-        return self.unit("")
 
     def given(self) -> list[Unit]:
         """Return the completions that rows came with, and those that give a column's value as the answer."""
@@ -283,20 +260,26 @@ class _Subject:
     def _token_ids(self, text: Text) -> list[int] | None:
         return [ord(one) % 32_000 for one in completion_text(text)[:_MAX_IDS]] if self._ids else None
 
-    def blame_row(self, unit: Unit, error: str) -> DataError:
-        """Return the error that says that a row is wrong."""
-        return DataError(
-            f"rows[{unit[0]}]: {error.replace(' of example 0', '')}; "
-            f"it is the row that is wrong, not reward {self.reward.name!r}"
-        )
+    def arguments(self, leaf: Reward[..., Any], unit: Unit) -> dict[str, Any]:
+        """Return what a plain reward is called with.
+
+        Raises:
+            DataError: A column's value does not coerce: the row is wrong, and not the reward.
+        """
+        row, texts = unit
+        try:
+            return leaf.spec.bind(self.rollouts(unit), CallContext(), (row,) * len(texts))
+        except CoercionError as wrong:
+            raise self.wrong_row(unit, str(wrong)) from None
+
+    def wrong_row(self, unit: Unit, error: str) -> DataError:
+        """Return the error that says that a unit's row is wrong."""
+        return DataError(f"rows[{unit[0]}]: {error}; it is the row that is wrong, not reward {self.reward.name!r}")
 
     def changed(self, unit: Unit) -> Found | None:
         """Return the argument that a reward changed, calling it as a plain function."""
         for leaf in self.leaves:
-            try:
-                given = leaf.spec.bind(self.rollouts(unit), CallContext(), tuple(range(len(unit[1]))))
-            except CoercionError as wrong:
-                raise self.blame_row(unit, str(wrong)) from None
+            given = self.arguments(leaf, unit)
             supplied = {parameter.name for parameter in leaf.spec.parameters if parameter.supplied}
             before = {name: copy.deepcopy(value) for name, value in given.items() if name not in supplied}
             _call(leaf, given)
@@ -322,9 +305,10 @@ class _Trial:
         scored = iter(self._runtime.score([one for part in rollouts for one in part])[subject.reward.name])
         found = [[next(scored) for _ in part] for part in rollouts]
         for unit, part in zip(units, found, strict=True):
-            for outcome in part:
-                if outcome.cause is Cause.COERCION:
-                    raise subject.blame_row(unit, outcome.error or "")
+            for odd in (outcome for outcome in part if outcome.cause is Cause.COERCION):
+                for leaf in subject.leaves:
+                    subject.arguments(leaf, unit)  # names the row by its place in rows, not in the batch
+                raise subject.wrong_row(unit, odd.error or "")
         return found
 
     def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:
@@ -360,26 +344,19 @@ class _Trial:
         return None
 
     def _again(self, unit: Unit, outcomes: Sequence[Outcome], again: Sequence[Outcome]) -> Found | None:
-        for first, second in zip(outcomes, again, strict=True):
-            if _essence(first) != _essence(second):
-                return Found(Law.DETERMINISTIC, (unit,), _both("first", first, "then", second))
-        return None
+        return _unlike(Law.DETERMINISTIC, (unit,), outcomes, again, "first", "then")
 
     def batch(self, drawn: tuple[list[Unit], Any]) -> Found | None:
         """Return how the score of a unit depends on the others of its batch, or on an order."""
         units, random = drawn
         units = [unit for place, unit in enumerate(units) if not self._subject.group or _alone(units, place)]
         alone = [self.outcomes(unit)[0] for unit in units]
-        order = list(range(len(units)))
-        random.shuffle(order)
-        if order == sorted(order):
-            order.reverse()
+        order = _another_order(len(units), random)
         together = self.outcomes(*(units[place] for place in order))
-        for place, outcomes in zip(order, together, strict=True):
-            for apart, beside in zip(alone[place], outcomes, strict=True):
-                if _essence(apart) != _essence(beside):
-                    said = _both("alone", apart, f"in a batch in the order {order}", beside)
-                    return Found(Law.INDEPENDENT, tuple(units), f"completions of place {place}: {said}")
+        for place, beside in zip(order, together, strict=True):
+            then = f"in a batch in the order {order}"
+            if found := _unlike(Law.INDEPENDENT, tuple(units), alone[place], beside, "alone", then):
+                return found
         return self._permuted(units[0], alone[0], random) if self._subject.group else None
 
     def elsewhere(self, lane: str) -> Found | None:
@@ -387,30 +364,38 @@ class _Trial:
         units = [self._subject.unit(text) for text in TOKENS]
         here = self.many(units)
         with Runtime([self._subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
-            fresh = _Trial(self._subject, runtime, self.laws)
-            there = fresh.many(units[::-1])
+            there = _Trial(self._subject, runtime, self.laws).many(units[::-1])
+        then = "in another that had met other completions"
         for unit, one, other in zip(units, here, reversed(there), strict=True):
-            for first, second in zip(one, other, strict=True):
-                if _essence(first) != _essence(second):
-                    said = _both("in one process", first, "in another that had met other completions", second)
-                    return Found(Law.INDEPENDENT, (unit,), said)
+            if found := _unlike(Law.INDEPENDENT, (unit,), one, other, "in one process", then):
+                return found
         return None
 
     def _permuted(self, unit: Unit, outcomes: Sequence[Outcome], random: Any) -> Found | None:
-        order = list(range(len(unit[1])))
-        random.shuffle(order)
-        if order == sorted(order):
-            order.reverse()
+        order = _another_order(len(unit[1]), random)
         (permuted,) = self.outcomes((unit[0], tuple(unit[1][place] for place in order)))
-        for place, outcome in zip(order, permuted, strict=True):
-            if _essence(outcomes[place]) != _essence(outcome):
-                said = _both("in this order", outcomes[place], f"in the order {order}", outcome)
-                return Found(Law.INDEPENDENT, (unit,), f"completion {place}: {said}")
-        return None
+        before = [outcomes[place] for place in order]
+        return _unlike(Law.INDEPENDENT, (unit,), before, permuted, "in this order", f"in the order {order}")
+
+
+def _another_order(count: int, random: Any) -> list[int]:
+    order = list(range(count))
+    random.shuffle(order)
+    return order[::-1] if order == sorted(order) else order
+
+
+def _unlike(
+    law: Law, units: tuple[Unit, ...], outcomes: Sequence[Outcome], again: Sequence[Outcome], one: str, other: str
+) -> Found | None:
+    """Return the first completion whose outcome was not the same again; the words say when each came."""
+    for first, second in zip(outcomes, again, strict=True):
+        if _essence(first) != _essence(second):
+            return Found(law, units, f"{one} {outcome_words(first)}, {other} {outcome_words(second)}")
+    return None
 
 
 def _alone(units: Sequence[Unit], place: int) -> bool:
-    """Whether no earlier unit has the same row: their completions would be of one group."""
+    """Whether no earlier unit has the same row, for their completions would be one group."""
     return all(other[0] != units[place][0] for other in units[:place])
 
 
@@ -423,12 +408,8 @@ def _breaks(law: Law, outcome: Outcome, timeout_s: float) -> bool:
 
 
 def _essence(outcome: Outcome) -> tuple[Status, float | None, Cause | None]:
-    """Return what should be the same again: a reason may name a time."""
+    """Return what must be the same again; a reason may name a time."""
     return outcome.status, outcome.score, outcome.cause
-
-
-def _both(one: str, first: Outcome, other: str, second: Outcome) -> str:
-    return f"{one} {outcome_words(first)}, {other} {outcome_words(second)}"
 
 
 def _wants_messages(leaf: Reward[..., Any]) -> bool:
@@ -438,7 +419,7 @@ def _wants_messages(leaf: Reward[..., Any]) -> bool:
 
 
 def _call(leaf: Reward[..., Any], given: dict[str, Any]) -> None:
-    """Calls the plain function, on a thread where it is to be awaited; that it raises is another law's concern."""
+    """Call the plain function, on a thread if it is awaited. That it raises is another law's concern."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
         if leaf.spec.is_async:
             with concurrent.futures.ThreadPoolExecutor(1) as thread:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ class Found(NamedTuple):
         units: What was scored when it broke.
         happened: What happened, in words.
         trace: The reward's own frames, where it raised.
-        slow: Whether each try costs the reward's whole deadline, so that none smaller is looked for.
+        slow: Whether each try costs the reward's whole deadline; then nothing smaller is looked for.
     """
 
     law: str
@@ -54,13 +55,16 @@ def search(values: Any, check: Check, max_examples: int) -> Found | None:
 
     Args:
         values: A hypothesis strategy.
-        check: Gives what a value breaks, or ``None``. What it raises is raised.
+        check: Returns what a value breaks, or ``None``. What it raises is raised.
         max_examples: Values to try.
     """
     import hypothesis
 
-    found = _Smallest(check)
-    settings = hypothesis.settings(
+    best: list[Found] = []
+    errors: list[Exception] = []
+    until = 0.0
+
+    @hypothesis.settings(
         max_examples=max_examples,
         deadline=None,
         database=None,
@@ -71,60 +75,24 @@ def search(values: Any, check: Check, max_examples: int) -> Found | None:
         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-
-    @settings
     @hypothesis.given(values)
     def tried(value: Any) -> None:
-        found.take(value)
-
-    try:
-        tried()
-    except (_Broken, _Enough):
-        pass
-    except hypothesis.errors.Flaky:  # it broke a law once and not again; once is enough
-        pass
-    if found.error is not None:
-        raise found.error
-    return found.best
-
-
-class _Smallest:
-    """Keeps the smallest finding."""
-
-    def __init__(self, check: Check) -> None:
-        self._check = check
-        self._until = 0.0
-        self.best: Found | None = None
-        self.error: Exception | None = None
-
-    def take(self, value: Any) -> None:
-        """Checks a value; raises what tells hypothesis to go on or to stop."""
+        nonlocal until
         try:
-            found = self._check(value)
+            found = check(value)
         except Exception as error:
-            self.error = error
+            errors.append(error)
             raise _Enough from error
-        if found is None or (self.best is not None and found.law != self.best.law):
+        if found is None or (best and found.law != best[-1].law):
             return
-        if self.best is None:
-            self._until = time.monotonic() + SHRINK_S
-        if self.best is None or found.size <= self.best.size:
-            self.best = found
-        if found.slow or time.monotonic() > self._until:
-            raise _Enough
-        raise _Broken
+        until = until or time.monotonic() + SHRINK_S
+        if not best or found.size <= best[-1].size:
+            best.append(found)
+        raise _Enough if found.slow or time.monotonic() > until else _Broken
 
-
-def shortest_beginning(text: str, check: Check) -> Found | None:
-    """Return what a beginning of a text breaks, a short one by halving; ``None`` where only the whole breaks it."""
-    best: Found | None = None
-    low, high = 0, len(text)
-    until = time.monotonic() + SHRINK_S
-    while low < high and time.monotonic() < until:
-        middle = (low + high) // 2
-        found = check(text[:middle])
-        if found is None:
-            low = middle + 1
-        else:
-            best, high = found, middle
-    return best
+    # Flaky: it broke a law once and not again; once is enough
+    with contextlib.suppress(_Broken, _Enough, hypothesis.errors.Flaky):
+        tried()
+    if errors:
+        raise errors[0]
+    return best[-1] if best else None

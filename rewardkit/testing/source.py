@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.config import key_twice
 from rewardkit.errors import DataError
-from rewardkit.strict_json import DECODER, decode, told
+from rewardkit.strict_json import decode, told
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")
 """Endings of files that may hold cases."""
@@ -39,8 +39,8 @@ class Entry:
         where: What to call its place in errors: file and line, or the place in a Python list.
         values: Its keys and values.
         lines: The line of each key, where they differ from the first.
-        span: Gives the place in the text of the value of a key, or of something in it; ``None`` where it has none
-            of its own, as a value that a YAML alias or merge brings in.
+        span: Returns the place in the text of the value of a key, or of something in it; ``None`` for a value without
+            a place of its own, such as one that a YAML alias or merge brings in.
     """
 
     where: str
@@ -120,37 +120,16 @@ def _json_entry(where: str, line: str, offset: int) -> Entry:
     return Entry(where, values, span=functools.partial(_json_span, line, offset))
 
 
-_SPACE = re.compile(r"[ \t\n\r]*")
-
-
 def _json_span(line: str, offset: int, steps: Steps) -> Span | None:
-    span = Span(_after_space(line, 0), len(line.rstrip()))
-    for step in steps:
-        found = next((span for key, span in _json_members(line, span.start) if key == step), None)
-        if found is None:
-            return None
-        span = found
-    return Span(offset + span.start, offset + span.end)
+    """Return the place of a value in a line of JSON, which is YAML too; ``None`` for a line that PyYAML refuses."""
+    import yaml
 
-
-def _json_members(line: str, start: int) -> Iterator[tuple[str | int, Span]]:
-    """Return the members of the object or list that begins at a place, which is known to be right JSON."""
-    opening, at, place = line[start], start + 1, 0
-    while opening in "{[" and line[at := _after_space(line, at)] not in "}]":
-        key: str | int = place
-        if opening == "{":
-            key, at = DECODER.raw_decode(line, at)
-            at = _after_space(line, _after_space(line, at) + 1)  # past the colon
-        _, end = DECODER.raw_decode(line, at)
-        yield key, Span(at, end)
-        place += 1
-        at = _after_space(line, end)
-        at += line[at] == ","
-
-
-def _after_space(line: str, at: int) -> int:
-    found = _SPACE.match(line, at)
-    return found.end() if found else at
+    try:
+        root: Any = yaml.compose(line, yaml.SafeLoader)
+    except yaml.YAMLError:
+        return None
+    span = _yaml_span({key.value: value for key, value in root.value}, steps)
+    return None if span is None else Span(offset + span.start, offset + span.end)
 
 
 # YAML
@@ -247,7 +226,7 @@ def _own(path: Path, node: Any) -> dict[str, Any]:
 
 
 def _as_written(node: Any) -> Any:
-    """Return the text of a prompt or completion: ``completion: 4`` is the text 4. ``None`` for other than text."""
+    """Return a prompt or completion as text, 4 of ``completion: 4`` too; ``None`` for what is no text."""
     if node.id == "scalar":
         return node.value
     if node.id == "sequence" and all(one.id == "scalar" for one in node.value):
@@ -272,7 +251,7 @@ def _yaml_span(own: Mapping[str, Any], steps: Steps) -> Span | None:
 
 
 def _end(node: Any) -> int:
-    """Return where a value ends; of a block that is the end of its last part, not the next line that is not its own."""
+    """Return where a value ends; a block ends with its last part."""
     if node.id == "scalar" or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

@@ -81,13 +81,11 @@ class Table:
         Raises:
             DataError: A case lacks a column that the reward needs; names file and line.
         """
-        leaves = reward.leaves
         for case in self.cases:
             try:
-                check_rollouts(leaves, case.rollouts)
+                check_rollouts(reward.leaves, case.rollouts, whose="the case")
             except MissingColumnError as missing:
-                said = str(missing).replace("which example 0 lacks", "which the case lacks")
-                raise MissingColumnError(f"{case.where}: {said}") from None
+                raise MissingColumnError(f"{case.where}: {missing}") from None
 
     def lane(self, asked: str | None) -> str:
         """Return the lane to run in: the one asked for, or ``inline`` unless a case needs a worker process.
@@ -168,7 +166,8 @@ def _cases(name: str, source: Source, tolerance: float) -> tuple[Case, ...]:
 def _ids(entries: Sequence[Entry]) -> list[str]:
     """Return an id for each case; completions that look alike when shortened get a number."""
     given: dict[str, Entry] = {}
-    for entry in entries:
+    labels: list[str | None] = [None] * len(entries)
+    for place, entry in enumerate(entries):
         if "id" not in entry.values:
             continue
         label = on_one_line(str(entry.values["id"]), 4 * _ID_CHARS)
@@ -177,18 +176,21 @@ def _ids(entries: Sequence[Entry]) -> list[str]:
         if label in given:
             entry.refuse("id", f"{label!r} is the id of {given[label].where} too")
         given[label] = entry
+        labels[place] = label
     taken = Counter(given)
-    found = []
-    for entry in entries:
-        label = on_one_line(str(entry.values["id"]), 4 * _ID_CHARS) if "id" in entry.values else ""
-        if not label:
-            label = plain_label = _shown(entry.values)
-            while taken[label]:
-                taken[plain_label] += 1
-                label = f"{plain_label} #{taken[plain_label]}"
-            taken[label] += 1
-        found.append(label)
-    return found
+    return [
+        _free(_shown(entry.values), taken) if own is None else own for entry, own in zip(entries, labels, strict=True)
+    ]
+
+
+def _free(label: str, taken: Counter[str]) -> str:
+    """Return the label, or with a number where it is taken, and note that it is taken now."""
+    free = label
+    while taken[free]:
+        taken[label] += 1
+        free = f"{label} #{taken[label]}"
+    taken[free] += 1
+    return free
 
 
 def _shown(values: Mapping[str, Any]) -> str:
@@ -202,25 +204,32 @@ def _case(entry: Entry, label: str, tolerance: float) -> Case:
     values = entry.values
     if "messages" in values:
         entry.refuse("messages", "made of prompt and completion; give these, as strings or lists of messages")
+    rollouts = rollouts_of(entry, _example(entry))
+    group = "completions" in values
+    expected = _expected(entry, len(rollouts), tolerance, group=group)
+    return Case(label, entry, rollouts, expected, group, values.get("step"), values.get("epoch"))
+
+
+def rollouts_of(entry: Entry, example: Mapping[str, Any]) -> tuple[Rollout, ...]:
+    """Return the rollout of an entry's ``completion``, or those of its ``completions``.
+
+    Args:
+        entry: The entry.
+        example: Its columns.
+
+    Raises:
+        DataError: It has neither or both, or one is no text; names the entry's place and key.
+    """
+    values = entry.values
     if ("completion" in values) == ("completions" in values):
         entry.refuse(None, f"expected 'completion', or 'completions' for a group; it has {_names(values)}")
-    group = "completions" in values
-    texts = values["completions"] if group else [values["completion"]]
+    key = "completions" if "completions" in values else "completion"
+    texts = values[key] if key == "completions" else [values[key]]
     if not isinstance(texts, list | tuple) or not texts:
         entry.refuse("completions", f"expected a list of completions, got {texts!r}")
     prompt = _text(entry, "prompt", values.get("prompt", ""))
-    example = _example(entry)
-    ids = _completion_ids(entry, len(texts), group=group)
-    key = "completions" if group else "completion"
-    return Case(
-        label,
-        entry,
-        tuple(Rollout(prompt, _text(entry, key, text), example, own) for text, own in zip(texts, ids, strict=True)),
-        _expected(entry, len(texts), tolerance, group=group),
-        group,
-        values.get("step"),
-        values.get("epoch"),
-    )
+    ids = _completion_ids(entry, len(texts), group=key == "completions")
+    return tuple(Rollout(prompt, _text(entry, key, text), example, own) for text, own in zip(texts, ids, strict=True))
 
 
 def _text(entry: Entry, key: str, value: Any) -> Text:

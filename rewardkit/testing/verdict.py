@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
 
 from rewardkit.compose import Composable
 from rewardkit.runtime.runtime import Runtime
@@ -31,7 +30,7 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Whether every outcome is as expected."""
-        return not any(True for _ in self.differences())
+        return next(self.differences(), None) is None
 
     def differences(self) -> Iterator[tuple[int, Expectation, Outcome]]:
         """Return the places whose outcome is not as expected, with both."""
@@ -80,18 +79,16 @@ class Bench:
         self.reward = self._runtime.names[0]
 
     def run(self, case: Case) -> Verdict:
-        """Scores a case alone and gives what became of it."""
+        """Score a case alone and return what became of it."""
         batch = self._runtime.score(case.rollouts, step=case.step, epoch=case.epoch)
         return Verdict(self.reward, case, tuple(batch[self.reward]))
 
     def close(self) -> None:
-        """Ends the worker, if there is one."""
+        """End the worker, if there is one."""
         self._runtime.close()
 
     def __enter__(self) -> Bench:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -5,7 +5,8 @@
 
 Each round measures both, each in a process of its own, and which of them comes first alternates. The measuring is this
 checkout's for both; what is measured is what each imports. A change is told as real where it has the same sign in
-nearly every round and is larger than the rounds differ among themselves.
+nearly every round and is larger than the rounds differ among themselves. A part that one of the two cannot measure,
+because it lacks what the benchmark imports or asks for, is named with the reason; the other parts are compared.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ class Change(NamedTuple):
     real: bool
 
 
+class UnmeasuredError(Exception):
+    """A part cannot be measured on a checkout; says which, and why."""
+
+
 def runtime_figures() -> Figures:
     """Measure trivial calls beside pebble's."""
     import bench_runtime
@@ -100,19 +105,29 @@ PARTS: dict[str, Callable[[], Figures]] = {
 
 
 def measured(checkout: Path, part: str) -> Figures:
-    """Give a part's figures as another process measures them on what a checkout holds."""
+    """Return a part's figures as another process measures them on what a checkout holds.
+
+    Raises:
+        UnmeasuredError: That process failed or took too long.
+    """
     here = Path(__file__).resolve()
     path = os.pathsep.join([str(checkout.resolve()), str(here.parent)])
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, str(here), "--measure", part, "--of", str(checkout.resolve())],
-            env={**os.environ, "PYTHONPATH": path},
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            timeout=LATE_S,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, str(here), "--measure", part, "--of", str(checkout.resolve())],
+                env={**os.environ, "PYTHONPATH": path},
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=LATE_S,
+            )
+        except subprocess.CalledProcessError as failed:
+            why = (failed.stderr.strip().splitlines() or [f"exit code {failed.returncode}"])[-1]
+            raise UnmeasuredError(f"{part} cannot be measured in {checkout}: {why}") from None
+        except subprocess.TimeoutExpired:
+            raise UnmeasuredError(f"{part} cannot be measured in {checkout}: no end within {LATE_S:g} s") from None
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
     return figures
 
@@ -127,7 +142,7 @@ def _measure(part: str, checkout: str) -> None:
 
 
 def change(before: Sequence[float], after: Sequence[float]) -> Change:
-    """Give how a figure differs, from its values in each round."""
+    """Return how a figure differs, from its values in each round."""
     shares = [new / old for old, new in zip(before, after, strict=True)]
     ratio = statistics.median(shares)
     low, _, high = statistics.quantiles(shares, n=4, method="inclusive") if len(shares) > 1 else (ratio,) * 3
@@ -137,29 +152,51 @@ def change(before: Sequence[float], after: Sequence[float]) -> Change:
 
 
 def verdict(name: str, one: Change) -> str:
-    """Give a word for a change."""
+    """Return a word for a change."""
     if not one.real:
         return "same"
     higher = any(words in name for words in HIGHER_IS_BETTER)
     return "better" if (one.ratio > 1) is higher else "WORSE"
 
 
-def compare(checkouts: Sequence[Path], parts: Sequence[str], rounds: int) -> dict[str, Change]:
-    """Measure both checkouts in turn and give each figure's change."""
+class Comparison(NamedTuple):
+    """What became of comparing two checkouts.
+
+    Attributes:
+        changes: The change of each figure.
+        unmeasured: Why parts could not be measured in one of the two.
+    """
+
+    changes: dict[str, Change]
+    unmeasured: list[str]
+
+
+def compare(checkouts: Sequence[Path], parts: Sequence[str], rounds: int) -> Comparison:
+    """Measure both checkouts in turn and return each figure's change; leave out parts that one cannot measure."""
     figures: list[dict[str, list[float]]] = [{}, {}]
+    left, unmeasured = list(parts), []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("measuring", total=2 * rounds * len(parts))
+        task = progress.add_task("measuring", total=rounds * len(parts))
         for number in range(rounds):
-            for part in parts:
-                for which in (0, 1) if number % 2 == 0 else (1, 0):
-                    for name, value in measured(checkouts[which], part).items():
+            for part in list(left):
+                try:
+                    both = {
+                        which: measured(checkouts[which], part) for which in ((0, 1) if number % 2 == 0 else (1, 0))
+                    }
+                except UnmeasuredError as why:
+                    left.remove(part)
+                    unmeasured.append(str(why))
+                    continue
+                for which, found in both.items():
+                    for name, value in found.items():
                         figures[which].setdefault(name, []).append(value)
-                    progress.advance(task)
-    return {name: change(values, figures[1][name]) for name, values in figures[0].items()}
+                progress.advance(task)
+    shared = [name for name in figures[0] if len(figures[0][name]) == len(figures[1].get(name, []))]
+    return Comparison({name: change(figures[0][name], figures[1][name]) for name in shared}, unmeasured)
 
 
 def main() -> int:
-    """Print a table of both; the exit code is 1 where something is worse."""
+    """Print a table of both; the exit code is 1 where something is worse or nothing could be measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, nargs="?", help="folder of the checkout that is compared with")
     parser.add_argument("after", type=Path, nargs="?", default=Path(), help="folder of the other (default: here)")
@@ -173,7 +210,7 @@ def main() -> int:
         return 0
     if options.before is None:
         parser.error("name the checkout to compare with")
-    changes = compare((options.before, options.after), options.only.split(","), options.rounds)
+    changes, unmeasured = compare((options.before, options.after), options.only.split(","), options.rounds)
     table = Table(
         title=f"{options.before} and {options.after}, {options.rounds} rounds in turn, {os.cpu_count()} cores"
     )
@@ -183,8 +220,11 @@ def main() -> int:
         quartiles = f"{one.low:.2f} to {one.high:.2f}"
         numbers = (f"{one.before:,.4g}", f"{one.after:,.4g}", f"{one.ratio:.2f}x", quartiles)
         table.add_row(name, *numbers, verdict(name, one))
-    Console(width=120).print(table)
-    return int(any(verdict(name, one) == "WORSE" for name, one in changes.items()))
+    if changes:
+        Console(width=120).print(table)
+    for why in unmeasured:
+        print(f"not compared: {why}")
+    return int(not changes or any(verdict(name, one) == "WORSE" for name, one in changes.items()))
 
 
 if __name__ == "__main__":

@@ -15,26 +15,27 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import psutil
 import pytest
 from patience import LONG_S, alive, in_time, kept_time
 
-from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, Status, reward
+from rewardkit import Cause, InfrastructureError, Outcome, Reward, Rollout, Runtime, ScoreBatch, Status, reward
 from sandbox.workers.page import Page
 
 ROWS = 60
 BAD = (7, 8, 31)
 SOON_S = 3.0
 """Time of a call whose fault is found only when it is over."""
+Acts = Mapping[str, Callable[[], Any]]
 
 
-def _plain(act: Callable[[], Any]) -> Callable[..., Any]:
-    def hostile(completion: str, row: int) -> Any:
+def _plain(acts: Acts) -> Callable[..., Any]:
+    def hostile(completion: str, row: int, act: str = "bad") -> Any:
         if completion == "bad":
-            return act()
+            return acts[act]()
         import colorsys  # which not every worker has loaded
 
         return row + colorsys.rgb_to_hls(0, 0, 0)[0]
@@ -42,11 +43,11 @@ def _plain(act: Callable[[], Any]) -> Callable[..., Any]:
     return hostile
 
 
-def _on_a_loop(act: Callable[[], Any]) -> Callable[..., Any]:
-    async def hostile(completion: str, row: int) -> Any:
+def _on_a_loop(acts: Acts) -> Callable[..., Any]:
+    async def hostile(completion: str, row: int, act: str = "bad") -> Any:
         await asyncio.sleep(0.01)
         if completion == "bad":
-            value = act()
+            value = acts[act]()
             await asyncio.sleep(0.01)
             return value
         await asyncio.create_task(asyncio.sleep(0.05))
@@ -63,29 +64,48 @@ LANES: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 
 def _rewards(act: Callable[[], Any], lane: str, timeout_s: float) -> list[Reward[..., Any]]:
+    return [_reward({"bad": act}, lane, timeout_s)]
+
+
+def _reward(acts: Acts, lane: str, timeout_s: float, name: str = "hostile") -> Reward[..., Any]:
     wrap, options = LANES[lane]
-    return [reward(timeout_s=timeout_s, default=-1.0, **options)(wrap(act))]
+    return reward(name=name, timeout_s=timeout_s, default=-1.0, **options)(wrap(acts))
 
 
-def _score(act: Callable[[], Any], lane: str, timeout_s: float = LONG_S, bad: tuple[int, ...] = BAD) -> list[Outcome]:
-    """Score a batch in which some rows act; expect the others right and nothing left, and give those rows' outcomes."""
-    rollouts = _rollouts(bad)
+def _score(act: Callable[[], Any], lane: str, timeout_s: float = LONG_S) -> list[Outcome]:
+    """Score a batch in which some rows act; expect the others right and nothing left; return those rows' outcomes."""
+    return _score_batch({"bad": act}, lane, timeout_s, _rollouts(BAD))["bad"]
+
+
+def _score_all(acts: Acts, lane: str, timeout_s: float = LONG_S) -> dict[str, list[Outcome]]:
+    """Score a batch in which two rows commit each act; return these rows' outcomes by act, the rest as above."""
+    rollouts = _rollouts(())
+    for number, name in enumerate(acts):
+        for row in (4 + 7 * number, 5 + 7 * number):
+            rollouts[row] = Rollout("p", "bad", {"row": str(row), "act": name})
+    return _score_batch(acts, lane, timeout_s, rollouts)
+
+
+def _score_batch(acts: Acts, lane: str, timeout_s: float, rollouts: list[Rollout]) -> dict[str, list[Outcome]]:
     outcomes = in_time(
-        lambda some_s: _scored(act, lane, some_s, rollouts), lambda found: kept_time(rollouts, found), timeout_s
+        lambda some_s: _scored(acts, lane, some_s, rollouts), lambda found: kept_time(rollouts, found), timeout_s
     )
-    for row, outcome in enumerate(outcomes):
-        if row not in bad:
+    bad: dict[str, list[Outcome]] = {name: [] for name in acts}
+    for row, (rollout, outcome) in enumerate(zip(rollouts, outcomes, strict=True)):
+        if rollout.completion == "bad":
+            bad[str(rollout.example.get("act", "bad"))].append(outcome)
+        else:
             assert (Status.SCORED, float(row)) == (outcome.status, outcome.score), outcome
-    return [outcomes[row] for row in bad]
+    return bad
 
 
 def _rollouts(bad: Container[int]) -> list[Rollout]:
     return [Rollout("p", "bad" if row in bad else "fine", {"row": str(row)}) for row in range(ROWS)]
 
 
-def _scored(act: Callable[[], Any], lane: str, timeout_s: float, rollouts: list[Rollout]) -> list[Outcome]:
+def _scored(acts: Acts, lane: str, timeout_s: float, rollouts: list[Rollout]) -> list[Outcome]:
     descriptors, others = len(os.listdir("/proc/self/fd")), psutil.Process().children(recursive=True)
-    with Runtime(_rewards(act, lane, timeout_s), workers=2) as runtime:
+    with Runtime([_reward(acts, lane, timeout_s)], workers=2) as runtime:
         outcomes = _within(2 * timeout_s + LONG_S, runtime, rollouts)
         workers = set(psutil.Process().children(recursive=True)) - set(others)
     assert [] == alive(workers)
@@ -95,13 +115,17 @@ def _scored(act: Callable[[], Any], lane: str, timeout_s: float, rollouts: list[
 
 
 def _within(seconds: float, runtime: Runtime, rollouts: list[Rollout]) -> list[Outcome]:
+    return list(_batch_within(seconds, runtime, rollouts)["hostile"])
+
+
+def _batch_within(seconds: float, runtime: Runtime, rollouts: list[Rollout]) -> ScoreBatch:
     """Score, and fail where that does not end."""
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(runtime.score(rollouts)["hostile"]), daemon=True)
+    found: list[ScoreBatch] = []
+    thread = threading.Thread(target=lambda: found.append(runtime.score(rollouts)), daemon=True)
     thread.start()
     thread.join(seconds)
     assert not thread.is_alive(), "the batch hangs"
-    return list(found[0])
+    return found[0]
 
 
 def _writes_low() -> float:
@@ -203,13 +227,12 @@ PLANS = (_sets_an_alarm, _plans_a_crash)
 
 
 @pytest.mark.parametrize("lane", ["serial", "threads"])
-@pytest.mark.parametrize("act", PLANS)
-def test_what_a_call_plans_for_later_hits_no_other_call(act: Callable[[], Any], lane: str) -> None:
+def test_what_a_call_plans_for_later_hits_no_other_call(lane: str) -> None:
     """An alarm, or an end by faulthandler, is called off when the call is over."""
 
     def plans(completion: str, row: int) -> float:
         if completion == "bad":
-            return float(act())
+            return float(PLANS[row % 2]())
         time.sleep(0.02)
         return float(row)
 
@@ -220,19 +243,23 @@ def test_what_a_call_plans_for_later_hits_no_other_call(act: Callable[[], Any], 
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.parametrize("name", HARMLESS)
-def test_what_a_call_breaks_for_others_is_put_right_and_its_score_counts(name: str, lane: str) -> None:
-    """The call keeps the score that it returned, and the innocents keep theirs."""
-    act, score = HARMLESS[name]
-    assert [(Status.SCORED, score)] * len(BAD) == [(one.status, one.score) for one in _score(act, lane)]
+def test_what_a_call_breaks_for_others_is_put_right_and_its_score_counts(lane: str) -> None:
+    """Each call keeps the score that it returned, whatever others broke, and the innocents keep theirs."""
+    outcomes = _score_all({name: act for name, (act, _) in HARMLESS.items()}, lane)
+    for name, (_, score) in HARMLESS.items():
+        assert [(Status.SCORED, score)] * 2 == [(one.status, one.score) for one in outcomes[name]], name
+
+
+EVERYWHERE = (_writes_zeros, _writes_ones, _writes_at_the_start, _cuts_short)
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.parametrize("act", [_writes_zeros, _writes_ones, _writes_at_the_start, _cuts_short])
-def test_a_call_that_writes_to_every_descriptor_costs_itself_alone(act: Callable[[], Any], lane: str) -> None:
+def test_a_call_that_writes_to_every_descriptor_costs_itself_alone(lane: str) -> None:
     """It has its own score or is told as a crash; no innocent has another's score or none."""
-    for outcome in _score(act, lane):
-        assert (Status.SCORED, 0.5) == (outcome.status, outcome.score) or outcome.cause is Cause.CRASHED, outcome
+    for name, outcomes in _score_all({act.__name__: act for act in EVERYWHERE}, lane).items():
+        for outcome in outcomes:
+            scored = (Status.SCORED, 0.5) == (outcome.status, outcome.score)
+            assert scored or outcome.cause is Cause.CRASHED, (name, outcome)
 
 
 def _page() -> Page:
@@ -253,12 +280,13 @@ def _floods_page() -> float:
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.parametrize("act", [_wipes_page, _floods_page])
-def test_a_call_that_overwrites_the_shared_page_costs_itself_alone(act: Callable[[], Any], lane: str) -> None:
+def test_a_call_that_overwrites_the_shared_page_costs_itself_alone(lane: str) -> None:
     """Whatever the page says, each call is answered for, by its own answer or by what became of it alone."""
-    for outcome in _score(lambda: (gc.unfreeze(), act())[1], lane, SOON_S):
-        failed = outcome.cause in (Cause.CRASHED, Cause.TIMEOUT, Cause.INFRASTRUCTURE)
-        assert failed or (Status.SCORED, 0.5) == (outcome.status, outcome.score), outcome
+    acts = {"wipes": lambda: (gc.unfreeze(), _wipes_page())[1], "floods": lambda: (gc.unfreeze(), _floods_page())[1]}
+    for name, outcomes in _score_all(acts, lane, SOON_S).items():
+        for outcome in outcomes:
+            failed = outcome.cause in (Cause.CRASHED, Cause.TIMEOUT, Cause.INFRASTRUCTURE)
+            assert failed or (Status.SCORED, 0.5) == (outcome.status, outcome.score), (name, outcome)
 
 
 def _stops_the_loop() -> float:
@@ -301,15 +329,19 @@ def _takes_the_loop_away() -> float:
 LOOP = (_stops_the_loop, _cancels_all, _exits_in_a_task, _patches_the_loop, _clears_modules, _freezes_time)
 
 
-@pytest.mark.parametrize("act", LOOP)
 @pytest.mark.parametrize("bad", [1, 300])
-def test_no_call_ends_another_on_its_event_loop(act: Callable[[], Any], bad: int) -> None:
-    """Of 300 calls one, or every one, does what would stop or cancel the others: each has its own score."""
+def test_no_call_ends_another_on_its_event_loop(bad: int) -> None:
+    """Of 300 calls one, or every one, does what would stop or cancel the others: each has its own score.
+
+    Each act has a reward and so an event loop of its own.
+    """
     rollouts = [Rollout("p", "bad" if row % 300 < bad else "fine", {"row": str(row)}) for row in range(300)]
-    with Runtime(_rewards(act, "asyncio", 10.0)) as runtime:
-        outcomes = _within(LONG_S, runtime, rollouts)
+    rewards = [_reward({"bad": act}, "asyncio", 10.0, act.__name__) for act in LOOP]
+    with Runtime(rewards) as runtime:
+        columns = _batch_within(LONG_S, runtime, rollouts)
     wanted = [0.5 if rollout.completion == "bad" else float(row) for row, rollout in enumerate(rollouts)]
-    assert wanted == [outcome.score for outcome in outcomes]
+    for act in LOOP:
+        assert wanted == [outcome.score for outcome in columns[act.__name__]], act
 
 
 def _cancels_itself() -> float:
@@ -424,12 +456,12 @@ def _raises_what_cannot_be_told() -> float:
 @pytest.mark.parametrize("lane", [*LANES, "inline"])
 def test_what_cannot_be_told_or_read_is_still_an_outcome(lane: str) -> None:
     """An error whose words cannot be had, or a value whose methods end the process, costs its call alone."""
-    for act, cause in ((_raises_what_cannot_be_told, Cause.INFRASTRUCTURE), (_Odd, Cause.BAD_RETURN)):
-        (made,) = _rewards(act, "serial" if lane == "inline" else lane, LONG_S)
-        with Runtime([made], lane="inline" if lane == "inline" else "worker", max_infrastructure_rate=1) as runtime:
-            rollouts = [Rollout("p", said, {"row": "4"}) for said in ("bad", "fine")]
-            bad, fine = _within(LONG_S, runtime, rollouts)
-        assert (cause, 4.0) == (bad.cause, fine.score)
+    acts = {"untold": _raises_what_cannot_be_told, "unread": _Odd}
+    made = _reward(acts, "serial" if lane == "inline" else lane, LONG_S)
+    rollouts = [Rollout("p", "bad", {"row": "0", "act": act}) for act in acts] + [Rollout("p", "fine", {"row": "4"})]
+    with Runtime([made], lane="inline" if lane == "inline" else "worker", max_infrastructure_rate=1) as runtime:
+        untold, unread, fine = _within(LONG_S, runtime, rollouts)
+    assert (Cause.INFRASTRUCTURE, Cause.BAD_RETURN, 4.0) == (untold.cause, unread.cause, fine.score)
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -445,8 +477,8 @@ def test_a_worker_that_leaks_is_replaced_before_innocents_lack_memory(lane: str)
     wrap, options = LANES[lane]
     rollouts = [Rollout("p", "bad" if row in bad else "fine", {"row": str(row)}) for row in range(ROWS)]
     narrow = dict.fromkeys(options, 4)
-    made = reward(timeout_s=LONG_S, default=-1.0, **narrow)(wrap(leaks))
+    made = reward(timeout_s=LONG_S, default=-1.0, **narrow)(wrap({"bad": leaks}))
     with Runtime([made], workers=1, memory_bytes=1 << 29) as runtime:
-        for _ in range(3):
+        for _ in range(2):
             outcomes = _within(LONG_S, runtime, rollouts)
             assert [0.5 if row in bad else float(row) for row in range(ROWS)] == [one.score for one in outcomes]

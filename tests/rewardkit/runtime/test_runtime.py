@@ -41,7 +41,7 @@ from rewardkit import (
     reward,
     scheduled,
 )
-from rewardkit.runtime.run import PIECE_ROWS
+from rewardkit.runtime.plan import PIECE_ROWS
 
 
 def length(completion: str) -> float:
@@ -67,8 +67,8 @@ def test_outcomes_come_in_the_order_given(lane: str) -> None:
 
 
 def test_an_empty_batch_has_no_scores() -> None:
-    """Nothing in, nothing out, and no worker is needed."""
-    with Runtime([length], workers=1) as runtime:
+    """Nothing in, nothing out."""
+    with Runtime([length], lane="inline") as runtime:
         batch = runtime.score([])
     assert ({"length": []}, []) == (batch.scores, batch.totals)
 
@@ -171,7 +171,7 @@ def test_a_group_reward_sees_all_completions_of_its_prompt() -> None:
         return [None if c == "" else float(order.index(c) + answer) for c in completions]
 
     rollouts = [Rollout(f"p{n % 3}", "x" * n, {"answer": str(100 * (n % 3))}) for n in range(9)]
-    with Runtime([rank], workers=2) as runtime:
+    with Runtime([rank], lane="inline") as runtime:
         outcomes = runtime.score(rollouts)["rank"]
     assert [None, 100.0, 200.0, 1.0, 101.0, 201.0, 2.0, 102.0, 202.0] == [o.score for o in outcomes]
     assert Status.SKIPPED == outcomes[0].status
@@ -211,7 +211,7 @@ def test_conversations_reach_a_reward_as_text() -> None:
         {"role": "tool", "content": "4"},
         {"role": "assistant", "content": "It is 4"},
     ]
-    with Runtime([reads], workers=1) as runtime:
+    with Runtime([reads], lane="inline") as runtime:
         (outcome,) = runtime.score([Rollout(prompt, completion)])["reads"]
     assert (5.0, "2+2|It is 4") == (outcome.score, outcome.reason)
 
@@ -244,7 +244,7 @@ def test_step_and_epoch_reach_who_asks() -> None:
 
 def test_a_column_that_does_not_coerce_is_named() -> None:
     """The outcome says column, row, what was expected and what was there."""
-    with Runtime([answer_is], workers=1) as runtime:
+    with Runtime([answer_is], lane="inline") as runtime:
         good, bad = runtime.score([Rollout("p", "4", {"answer": "4.0"}), Rollout("p", "4", {"answer": "four"})])[
             "answer_is"
         ]
@@ -255,7 +255,7 @@ def test_a_column_that_does_not_coerce_is_named() -> None:
 
 def test_a_missing_column_is_an_error_before_anything_runs() -> None:
     """The message names reward, column, row and a near name."""
-    with Runtime([answer_is], workers=1) as runtime:
+    with Runtime([answer_is], lane="inline") as runtime:
         rollouts = [Rollout("p", "c", {"answer": "1"}), Rollout("p", "c", {"anser": "1"})]
         with pytest.raises(
             MissingColumnError, match=r"'answer_is' needs column 'answer', which example 1 lacks.*'anser'"
@@ -265,7 +265,10 @@ def test_a_missing_column_is_an_error_before_anything_runs() -> None:
 
 def test_what_is_no_rollout_is_refused() -> None:
     """A dictionary in place of a Rollout is named with its row."""
-    with Runtime([length], workers=1) as runtime, pytest.raises(DataError, match="row 1: expected a Rollout, got dict"):
+    with (
+        Runtime([length], lane="inline") as runtime,
+        pytest.raises(DataError, match="row 1: expected a Rollout, got dict"),
+    ):
         runtime.score([Rollout("p", "c"), {"prompt": "p"}])  # type: ignore[list-item]
 
 
@@ -282,7 +285,7 @@ def test_what_is_no_list_of_rollouts_is_refused(given: Any, words: str) -> None:
 
 def test_a_row_that_cannot_travel_is_named() -> None:
     """A lock in a row is refused with the row's number."""
-    with Runtime([reward(_raw)], workers=1) as runtime, pytest.raises(DataError, match="row 0 cannot travel"):
+    with Runtime([reward(_raw)], lane="inline") as runtime, pytest.raises(DataError, match="row 0 cannot travel"):
         runtime.score([Rollout("p", "c", {"thing": threading.Lock()})])
 
 
@@ -299,7 +302,7 @@ def test_totals_leave_skips_out_and_do_not_guess_at_failures() -> None:
             raise ValueError
         return None if completion == "skip" else 2.0
 
-    with Runtime([maybe, length], weights=[0.5, 1.0], workers=1) as runtime:
+    with Runtime([maybe, length], weights=[0.5, 1.0], lane="inline") as runtime:
         batch = runtime.score([Rollout("p", c) for c in ("ok", "skip", "raise")])
         alone = Runtime([maybe], weights={"maybe": 0.0}, lane="inline").score([Rollout("p", "raise")])
     assert [3.0, 4.0, None] == batch.totals
@@ -317,7 +320,7 @@ def test_compositions_are_scored_from_their_parts() -> None:
         "product": product(chars, chars + one),
         "late": scheduled(chars, lambda step: step / 10),
     }
-    with Runtime(rewards, workers=1) as runtime:
+    with Runtime(rewards, lane="inline") as runtime:
         scores = runtime.score([Rollout("p", "abcd"), Rollout("p", "")], step=5).scores
     expected = {
         "sum": [0.6, -0.2],
@@ -338,7 +341,7 @@ def test_a_composition_says_when_a_part_failed() -> None:
 
     with_default = reward(name="a", default=0.5)(broken) + reward(name="n")(length)
     without = reward(name="b", default=None)(broken) + reward(name="n2")(length)
-    with Runtime({"with": with_default, "without": without}, workers=1) as runtime:
+    with Runtime({"with": with_default, "without": without}, lane="inline") as runtime:
         batch = runtime.score([Rollout("p", "xx")])
     assert (Status.FAILED, 2.5, Cause.EXCEPTION) == (
         batch["with"][0].status,
@@ -586,7 +589,7 @@ def test_workers_see_environment_and_path_of_a_config(tmp_path: Path) -> None:
 
 def test_rows_of_a_batch_are_json() -> None:
     """to_rows gives what json takes: prompt, completion, example, total and each outcome."""
-    with Runtime([answer_is], workers=1) as runtime:
+    with Runtime([answer_is], lane="inline") as runtime:
         (row,) = runtime.score([Rollout("p", "7", {"answer": "7"})]).to_rows()
     again = json.loads(json.dumps(row))
     assert (0, "p", "7", {"answer": "7"}, 1.0) == tuple(
@@ -608,7 +611,7 @@ def test_a_reward_that_always_fails_alike_is_called_broken(caplog: pytest.LogCap
             raise ValueError(completion)
         return 1.0
 
-    with Runtime([broken, mostly], workers=1) as runtime:
+    with Runtime([broken, mostly], lane="inline") as runtime:
         for _ in range(3):
             runtime.score(_rollouts(40))
     levels = [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records]
@@ -629,7 +632,7 @@ def test_what_a_completion_wrote_cannot_steer_a_terminal_from_the_log(caplog: py
         raise ValueError(f"{completion}{row}")
 
     rollouts = [Rollout("p", hostile, {"row": row}) for row in range(40)]
-    with Runtime([repeats, mostly], workers=1) as runtime:
+    with Runtime([repeats, mostly], lane="inline") as runtime:
         runtime.score(rollouts)
     messages = [record.getMessage() for record in caplog.records]
     assert 2 == len(messages)

@@ -16,8 +16,8 @@ from patience import Watch, unshared_bytes, wait_for
 from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, ScoreBatch, Status, reward
 
 LANES = ("serial", "threads", "loop")
-CALLS, SHORT = 1_000_000, 100_000
-BATCH = 5_000
+CALLS, SHORT = 1_000_000, 36_000
+BATCH = 2_000
 WARM_UP = 2
 """Batches after which memory and descriptors are as they are to stay."""
 LAST = 3
@@ -161,7 +161,7 @@ def _is_late(rollouts: list[Rollout], outcomes: Any) -> bool:
 
 @pytest.mark.soak
 def test_a_day_of_calls_leaks_nothing(full: bool) -> None:
-    """A million calls (100,000 in short form) in three lanes, 0.5% of them faults: all right, and nothing is lost."""
+    """A million calls (36,000 in short form) in three lanes, 0.5% of them faults: all right, and nothing is lost."""
     rows = -(-(CALLS if full else SHORT) // len(LANES))
     me = psutil.Process()
     before = {child.pid for child in me.children(recursive=True)}

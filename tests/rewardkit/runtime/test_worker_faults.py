@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,15 @@ DEFAULT = -1.0
 
 
 def _rollouts(bad: int = 1) -> list[Rollout]:
-    """Innocents of different lengths, with bad completions spread among them."""
-    rollouts = [Rollout("p", "x" * (place + 1), {"place": str(place)}) for place in range(INNOCENTS)]
-    for number in range(bad):
-        rollouts.insert(5 + 9 * number, Rollout("p", "bad", {"place": "-1"}))
+    """Return innocents of different lengths, with bad completions spread among them."""
+    return _with_acts(["bad"] * bad, 9)
+
+
+def _with_acts(acts: Iterable[str], apart: int) -> list[Rollout]:
+    """Return innocents with a bad completion among them for each act, so many places apart."""
+    rollouts = [Rollout("p", "x" * (place + 1), {"act": ""}) for place in range(INNOCENTS)]
+    for number, act in enumerate(acts):
+        rollouts.insert(5 + apart * number, Rollout("p", "bad", {"act": act}))
     return rollouts
 
 
@@ -39,22 +45,26 @@ def _expect_innocents_right(rollouts: list[Rollout], outcomes: Any) -> None:
             assert (Status.SCORED, float(len(rollout.completion))) == (outcome.status, outcome.score), outcome
 
 
-def _score_with(act: Callable[[], Any], *, bad: int = 1, workers: int = 2, **options: Any) -> list[Outcome]:
-    """Score a batch with a reward that commits ``act`` on bad completions; give the bad ones' outcomes."""
+def _score_with(act: Callable[[], Any], **options: Any) -> Outcome:
+    """Score a batch with a reward that commits ``act`` on one bad completion; return that one's outcome."""
+    return _score_all({"act": act}, **options)["act"]
 
-    def faulty(completion: str) -> Any:
-        if completion == "bad":
-            return act()
-        return len(completion)
+
+def _score_all(acts: Mapping[str, Callable[[], Any]], **options: Any) -> dict[str, Outcome]:
+    """Score one batch in which a bad completion commits each act; return the bad ones' outcomes by act."""
+
+    def faulty(completion: str, act: str) -> Any:
+        return acts[act]() if act else len(completion)
 
     settings: dict[str, Any] = {"timeout_s": LONG_S, "default": DEFAULT, **options}
-    return _bad_ones(faulty, _rollouts(bad), settings, workers=workers, memory_bytes=1 << 29)
+    bad = _bad_ones(faulty, _with_acts(acts, 3), settings, workers=2, memory_bytes=1 << 29)
+    return dict(zip(acts, bad, strict=True))
 
 
 def _bad_ones(
     function: Callable[..., Any], rollouts: list[Rollout], settings: dict[str, Any], **options: Any
 ) -> list[Outcome]:
-    """Score; expect the innocents right, with more time where some were late, and give the bad ones' outcomes."""
+    """Score; expect the innocents right, with more time where some were late; return the bad ones' outcomes."""
 
     def score(timeout_s: float) -> list[Outcome]:
         made = reward(**{**settings, "timeout_s": timeout_s, "name": "made"})(function)
@@ -134,7 +144,7 @@ BAD_RETURNS = {
     "inf": (lambda: float("inf"), "inf"),
     "list": (lambda: [1.0], "list [1.0]"),
     "dict": (lambda: {"score": 1.0}, "dict"),
-    "huge int": (lambda: 10**400, "about 401 digits"),
+    "huge int": (lambda: 10**400, "int too large for a float"),
     "lambda": (lambda: lambda: 1.0, "function"),
     "open file": (lambda: open(os.devnull), "TextIOWrapper"),
     "a score with a nan metric": (lambda: Score(1.0, metrics={"m": float("nan")}), "metric 'm'"),
@@ -146,13 +156,13 @@ async def _coroutine() -> float:
     return 1.0
 
 
-@pytest.mark.parametrize("name", BAD_RETURNS)
-def test_a_value_that_is_no_score_is_a_bad_return(name: str) -> None:
+def test_a_value_that_is_no_score_is_a_bad_return() -> None:
     """What is not a finite number, a Score or None becomes bad_return, with the default standing in."""
-    act, words = BAD_RETURNS[name]
-    (outcome,) = _score_with(act)
-    assert (Status.FAILED, Cause.BAD_RETURN, DEFAULT) == (outcome.status, outcome.cause, outcome.score)
-    assert words in (outcome.error or "")
+    outcomes = _score_all({name: act for name, (act, _) in BAD_RETURNS.items()})
+    for name, (_, words) in BAD_RETURNS.items():
+        outcome = outcomes[name]
+        assert (Status.FAILED, Cause.BAD_RETURN, DEFAULT) == (outcome.status, outcome.cause, outcome.score), name
+        assert words in (outcome.error or "")
 
 
 FAULTS: dict[str, tuple[Callable[[], Any], Cause, str]] = {
@@ -172,13 +182,15 @@ FAULTS: dict[str, tuple[Callable[[], Any], Cause, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_costs_its_own_call_alone(name: str) -> None:
-    """The guilty call fails with its cause and its default; every innocent keeps its own score."""
-    act, cause, words = FAULTS[name]
-    outcomes = _score_with(act, bad=2, timeout_s=DEADLINE_S if cause is Cause.TIMEOUT else LONG_S)
-    assert [(Status.FAILED, cause, DEFAULT)] * 2 == [(o.status, o.cause, o.score) for o in outcomes]
-    assert all(words in (outcome.error or "") for outcome in outcomes), outcomes
+@pytest.mark.parametrize("timeout_s", [DEADLINE_S, LONG_S], ids=["late", "at once"])
+def test_a_fault_costs_its_own_call_alone(timeout_s: float) -> None:
+    """Each guilty call fails with its cause and its default; every innocent keeps its own score."""
+    faults = {name: fault for name, fault in FAULTS.items() if (fault[1] is Cause.TIMEOUT) == (timeout_s == DEADLINE_S)}
+    outcomes = _score_all({name: act for name, (act, _, _) in faults.items()}, timeout_s=timeout_s)
+    for name, (_, cause, words) in faults.items():
+        outcome = outcomes[name]
+        assert (Status.FAILED, cause, DEFAULT) == (outcome.status, outcome.cause, outcome.score), (name, outcome)
+        assert words in (outcome.error or ""), (name, outcome)
 
 
 def test_a_call_is_blamed_for_the_end_that_it_made_however_late_that_is_heard() -> None:
@@ -212,20 +224,20 @@ def test_a_call_is_blamed_for_the_end_that_it_made_however_late_that_is_heard() 
 
 def test_growing_without_end_runs_into_the_memory_limit() -> None:
     """A worker's memory is limited: what grows gets a MemoryError, and the machine keeps its memory."""
-    (outcome,) = _score_with(_grows)
+    outcome = _score_with(_grows)
     assert (Status.FAILED, Cause.EXCEPTION) == (outcome.status, outcome.cause)
     assert "MemoryError (a worker may hold 0.5 GiB; see Runtime(memory_bytes=...))" == outcome.error
 
 
 def test_none_is_a_skip_and_not_a_failure() -> None:
     """A reward that says None is skipped: no score, no default, no cause."""
-    (outcome,) = _score_with(lambda: None)
+    outcome = _score_with(lambda: None)
     assert (Status.SKIPPED, None, None) == (outcome.status, outcome.score, outcome.cause)
 
 
 def test_a_flood_of_output_is_capped_and_counted() -> None:
     """100 MB of print neither reach the parent nor cost the score; the log says how much was dropped."""
-    (outcome,) = _score_with(_prints_a_flood)
+    outcome = _score_with(_prints_a_flood)
     assert (Status.SCORED, 3.0) == (outcome.status, outcome.score)
     assert len(outcome.logs) < 20_000
     assert "99,983,716 more characters dropped" in outcome.logs
@@ -277,7 +289,7 @@ def test_a_worker_killed_from_outside_is_infrastructure_and_tried_again(tmp_path
 @pytest.mark.parametrize(("choice", "score"), [("skip", None), ("default", DEFAULT)])
 def test_a_call_whose_worker_is_killed_every_time_is_lost(choice: str, score: float | None) -> None:
     """After three kills the call is given up as infrastructure, and what stands in is the author's choice."""
-    (outcome,) = _score_with(lambda: os.kill(os.getpid(), signal.SIGKILL), on_infrastructure=choice)
+    outcome = _score_with(lambda: os.kill(os.getpid(), signal.SIGKILL), on_infrastructure=choice)
     assert (Status.FAILED, Cause.INFRASTRUCTURE, score) == (outcome.status, outcome.cause, outcome.score)
     assert "3 times" in (outcome.error or "")
 
@@ -398,11 +410,30 @@ ASYNC_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("act", ASYNC_FAULTS)
-def test_an_async_fault_costs_its_own_call_alone(act: str) -> None:
+def _expect_blamed(function: Callable[..., Any], faults: Mapping[str, Cause], **options: Any) -> None:
+    """Score with a reward for each fault, each in a process of its own; expect the guilty and nobody else blamed."""
+    rollouts = _rollouts(2)
+
+    def score(deadline_s: float) -> dict[str, list[Outcome]]:
+        rewards = []
+        for fault, cause in faults.items():
+            timeout_s = deadline_s if cause is Cause.TIMEOUT else LONG_S
+            act = functools.partial(function, fault=fault)
+            rewards.append(reward(name=fault, timeout_s=timeout_s, default=DEFAULT, **options)(act))
+        with Runtime(rewards) as runtime:
+            return {name: list(column) for name, column in runtime.score(rollouts).items()}
+
+    columns = in_time(score, lambda found: all(kept_time(rollouts, one) for one in found.values()), DEADLINE_S)
+    for fault, outcomes in columns.items():
+        _expect_innocents_right(rollouts, outcomes)
+        bad = [outcome for rollout, outcome in zip(rollouts, outcomes, strict=True) if rollout.completion == "bad"]
+        assert [(faults[fault], DEFAULT)] * 2 == [(outcome.cause, outcome.score) for outcome in bad], fault
+
+
+def test_an_async_fault_costs_its_own_call_alone() -> None:
     """On one event loop, with all calls in flight at once, the guilty one and no other is blamed."""
 
-    async def waits(completion: str) -> float:
+    async def waits(completion: str, fault: str) -> float:
         import asyncio
         import os
         import time
@@ -412,9 +443,9 @@ def test_an_async_fault_costs_its_own_call_alone(act: str) -> None:
 
         await asyncio.sleep(0.05)
         if completion == "bad":
-            match act:
+            match fault:
                 case "raises":
-                    raise ValueError(act)
+                    raise ValueError(fault)
                 case "blocks the loop":
                     time.sleep(600)
                 case "loops":
@@ -437,9 +468,7 @@ def test_an_async_fault_costs_its_own_call_alone(act: str) -> None:
         await asyncio.sleep(0.05)
         return len(completion)
 
-    timeout_s = DEADLINE_S if ASYNC_FAULTS[act] is Cause.TIMEOUT else LONG_S
-    bad = _bad_ones(waits, _rollouts(2), {"timeout_s": timeout_s, "default": DEFAULT})
-    assert [(ASYNC_FAULTS[act], DEFAULT)] * 2 == [(outcome.cause, outcome.score) for outcome in bad]
+    _expect_blamed(waits, ASYNC_FAULTS)
 
 
 THREAD_FAULTS = {
@@ -451,19 +480,18 @@ THREAD_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("act", THREAD_FAULTS)
-def test_a_fault_among_threads_costs_its_own_call_alone(act: str) -> None:
+def test_a_fault_among_threads_costs_its_own_call_alone() -> None:
     """With many blocking calls in one process, the guilty one and no other is blamed."""
 
-    def blocks(completion: str) -> float:
+    def blocks(completion: str, fault: str) -> float:
         import os
         import time
 
         time.sleep(0.02)
         if completion == "bad":
-            match act:
+            match fault:
                 case "raises":
-                    raise ValueError(act)
+                    raise ValueError(fault)
                 case "waits too long":
                     time.sleep(600)
                 case "loops":
@@ -475,9 +503,7 @@ def test_a_fault_among_threads_costs_its_own_call_alone(act: str) -> None:
                     os._exit(0)
         return len(completion)
 
-    timeout_s = DEADLINE_S if THREAD_FAULTS[act] is Cause.TIMEOUT else LONG_S
-    bad = _bad_ones(blocks, _rollouts(2), {"timeout_s": timeout_s, "default": DEFAULT, "concurrency": 8})
-    assert [(THREAD_FAULTS[act], DEFAULT)] * 2 == [(outcome.cause, outcome.score) for outcome in bad]
+    _expect_blamed(blocks, THREAD_FAULTS, concurrency=8)
 
 
 def test_the_runtime_survives_the_loss_of_its_warden() -> None:

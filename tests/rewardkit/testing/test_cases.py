@@ -428,7 +428,7 @@ def test_a_fake_judge_takes_its_time(latency_s: float, at_once: bool) -> None:
 def test_a_fake_judge_travels() -> None:
     """A copy replies from the same script."""
     judge = pickle.loads(pickle.dumps(FakeJudge(["a"])))
-    assert judge.chat.completions.judge is judge
+    assert judge.chat.completions.create.__self__ is judge
 
 
 def test_rows_become_rollouts(tmp_path: Path) -> None:
@@ -449,11 +449,11 @@ def test_rows_become_rollouts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({}, "row 0: expected a dict with 'completion'"),
-        ({"completions": "a"}, "row 0: 'completions': expected a list, got str"),
-        ({"completion": 4}, "row 0: expected a string or messages as completion, got int"),
-        ({"completion": ["4"]}, "row 0: completion: expected a list of messages such as"),
-        ({"completions": ["a"], "completion_ids": []}, "row 0: 'completion_ids': expected 1 lists"),
+        ({}, "row 0: expected 'completion', or 'completions' for a group; it has nothing"),
+        ({"completions": "a"}, "row 0: 'completions': expected a list of completions, got 'a'"),
+        ({"completion": 4}, "row 0: 'completion': expected a string or a list of messages with 'role', got 4"),
+        ({"completion": ["4"]}, "row 0: 'completion': expected a string or a list of messages with 'role', got ['4']"),
+        ({"completions": ["a"], "completion_ids": []}, "row 0: 'completion_ids': expected a list of whole numbers a"),
     ],
 )
 def test_a_row_that_is_no_rollout_is_refused(row: dict[str, Any], said: str) -> None:

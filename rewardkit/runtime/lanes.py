@@ -1,0 +1,164 @@
+"""The lanes that a batch runs in: worker processes, or inline in the caller's own process.
+
+Inline is for unit tests and debuggers. The same code runs on the same bytes as in a worker, so a reward cannot change
+what others see, and its output is captured. There is no isolation: a crash is the caller's crash, and no deadline is
+kept. But a process that a reward forks ends where its call ends, and does not become a second caller.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import contextvars
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from rewardkit.errors import RewardError, RewardLoadError, RuntimeClosedError
+from rewardkit.runtime.attempt import attempt, attempt_async, encode
+from rewardkit.runtime.plan import Known, Plan, RewardCall
+from rewardkit.runtime.target import rollout_of
+from sandbox.errors import PoolClosedError, WorkerStartError
+from sandbox.workers.capture import inline_capture
+from sandbox.workers.job import CallResult, CallStatus, Handler, Job
+
+if TYPE_CHECKING:
+    from sandbox.workers.pool import WorkerPool
+
+
+class Taker(Handler, Protocol):
+    """What a lane hands results to."""
+
+    def take_known(self, known: Sequence[Known]) -> None:
+        """Take the outcomes of calls that need not be made."""
+
+    def finish(self) -> None:
+        """Note that every call has been answered for."""
+
+
+class Running(NamedTuple):
+    """A batch in a lane.
+
+    Attributes:
+        done: Done when every call has been answered for, or with the error that ended the batch.
+        cancel: Stops what has not been run; does nothing where all is done.
+    """
+
+    done: concurrent.futures.Future[None]
+    cancel: Callable[[], None]
+
+
+def run_in_workers(pool: WorkerPool, plan: Plan, taker: Taker) -> Running:
+    """Hand the calls to the pool piece by piece: the first are scored while the rest is being prepared."""
+    done: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def finished() -> None:
+        with contextlib.suppress(concurrent.futures.InvalidStateError):  # who waited has cancelled it
+            if job.error is None:
+                taker.finish()
+                done.set_result(None)
+            else:
+                done.set_exception(_translated(job.error))
+
+    def cancel() -> None:
+        if not job.ended.is_set():
+            pool.cancel(job, RuntimeClosedError("the batch was cancelled"))
+
+    job = Job(len(plan.rollouts), plan.context, taker, finished)
+    try:
+        for piece in plan.pieces():
+            taker.take_known(piece.known)
+            job.file.append(piece.segments)
+            if job.ended.is_set():
+                break
+            pool.submit(job, piece.calls, complete=piece.complete)
+    except PoolClosedError as closed:
+        job.end()
+        raise RuntimeClosedError(str(closed)) from closed
+    except BaseException as error:
+        pool.cancel(job, error)
+        raise
+    return Running(done, cancel)
+
+
+def _translated(error: BaseException) -> BaseException:
+    """Return the error of rewardkit that stands for one of the sandbox."""
+    if isinstance(error, WorkerStartError):
+        translated: RewardError = RewardLoadError(str(error))
+    elif isinstance(error, PoolClosedError):
+        translated = RuntimeClosedError(str(error))
+    else:
+        return error
+    translated.__cause__ = error
+    return translated
+
+
+def run_inline(plan: Plan, taker: Taker) -> Running:
+    """Run every call here, one after another, with its retries."""
+    segments: list[bytes] = []
+    for piece in plan.pieces():
+        taker.take_known(piece.known)
+        segments += piece.segments
+        for call in piece.calls:
+            while again := taker.take([_run(plan, call, segments)]):
+                time.sleep(again[0][0])
+    taker.finish()
+    done: concurrent.futures.Future[None] = concurrent.futures.Future()
+    done.set_result(None)
+    return Running(done, lambda: None)
+
+
+def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes]) -> CallResult:
+    spec = plan.rewards[call.target].spec
+    rollouts = [rollout_of(segments[place]) for place in call.places]
+    process = os.getpid()
+    with inline_capture() as log:
+        began = time.monotonic()
+        try:
+            if spec.is_async:
+                finding = _wait_for(attempt_async(spec, rollouts, plan.context, call.places))
+            else:
+                finding = attempt(spec, rollouts, plan.context, call.places)
+        except _Cancelled:
+            finding = None
+        if os.getpid() != process:
+            os._exit(0)
+        duration_s = time.monotonic() - began
+    if finding is None:
+        return CallResult(call, CallStatus.CANCELLED, None, duration_s, log.finish(), "CancelledError")
+    encoded = encode(finding)
+    answer = json.loads(encoded) if isinstance(encoded, str) else encoded
+    return CallResult(call, CallStatus.ANSWERED, answer, duration_s, log.finish())
+
+
+class _Cancelled(Exception):
+    """The call cancelled itself."""
+
+
+def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine to its end, also where this thread has an event loop running already.
+
+    Raises:
+        _Cancelled: The coroutine was cancelled, which nobody but itself can have done.
+    """
+    import asyncio  # slow to import, and only async rewards need it
+
+    async def settled() -> Any:
+        return (await asyncio.gather(asyncio.ensure_future(coroutine), return_exceptions=True))[0]
+
+    answers: list[Any] = []
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        answers.append(asyncio.run(settled()))
+    else:
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=lambda: answers.append(context.run(asyncio.run, settled())))
+        thread.start()
+        thread.join()
+    if isinstance(answers[0], asyncio.CancelledError):
+        raise _Cancelled
+    return answers[0]

@@ -1,0 +1,195 @@
+"""Results of calls in, outcomes in their places out; and what is tried again.
+
+A lane (worker pool or inline) hands results to a :class:`Settler`, from one thread at a time. Another thread may still
+be planning the batch's later calls, and hands over what the cache knows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rewardkit.decorator import Reward
+from rewardkit.errors import InfrastructureError, RewardFailedError
+from rewardkit.options import OnInfrastructure, RewardOptions
+from rewardkit.runtime import attempt as found
+from rewardkit.runtime.cache import OutcomeCache, as_cached
+from rewardkit.runtime.plan import CachedCall, Known, Plan, RewardCall
+from rewardkit.runtime.retry import delay_before_next
+from rewardkit.types import Cause, Outcome, Status, Unanswered
+from sandbox.workers.job import Call, CallResult, CallStatus
+
+_CAUSES = {
+    CallStatus.TIMEOUT: Cause.TIMEOUT,
+    CallStatus.CRASHED: Cause.CRASHED,
+    CallStatus.CANCELLED: Cause.EXCEPTION,
+    CallStatus.INFRASTRUCTURE: Cause.INFRASTRUCTURE,
+}
+_make = tuple.__new__
+
+
+class Finished(NamedTuple):
+    """An outcome as it becomes known.
+
+    Attributes:
+        row: The rollout's place in the batch.
+        reward: The reward's name.
+        outcome: What became of it.
+    """
+
+    row: int
+    reward: str
+    outcome: Outcome
+
+
+Listener = Callable[[Finished], None]
+
+
+class Settler:
+    """The outcomes of one batch in the making.
+
+    Args:
+        plan: What the batch needs.
+        cache: Keeps the outcomes of cached rewards.
+        raise_failures: Whether the first failure ends the batch with :class:`RewardFailedError`.
+        listener: Told of every outcome as it becomes known.
+    """
+
+    def __init__(self, plan: Plan, cache: OutcomeCache, *, raise_failures: bool, listener: Listener | None) -> None:
+        self._plan = plan
+        self._rewards = plan.rewards
+        self._versions = [reward.version for reward in plan.rewards]
+        self._cache = cache
+        self._raise = raise_failures
+        self._listener = listener
+        self._outcomes: list[list[Outcome | None]] = [[None] * len(plan.rollouts) for _ in plan.rewards]
+
+    def take_known(self, known: Sequence[Known]) -> None:
+        """Take the outcomes of calls that need not be made."""
+        for one in known:
+            self._fill(one.target, one.places, one.outcomes)
+
+    def take(self, results: list[CallResult]) -> list[tuple[float, Call]]:
+        """Take results and return the calls to make again, each with the seconds to wait first.
+
+        Raises:
+            RewardFailedError: A call failed for good and the caller asked to stop there.
+            InfrastructureError: A call was lost and its reward says ``on_infrastructure="raise"``.
+        """
+        again: list[tuple[float, Call]] = []
+        for result in results:
+            call = result.call
+            assert isinstance(call, RewardCall)
+            call.attempts += 1
+            options = self._rewards[call.target].spec.options
+            finding = _finding(result, len(call.places))
+            outcomes = self._outcomes_of(call, finding, result)
+            cause = outcomes[0].cause
+            if cause is not None and len({outcome.cause for outcome in outcomes}) == 1:
+                given_up = result.status is CallStatus.INFRASTRUCTURE or found.is_final(finding)
+                delay_s = None if given_up else delay_before_next(options, cause, call.attempts)
+                if delay_s is not None:
+                    again.append((delay_s, call))
+                    continue
+            self._settle(call, outcomes, options)
+        return again
+
+    def take_numbers(self, answers: list[tuple[Call, float, float]]) -> list[tuple[float, Call]]:
+        """Take calls that answered with a bare number, each with the number and the seconds it ran.
+
+        Raises:
+            RewardFailedError: As :meth:`take`.
+        """
+        again: list[tuple[float, Call]] = []
+        outcomes, versions, listener, scored = self._outcomes, self._versions, self._listener, Status.SCORED
+        for call, number, duration_s in answers:
+            assert isinstance(call, RewardCall)
+            if call.attempts or isinstance(call, CachedCall):
+                again += self.take([CallResult(call, CallStatus.ANSWERED, number, duration_s)])
+                continue
+            call.attempts = 1
+            # a named tuple's own way of being made is several times slower, and this is once a call
+            ran = 1, duration_s, "", versions[call.target], False, ()
+            outcome = _make(Outcome, (scored, number, None, {}, None, None, None, *ran))
+            outcomes[call.target][call.places[0]] = outcome
+            if listener is not None:
+                listener(Finished(call.places[0], self._rewards[call.target].name, outcome))
+        return again
+
+    def finish(self) -> None:
+        """Fill in the calls that were planned after their equal had been answered; call when all are answered for."""
+        for call in self._plan.cached_calls.values():
+            self._repeat(call)
+
+    def columns(self) -> Mapping[Reward[..., Any], Sequence[Outcome]]:
+        """Return each reward's outcomes, once all is finished."""
+        columns: dict[Reward[..., Any], Sequence[Outcome]] = {}
+        for reward, column in zip(self._rewards, self._outcomes, strict=True):
+            complete = [outcome for outcome in column if outcome is not None]
+            if len(complete) != len(column):
+                raise InfrastructureError(f"reward {reward.name!r}: {len(column) - len(complete)} outcomes are missing")
+            columns[reward] = complete
+        return columns
+
+    def _outcomes_of(self, call: RewardCall, finding: found.Finding, result: CallResult) -> tuple[Outcome, ...]:
+        """Return the outcomes, one a rollout, that a finding makes."""
+        options, version = self._rewards[call.target].spec.options, self._versions[call.target]
+        findings = finding[1] if finding[0] == found.GROUP else [finding] * len(call.places)
+        ran = call.attempts, result.duration_s, result.logs, version, False
+        return tuple(Outcome._make((*_judged(one, options), *ran, _unanswered(one))) for one in findings)
+
+    def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
+        for place, outcome in zip(call.places, outcomes, strict=True):
+            if outcome.status is Status.FAILED:
+                self._check_failure(options, place, outcome)
+        self._fill(call.target, call.places, outcomes)
+        if isinstance(call, CachedCall):
+            self._cache.put(call.key, outcomes)
+            self._repeat(call)
+
+    def _check_failure(self, options: RewardOptions, place: int, outcome: Outcome) -> None:
+        step = "" if self._plan.context.step is None else f" at step {self._plan.context.step}"
+        words = f"reward {options.name!r} failed{step} on row {place} ({outcome.cause}): {outcome.error}"
+        if outcome.cause is Cause.INFRASTRUCTURE and options.on_infrastructure is OnInfrastructure.RAISE:
+            raise InfrastructureError(words)
+        if self._raise:
+            raise RewardFailedError(words)
+
+    def _repeat(self, call: CachedCall) -> None:
+        """Fill in the calls equal to this one that have been planned so far; the planning thread may add more."""
+        column = self._outcomes[call.target]
+        while call.repeats:
+            outcomes = tuple(outcome for place in call.places if (outcome := column[place]) is not None)
+            self._fill(call.target, call.repeats.pop(), as_cached(outcomes))
+
+    def _fill(self, number: int, places: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+        column = self._outcomes[number]
+        for place, outcome in zip(places, outcomes, strict=True):
+            column[place] = outcome
+            if self._listener is not None:
+                self._listener(Finished(place, self._rewards[number].name, outcome))
+
+
+def _finding(result: CallResult, rollouts: int) -> found.Finding:
+    if result.status is CallStatus.ANSWERED:
+        return found.decode(result.answer, rollouts)
+    return [found.FAILED, _CAUSES[result.status], result.message, None]
+
+
+def _judged(finding: found.Finding, options: RewardOptions) -> tuple[Any, ...]:
+    """Return the fields of an outcome that a finding decides, from ``status`` to ``traceback``."""
+    if finding[0] == found.FAILED:
+        cause, error, trace = Cause(finding[1]), finding[2], finding[3]
+        unknown = cause is Cause.INFRASTRUCTURE and options.on_infrastructure is not OnInfrastructure.DEFAULT
+        return Status.FAILED, None if unknown else options.default, None, {}, cause, error, trace
+    status, score, said = Status.SCORED, finding[1], finding[2:]
+    if finding[0] == found.SKIPPED:
+        status, score, said = Status.SKIPPED, None, finding[1:]
+    reason, metrics = said[:2] or (None, {})
+    return status, score, reason, metrics, None, None, None
+
+
+def _unanswered(finding: found.Finding) -> tuple[Unanswered, ...]:
+    """Return the records of the rewards that gave no score, of a finding that has them."""
+    place = {found.SCORED: 4, found.SKIPPED: 3}.get(finding[0])
+    return () if place is None or len(finding) <= place else tuple(Unanswered(*one) for one in finding[place])
