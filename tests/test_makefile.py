@@ -1,4 +1,4 @@
-"""The first setup: what is shown of it, with a stand-in for Python and its pip."""
+"""What `make` does: the first setup, with a stand-in for Python and its pip, and which tests `make test` runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+MARKERS = ("fuzz", "real_model", "servers", "slow", "soak", "trainers")
 PIP = """\
 Collecting torch==2.13.0 (from rewardkit==0.1.0)
   Downloading torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl (178.7 MB)
@@ -34,3 +35,17 @@ def test_setup_shows_what_takes_long_and_fails_where_pip_fails(tmp_path: Path, c
     assert (code == 0) == (tmp_path / ".ready").exists()
     shown = [line for line in done.stdout.splitlines() if line.startswith("  ")]
     assert ["  torch (178.7 MB)", "  numpy (16.2 MB)", "  installing ..."] * (2 if code == 0 else 1) == shown
+
+
+def test_what_runs_in_full_only_has_a_like_that_always_runs(
+    request: pytest.FixtureRequest, later: list[pytest.Item]
+) -> None:
+    """Of each marker of slow tests, `make test` tries some."""
+    options = request.config.option
+    if options.markexpr or options.keyword or request.config.args != request.config.getini("testpaths"):
+        pytest.skip("only some of the tests are collected")
+
+    def families(items: list[pytest.Item]) -> set[str]:
+        return {mark.name for item in items for mark in item.iter_markers()} & {*MARKERS}
+
+    assert {*MARKERS} == families(request.session.items) >= families(later)

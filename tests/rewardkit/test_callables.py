@@ -146,7 +146,7 @@ def test_a_wrapper_around_a_generator_is_a_reward() -> None:
     assert 1.0 == reward(first)(completion="")
 
 
-@pytest.mark.parametrize("thing", [None, 3, [weighed]], ids=str)
+@pytest.mark.parametrize("thing", [None, 3, [weighed]], ids=["None", "a number", "a list"])
 def test_what_is_no_reward_is_named_with_its_place(thing: Any) -> None:
     """A runtime and a configuration say which of their rewards is none; a marker says so too."""
     for make, where in (

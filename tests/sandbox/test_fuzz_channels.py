@@ -117,7 +117,7 @@ def _seeds(full: bool) -> Iterable[int]:
         number += 1
 
 
-@pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.parametrize("level", ["strict", "standard"])
 def test_no_program_does_harm_by_what_it_writes(level: str, full: bool) -> None:
     """Ten minutes at each level (20 seconds in short form): no pass, no hang, no wrong innocent, nothing left over."""

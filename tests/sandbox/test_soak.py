@@ -107,7 +107,7 @@ def _state() -> dict[str, Any]:
     return {"descriptors": me.num_fds(), "children": len(me.children(recursive=False)), "folders": len(_folders())}
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("level", ["standard", "strict"])
 def test_thousands_of_evaluations_leak_nothing(full: bool, level: str) -> None:
     """20,000 evaluations (600 in short form), 2% of them hostile: all right, in order, and nothing is lost."""

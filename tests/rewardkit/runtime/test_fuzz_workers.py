@@ -77,14 +77,14 @@ def _all_right(folder: Path, runs: list[list[str]], takes_s: float = 0.0) -> Non
         pytest.fail("\n\n".join(failures), pytrace=False)
 
 
-@pytest.mark.slow
+@pytest.mark.fuzz
 def test_what_once_went_wrong_goes_right(tmp_path: Path) -> None:
     """Acts that once hung a batch, ended the trainer, cost an innocent its score or left something do so no more."""
     runs = [[part for script in scripts for part in ("--script", script)] for scripts in ONCE_WRONG]
     _all_right(tmp_path, runs + [[str(seed)] for seed in SEEDS_ONCE_WRONG])
 
 
-@pytest.mark.slow
+@pytest.mark.fuzz
 def test_hostile_calls_of_any_seed_cost_themselves_alone(tmp_path: Path, full: bool) -> None:
     """Twenty minutes of sessions (less than one in short form) in every lane; a failure names its seed."""
     first, takes_s = (random.SystemRandom().randrange(10**6), FULL_S) if full else (FIRST_SEED, SHORT_S)

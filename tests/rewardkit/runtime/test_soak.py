@@ -159,7 +159,7 @@ def _is_late(rollouts: list[Rollout], outcomes: Any) -> bool:
     return any(outcome.cause is Cause.TIMEOUT and rollout.completion != "hang" for rollout, outcome in pairs)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_day_of_calls_leaks_nothing(full: bool) -> None:
     """A million calls (100,000 in short form) in three lanes, 0.5% of them faults: all right, and nothing is lost."""
     rows = -(-(CALLS if full else SHORT) // len(LANES))
