@@ -72,16 +72,11 @@ class RewardCallback(TrainerCallback):
 
 def _check_weights(adapter: Watched, args: Any) -> None:
     """Raise if the trainer would sum with other weights than the adapter's."""
-    if not hasattr(args, "reward_weights"):
-        return
-    given = args.reward_weights
-    if given is None and any(weight != 1 for weight in adapter.weights):
-        raise ConfigError(
-            f"the rewards have weights {adapter.weights}, but the trainer has none; "
-            "pass reward_weights=adapter.weights to its config"
-        )
+    given = getattr(args, "reward_weights", adapter.weights)
+    if given is None:  # TRL then sums with weights of 1
+        given = [1.0] * len(adapter.weights)
     # Lists of equal length are about the same rewards; a longer one is also about functions from elsewhere.
-    if given is not None and len(given) == len(adapter.weights) and list(given) != adapter.weights:
+    if len(given) == len(adapter.weights) and list(given) != adapter.weights:
         raise ConfigError(
             f"the trainer has reward_weights={list(given)}, but {', '.join(adapter.names)} have {adapter.weights}; "
             "pass reward_weights=adapter.weights to its config"

@@ -64,11 +64,6 @@ def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
     return source
 
 
-def is_conversational(rows: Dataset) -> bool:
-    """Whether the prompts are lists of chat messages."""
-    return not isinstance(rows[0]["prompt"], str)
-
-
 def _read_lines(path: Path) -> Iterator[_Row]:
     """Yield the rows of a file of JSON Lines or Parquet, without empty lines."""
     for number, record in records(path):

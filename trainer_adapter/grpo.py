@@ -9,7 +9,6 @@ This module decides which scores TRL sees, which metrics are logged and what sto
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections import defaultdict, deque
@@ -80,14 +79,6 @@ class RewardFunction:
         return f"<RewardFunction {self.__name__}>"
 
 
-@dataclasses.dataclass(slots=True)
-class _Scored:
-    """One scoring of a batch, with the scores that TRL has not asked for yet."""
-
-    digest: bytes
-    scores: dict[str, Scores]
-
-
 class RewardAdapter:
     """Rewards for TRL, scored all at once in isolated workers.
 
@@ -138,7 +129,10 @@ class RewardAdapter:
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
         self._lost: set[str] = set()
-        self._scored: _Scored | None = None
+        self._waiting: tuple[bytes, dict[str, Scores]] = (
+            b"",
+            {},
+        )  # a scored batch, and scores that TRL has yet to ask for
         self._callback: RewardCallback | None = None
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
         self._lock = threading.Lock()
@@ -223,13 +217,12 @@ class RewardAdapter:
             began = time.monotonic()
             try:
                 batch = FrozenBatch(prompts, completions, completion_ids, keywords)
-                scored = self._scored
-                if scored is None or scored.digest != batch.digest or name not in scored.scores:
-                    self._scored = None
-                    scored = self._scored = self._score(batch, keywords.get("log_metric"))
-                scores = scored.scores.pop(name)
-                if not scored.scores:
-                    self._scored = None
+                digest, waiting = self._waiting
+                if digest != batch.digest or name not in waiting:
+                    self._waiting = b"", {}
+                    waiting = self._score(batch, keywords.get("log_metric"))
+                    self._waiting = batch.digest, waiting
+                scores = waiting.pop(name)
                 newest = self._timings.pop()
                 wall_s = newest.wall_s + time.monotonic() - began
                 busy = min(newest.busy_s, wall_s)
@@ -238,7 +231,7 @@ class RewardAdapter:
             finally:
                 self._seconds += time.monotonic() - began
 
-    def _score(self, batch: FrozenBatch, log_metric: object) -> _Scored:
+    def _score(self, batch: FrozenBatch, log_metric: object) -> dict[str, Scores]:
         """Score the batch with every reward, and begin its timing."""
         scored = self.runtime.score(batch.rollouts(), step=batch.step, epoch=batch.epoch)
         scores = self._scores(scored, batch.step)
@@ -247,7 +240,7 @@ class RewardAdapter:
                 log_metric(name, value)
         busy = busy_s(scored, self.runtime.rewards, self.runtime.workers)
         self._timings.append(BatchTiming(batch.step, len(batch), 0.0, busy, 0.0))
-        return _Scored(batch.digest, scores)
+        return scores
 
     def _scores(self, batch: ScoreBatch, step: int | None) -> dict[str, Scores]:
         """Return the scores for TRL, by reward."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit import ConfigError
+from rewardkit.packages import cache_folder
 
 if TYPE_CHECKING:
     import torch
@@ -133,7 +133,7 @@ def _load(place: str | Path, weights: torch.dtype, **options: Any) -> Loaded:
 
 def _load_builtin(base_model: str, weights: torch.dtype) -> Loaded:
     gguf = _gguf(base_model)
-    copy = _cache_folder() / "models" / f"{gguf.stem}-{gguf.stat().st_size}-{str(weights).removeprefix('torch.')}"
+    copy = cache_folder() / "models" / f"{gguf.stem}-{gguf.stat().st_size}-{str(weights).removeprefix('torch.')}"
     if not copy.is_dir():
         loaded = _dequantised(gguf, weights)
         try:
@@ -181,8 +181,3 @@ def _gguf(base_model: str) -> Path:
     if gguf is None or not gguf.is_file():
         raise ConfigError(f"base_model={base_model!r}: the model is not installed: {INSTALL}")
     return gguf
-
-
-def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("REWARDKIT_CACHE") or Path(home) / "rewardkit")

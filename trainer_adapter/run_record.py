@@ -33,7 +33,6 @@ MAY_CHANGE = frozenset(
 """Settings that may change when a run goes on: how long it lasts, what it saves and logs, what it runs on."""
 MOST_ROWS = 200_000
 """The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances."""
-_CHUNK = 1_000
 _WEIGHTS = (".safetensors", ".bin", ".gguf", ".json")
 
 Version = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
@@ -137,8 +136,8 @@ def dataset_identity(rows: Dataset) -> DatasetIdentity:
     step = -(-count // MOST_ROWS)
     chosen = (rows if step == 1 else rows.select(range(0, count, step))).with_format("arrow")
     digest = hashlib.sha256(repr((count, sorted(rows.column_names))).encode("utf-8", "surrogatepass"))
-    for start in range(0, len(chosen), _CHUNK):
-        for row in chosen[start : start + _CHUNK].to_pylist():
+    for start in range(0, len(chosen), 1_000):
+        for row in chosen[start : start + 1_000].to_pylist():
             digest.update(repr(sorted(row.items())).encode("utf-8", "surrogatepass"))
     return DatasetIdentity(rows=count, digest=digest.hexdigest()[:12])
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit import ConfigError, DataError, MissingColumnError
 from rewardkit.runtime.names import hint_at
 from trainer_adapter.config import GRPOConfig
-from trainer_adapter.dataset import Source, is_conversational, read_dataset
+from trainer_adapter.dataset import Source, read_dataset
 from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
@@ -113,8 +113,7 @@ def train(
         return _finished(start, trained, output_dir)
     _tell_start(start, config)
     with adapter:
-        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
-        trainer.add_callback(_recorder(start.record))
+        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_recorder(start.record), *callbacks])
         write_record(output_dir, start.record)
         began = time.monotonic()
         try:
@@ -189,8 +188,7 @@ def _trainer(
     )
     lora = config.to_peft()
     loaded = load_model(config.base_model, config.base_dtype, on_cpu=arguments["use_cpu"])
-    _check_template(config, loaded, rows)
-    _check_targets(config, loaded)
+    _check_loaded(config, loaded, rows)
     if arguments["use_cpu"]:
         contiguous_lm_head(loaded.model)
     trainer = GRPOTrainer(
@@ -230,16 +228,13 @@ def _check_enough(config: GRPOConfig, rows: Dataset, called: str) -> None:
         )
 
 
-def _check_template(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
-    if is_conversational(rows) and not loaded.tokenizer.chat_template:
+def _check_loaded(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
+    """Raise if chat prompts meet a model without a template, or a target names no layer, which PEFT may ignore."""
+    if not isinstance(rows[0]["prompt"], str) and not loaded.tokenizer.chat_template:
         raise DataError(
             f"the prompts are chat messages, but base_model={config.base_model!r} has no chat template; "
             "give prompts as strings, or take an instruction-tuned model"
         )
-
-
-def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
-    """Raise if the model has no layer of a target's name, which PEFT ignores if another target fits."""
     layers = {f".{name}": getattr(module, "weight", None) for name, module in loaded.model.named_modules()}
     for target in config.target_modules or ():
         if not any(name.endswith(f".{target}") for name in layers):
