@@ -40,7 +40,8 @@ def test_the_mathematics_rewards_pay_nothing_wrong(reward: str, rows: list[tuple
 
 
 def test_the_demo_pays_nothing_wrong(root: Path, tmp_path: Path) -> None:
-    assert 0 == audited(f"{root}/docs/examples/demo/rewards.py:correct", WHOLE, tmp_path, *SKIPPED)["false_accepts"]
+    rows = [(prompt, answer) for prompt, answer in WHOLE if len(answer) <= 2]  # as long as the demo's answers are
+    assert 0 == audited(f"{root}/docs/examples/demo/rewards.py:correct", rows, tmp_path, *SKIPPED)["false_accepts"]
 
 
 def test_the_reward_to_begin_from_pays_for_no_sum_of_the_prompt(tmp_path: Path) -> None:

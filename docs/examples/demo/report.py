@@ -1,4 +1,4 @@
-"""What the demo shows: a line a step, a table at the end, curves and figures in files."""
+"""What the demo shows: a line for each step, a table at the end, curves and figures in files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAUSES = {"reward_errors": "raised or crashed", "reward_timeouts": "timed out", 
 
 
 class Accuracy(NamedTuple):
-    """How many answers are well-formed, and how many of these are correct, of how many."""
+    """The number of answers, of well-formed ones, and of correct ones among these."""
 
     well_formed: int
     correct: int
@@ -42,8 +42,8 @@ class Step(NamedTuple):
 
     Attributes:
         metrics: What TRL logged.
-        seconds: Wall-clock seconds, all told.
-        timing: Where the rewards' part of them went.
+        seconds: Wall-clock seconds.
+        timing: How long the trainer waited for rewards.
     """
 
     metrics: dict[str, Any]
@@ -51,12 +51,12 @@ class Step(NamedTuple):
     timing: BatchTiming
 
     def failures(self, metric: str) -> int:
-        """Return how many calls of the failing reward ended so."""
+        """Return how many calls of the failing reward a metric counts."""
         return round(self.metrics.get(f"{metric}/{FAILING}", 0.0) * self.timing.rows)
 
 
 class Run(NamedTuple):
-    """All that is reported."""
+    """Everything that is reported."""
 
     before: Accuracy
     after: Accuracy
@@ -67,7 +67,7 @@ class Run(NamedTuple):
 
 
 class LiveLines:
-    """Prints a line for each step, keeps what it says, and ends the training in time.
+    """A printer of a line for each step, which also ends the training in time.
 
     Attributes:
         entries: The steps so far.
@@ -165,7 +165,7 @@ def table(run: Run) -> Table:
 
 
 def time_spent(run: Run) -> dict[str, float]:
-    """Return seconds by what they were spent on; they add up to the steps' time."""
+    """Return the seconds of all steps, by what they were spent on."""
     waited = sum(step.timing.wall_s for step in run.steps)
     return {
         "generating and training": sum(step.seconds for step in run.steps) - waited,
@@ -175,7 +175,7 @@ def time_spent(run: Run) -> dict[str, float]:
 
 
 def save(run: Run, folder: Path) -> None:
-    """Writes ``summary.json`` and ``rewards.png``."""
+    """Write ``summary.json`` and ``rewards.png``."""
     folder.mkdir(parents=True, exist_ok=True)
     spent, whole = time_spent(run), sum(step.seconds for step in run.steps)
     summary = {
@@ -204,7 +204,7 @@ def _calls(run: Run) -> int:
 
 
 def _draw(run: Run, path: Path) -> None:
-    """Draws the reward curves, smoothed over five steps with the single steps behind, and each step's time."""
+    """Draw the rewards of the single steps, their means over five steps, and each step's time."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -228,7 +228,7 @@ def _draw(run: Run, path: Path) -> None:
     upper.yaxis.set_major_formatter(PercentFormatter(1.0))
     upper.legend(loc="upper right", frameon=False, ncols=3, title="mean over five steps; points: single steps")
     upper.set_title(
-        f"SmolLM2-135M learns to add with GRPO\n"
+        f"SmolLM2-135M learns one-digit sums with GRPO\n"
         f"held-out sums: {run.before.shares['correct']:.0%} correct before, {run.after.shares['correct']:.0%} after "
         f"{len(numbers)} steps",
         loc="left",

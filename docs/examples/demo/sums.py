@@ -1,14 +1,15 @@
-"""The demo's data: sums of two numbers after one worked example, some of them held out."""
+"""The demo's data: one-digit sums after one worked example, some of them held out."""
 
 # ruff: noqa: S311 - dice, not secrets
 
 from __future__ import annotations
 
 import random
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
-WORKED = (23, 14)
-HELD_OUT = 60
+WORKED = (2, 3)
+HELD_OUT_PAIRS = 12
 
 
 class Split(NamedTuple):
@@ -19,20 +20,22 @@ class Split(NamedTuple):
 
 
 def split(seed: int, end: str) -> Split:
-    """Return the sums of a number up to 39 and one up to 19, 569 in all, of which 60 are held out.
+    """Return the sums of two digits from 1 to 9, split by unordered pair.
 
-    The larger number comes first, so no held-out sum is one to train on with its numbers swapped. The sum of the
-    worked example is in neither part.
+    Where 3 + 8 is held out, so is 8 + 3: the model cannot have learned one from the other. The sum of the worked
+    example is in neither part.
 
     Args:
-        seed: Decides which sums are held out.
+        seed: Decides which pairs are held out.
         end: The model's end token, which ends the answer of the worked example.
     """
-    pairs = [(a, b) for a in range(1, 40) for b in range(1, min(a, 19) + 1) if (a, b) != WORKED]
+    pairs = [pair for pair in combinations_with_replacement(range(1, 10), 2) if pair != WORKED]
     random.Random(seed).shuffle(pairs)
-    return Split([_row(a, b, end) for a, b in pairs[HELD_OUT:]], [_row(a, b, end) for a, b in pairs[:HELD_OUT]])
+    return Split(_rows(pairs[HELD_OUT_PAIRS:], end), _rows(pairs[:HELD_OUT_PAIRS], end))
 
 
-def _row(a: int, b: int, end: str) -> dict[str, str]:
+def _rows(pairs: list[tuple[int, int]], end: str) -> list[dict[str, str]]:
     first, second = WORKED
-    return {"prompt": f"{first} + {second} = {first + second}{end}\n{a} + {b} =", "answer": str(a + b)}
+    worked = f"{first} + {second} = {first + second}{end}\n"
+    sums = sorted({order for a, b in pairs for order in ((a, b), (b, a))})
+    return [{"prompt": f"{worked}{a} + {b} =", "answer": str(a + b)} for a, b in sums]
