@@ -82,7 +82,7 @@ def main() -> None:
         began = time_left.elapsed_s
         before = evaluate(trainer.model, tokenizer, data.held_out, asked)
         steps.evaluation_s = time_left.elapsed_s - began
-        console.print(f"before training: {report.describe(before)}\n")
+        console.print(f"before: {report.describe(before)}\n")
         began = time_left.elapsed_s
         trainer.train()
         seconds = time_left.elapsed_s - began

@@ -126,7 +126,7 @@ def describe(accuracy: Accuracy) -> str:
     """Return an accuracy in words."""
     shares = accuracy.shares
     return (
-        f"of {accuracy.answers} answers to held-out sums {shares['correct']:.0%} are correct, "
+        f"{shares['correct']:.0%} of {accuracy.answers} answers to held-out sums are correct, "
         f"{shares['format']:.0%} well-formed"
     )
 
