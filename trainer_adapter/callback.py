@@ -1,6 +1,6 @@
-"""The trainer callback of a RewardAdapter: checks at the start, starts the workers, measures steps.
+"""The trainer callback of a RewardAdapter: checks the trainer's settings, starts the workers, measures steps.
 
-It imports transformers; :attr:`trainer_adapter.grpo.RewardAdapter.callback` imports this module when asked.
+It imports transformers, so :attr:`trainer_adapter.grpo.RewardAdapter.callback` imports this module late.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Watched(Protocol):
 
 
 class RewardCallback(TrainerCallback):
-    """Starts an adapter's workers when training begins, and measures what rewards cost a step.
+    """The callback that starts an adapter's workers when training begins, and measures what rewards cost a step.
 
-    The workers outlive the training, for an evaluation may follow; :meth:`RewardAdapter.close` ends them.
+    The workers outlive the training, because an evaluation may follow; :meth:`RewardAdapter.close` ends them.
 
     Attributes:
         step_s: Seconds spent in training steps so far.
@@ -45,25 +45,25 @@ class RewardCallback(TrainerCallback):
 
     @property
     def reward_share(self) -> float | None:
-        """Share of the steps' time that went to rewards, 0 to 1; ``None`` before the first step has ended."""
+        """Share of the steps' time that went to rewards, 0 to 1; ``None`` before the end of the first step."""
         return self.reward_s / self.step_s if self.step_s else None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
-        """Refuses settings under which rewards would be wrong, and starts the workers.
+        """Refuse settings under which rewards would be wrong, and start the workers.
 
         Raises:
-            ConfigError: A group would be split between processes, or the trainer has not been given the weights.
+            ConfigError: A group would be split between processes, or the trainer has other weights.
         """
         _check_weights(self._adapter, args)
         _check_groups(self._adapter, args)
         self._adapter.start()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
-        """Notes when a step begins."""
+        """Note when a step begins."""
         self._began = time.monotonic(), self._adapter.seconds
 
     def on_step_end(self, args: Any, state: Any, control: Any, **keywords: Any) -> None:
-        """Adds a step's time."""
+        """Add the step's time."""
         if self._began is not None:
             self.step_s += time.monotonic() - self._began[0]
             self.reward_s += self._adapter.seconds - self._began[1]
@@ -71,17 +71,12 @@ class RewardCallback(TrainerCallback):
 
 
 def _check_weights(adapter: Watched, args: Any) -> None:
-    """Raise where the trainer would sum with other weights than the adapter's."""
-    if not hasattr(args, "reward_weights"):
-        return
-    given = args.reward_weights
-    if given is None and any(weight != 1 for weight in adapter.weights):
-        raise ConfigError(
-            f"the rewards have weights {adapter.weights}, but the trainer has none; "
-            "pass reward_weights=adapter.weights to its config"
-        )
-    # With as many weights as rewards there are no others among them, so the two lists are about the same rewards.
-    if given is not None and len(given) == len(adapter.weights) and list(given) != adapter.weights:
+    """Raise if the trainer would sum with other weights than the adapter's."""
+    given = getattr(args, "reward_weights", adapter.weights)
+    if given is None:  # TRL then sums with weights of 1
+        given = [1.0] * len(adapter.weights)
+    # Lists of equal length are about the same rewards; a longer one is also about functions from elsewhere.
+    if len(given) == len(adapter.weights) and list(given) != adapter.weights:
         raise ConfigError(
             f"the trainer has reward_weights={list(given)}, but {', '.join(adapter.names)} have {adapter.weights}; "
             "pass reward_weights=adapter.weights to its config"
@@ -89,27 +84,20 @@ def _check_weights(adapter: Watched, args: Any) -> None:
 
 
 def _check_groups(adapter: Watched, args: Any) -> None:
-    """Raise where a reward needs whole groups and a process would see a part of one."""
+    """Raise if a reward needs whole groups and a process would see a part of one."""
     if not adapter.group_rewards or getattr(args, "num_generations", None) is None:
         return
     steps = getattr(args, "steps_per_generation", None) or 1
-    rows = args.per_device_train_batch_size * steps
-    _check_whole(
-        adapter,
-        rows,
-        args.num_generations,
-        f"per_device_train_batch_size={args.per_device_train_batch_size} times steps_per_generation={steps}",
-        "num_generations",
-    )
+    batch, generations = args.per_device_train_batch_size, args.num_generations
+    what = f"per_device_train_batch_size={batch} times steps_per_generation={steps}"
+    batches = [(batch * steps, what, "num_generations", generations)]
     if str(getattr(args.eval_strategy, "value", args.eval_strategy)) != "no":
-        rows = args.per_device_eval_batch_size
-        wanted = getattr(args, "num_generations_eval", None) or args.num_generations
-        _check_whole(adapter, rows, wanted, f"per_device_eval_batch_size={rows}", "num_generations_eval")
-
-
-def _check_whole(adapter: Watched, rows: int, generations: int, what: str, option: str) -> None:
-    if rows % generations:
-        raise ConfigError(
-            f"reward {adapter.group_rewards[0]!r} scores whole groups, but a process has {rows} completions a batch "
-            f"({what}), which is no multiple of {option}={generations}: a group would be split between processes"
-        )
+        batch = args.per_device_eval_batch_size
+        generations = getattr(args, "num_generations_eval", None) or generations
+        batches.append((batch, f"per_device_eval_batch_size={batch}", "num_generations_eval", generations))
+    for rows, what, option, generations in batches:
+        if rows % generations:
+            raise ConfigError(
+                f"reward {adapter.group_rewards[0]!r} scores whole groups, but a process has {rows} completions in a "
+                f"batch ({what}), which is no multiple of {option}={generations}: a group would be split"
+            )

@@ -1,6 +1,6 @@
 """``rewardkit train``: a GRPO run from a YAML file. The command line finds it by its entry point.
 
-It reads the file and shows the result; :mod:`trainer_adapter.config` checks, :mod:`trainer_adapter.train` trains.
+It reads the file and shows the result; :mod:`trainer_adapter.train` trains.
 """
 
 from __future__ import annotations
@@ -28,14 +28,7 @@ _SHOWN_METRICS = ("reward", "reward_std", "loss", "kl")
 
 
 class Plan(NamedTuple):
-    """What a configuration file asks for.
-
-    Attributes:
-        config: Model, hyperparameters and rewards.
-        dataset: Rows to train on.
-        eval_dataset: Rows to evaluate on, if any.
-        output_dir: Where checkpoints go; ``None`` where the file does not say.
-    """
+    """The content of a configuration file; ``None`` stands for a path that the file does not name."""
 
     config: GRPOConfig
     dataset: Path
@@ -61,7 +54,7 @@ def train_command(
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Train a model with GRPO on the rewards that CONFIG.yaml names. Needs the extra: rewardkit\\[train].
+    """Train a model with GRPO on the rewards that CONFIG.yaml names. Needs the extra "train".
 
     Ctrl-C leaves a checkpoint of the last whole step; the same command goes on from there. A run goes on with the
     rewards, settings and rows that it began with; with others the command names what differs, and runs nothing.
@@ -101,7 +94,7 @@ def train_command(
 
 
 def read_plan(path: Path) -> Plan:
-    """Return what a configuration file asks for.
+    """Return the content of a configuration file.
 
     Raises:
         ConfigError: There is no such file, it is not YAML, or a field is wrong.
@@ -136,7 +129,7 @@ def _place(path: Path, base: Path, data: dict[str, Any], name: str) -> Path | No
 
 
 def _watchers() -> list[Any]:
-    """Return a progress bar where a person watches."""
+    """Return a progress bar for a terminal, and nothing for a file or a pipe."""
     if not sys.stderr.isatty():
         return []
     from trainer_adapter.models import needing_extra
@@ -149,7 +142,7 @@ def _watchers() -> list[Any]:
 
 @contextlib.contextmanager
 def _log_shown() -> Iterator[None]:
-    """Show what the trainer logs, as where a run goes on; by itself Python shows warnings alone."""
+    """Show the trainer's log, such as where a run goes on; Python's default shows only warnings."""
     logger, handler = logging.getLogger("trainer_adapter"), logging.StreamHandler()
     level = logger.level
     logger.addHandler(handler)
@@ -177,13 +170,9 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
         typer.echo(json.dumps(told, indent=2))
         return
     last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+    steps = f"{result.steps:,} step{'' if result.steps == 1 else 's'}"
     if result.already_finished:
-        typer.echo(f"already finished, nothing run: {_steps(result)} done, in {result.output_dir}")
-        typer.echo(f"trained: {result.trained}")
-        return
-    typer.echo(f"{_steps(result)} in {result.seconds:,.0f} s; at the end {last or 'no metrics were logged'}")
-    typer.echo(f"wrote {result.trained}")
-
-
-def _steps(result: TrainResult) -> str:
-    return f"{result.steps:,} step{'' if result.steps == 1 else 's'}"
+        typer.echo(f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}")
+    else:
+        typer.echo(f"{steps} in {result.seconds:,.0f} s; at the end {last or 'no metrics were logged'}")
+        typer.echo(f"wrote {result.trained}")

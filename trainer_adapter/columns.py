@@ -1,8 +1,8 @@
 """A trainer's keyword lists, made into rollouts.
 
-TRL calls a reward function with ``prompts``, ``completions``, ``completion_ids`` and one list for every
-dataset column, besides keywords of its own. This module tells the two apart, copies what it keeps, and
-gives the batch a digest by which a later call is known to be about the very same completions.
+TRL calls a reward function with ``prompts``, ``completions``, ``completion_ids``, one list for every dataset
+column, and keywords of its own. This module tells columns from TRL's keywords, copies what it keeps, and computes
+a digest of the batch: a later call with the same digest is about the same completions.
 """
 
 from __future__ import annotations
@@ -16,33 +16,16 @@ from typing import Any, NamedTuple
 from rewardkit import DataError, Rollout
 
 RESERVED_KEYWORDS = frozenset({"trainer_state", "log_extra", "log_metric", "environments"})
-"""Keywords with which a trainer hands over itself; every other keyword is a dataset column."""
-
-
-class Where(NamedTuple):
-    """Where in training a batch is scored.
-
-    Attributes:
-        step: Optimizer steps done; ``None`` where the trainer does not say.
-        epoch: Passes over the data done, fractional; ``None`` where the trainer does not say.
-    """
-
-    step: int | None = None
-    epoch: float | None = None
-
-    @classmethod
-    def of(cls, trainer_state: object) -> Where:
-        """Return it from a ``transformers.TrainerState``, or from nothing."""
-        return cls(getattr(trainer_state, "global_step", None), getattr(trainer_state, "epoch", None))
+"""Keywords that hold the trainer's own objects; every other keyword is a dataset column."""
 
 
 class Frozen(NamedTuple):
     """A value as it was when the trainer called.
 
     Attributes:
-        content: Its bytes; equal values have equal bytes. For a live value its identity.
-        live: The value itself where it cannot be pickled, else ``None``. No reward can read such a
-            value, for it cannot travel to a worker either.
+        content: The pickled value; equal values have equal bytes. For a live value its identity.
+        live: The value itself if it cannot be pickled, else ``None``. No reward can read such a value, because it
+            cannot travel to a worker.
     """
 
     content: bytes
@@ -50,11 +33,11 @@ class Frozen(NamedTuple):
 
     @classmethod
     def of(cls, value: object) -> Frozen:
-        """Freezes a value."""
+        """Return a value frozen."""
         for fast in (True, False):
             buffer = io.BytesIO()
             pickler = pickle.Pickler(buffer, protocol=5)
-            # Without the memo equal values give equal bytes, whichever of their parts are one object; but no cycles.
+            # Without the memo equal values have equal bytes, whichever of their parts are one object; but no cycles.
             pickler.fast = fast
             try:
                 pickler.dump(value)
@@ -69,20 +52,21 @@ class Frozen(NamedTuple):
 
 
 class FrozenBatch:
-    """One call of a trainer, frozen: what was asked, whatever becomes of the trainer's lists later.
+    """One call of a trainer, with copies of its lists.
 
     Args:
         prompts: Strings, or lists of messages.
         completions: As many strings, or lists of messages.
-        completion_ids: As many lists of token ids; ``None`` where the trainer has none.
+        completion_ids: As many lists of token ids; ``None`` if the trainer passes none.
         keywords: All other keywords of the call.
 
     Attributes:
-        where: Where in training the batch is scored.
+        step: Optimizer steps done; ``None`` if the trainer does not say.
+        epoch: Passes over the data done, fractional; ``None`` if the trainer does not say.
         digest: Equal for two calls only if every prompt, completion, token id, column, step and epoch is.
 
     Raises:
-        DataError: A list is not as long as ``prompts``. The message names it.
+        DataError: A list, which the message names, is not as long as ``prompts``.
     """
 
     def __init__(
@@ -92,7 +76,9 @@ class FrozenBatch:
         completion_ids: Sequence[Any] | None,
         keywords: Mapping[str, Any],
     ) -> None:
-        self.where = Where.of(keywords.get("trainer_state"))
+        state = keywords.get("trainer_state")
+        self.step: int | None = getattr(state, "global_step", None)
+        self.epoch: float | None = getattr(state, "epoch", None)
         columns = {name: values for name, values in keywords.items() if name not in RESERVED_KEYWORDS}
         rows = len(prompts)
         _check_length("completions", completions, rows)
@@ -114,7 +100,7 @@ class FrozenBatch:
         return len(self._own)
 
     def _digest(self) -> bytes:
-        digest = hashlib.blake2b(repr((self._names, self.where)).encode(), digest_size=16)
+        digest = hashlib.blake2b(repr((self._names, self.step, self.epoch)).encode(), digest_size=16)
         for shared, own in zip(self._shared, self._own, strict=True):
             for value in (*shared, *own):
                 digest.update(len(value.content).to_bytes(8, "big"))
@@ -122,10 +108,7 @@ class FrozenBatch:
         return digest.digest()
 
     def rollouts(self) -> list[Rollout]:
-        """Return the rollouts, in the trainer's order, with copies of everything.
-
-        Rows of equal prompt and columns share one prompt and one example object, which makes groups cheap to find.
-        """
+        """Return the rollouts in the trainer's order; rows with equal prompt and columns share one example object."""
         seen: dict[tuple[bytes, ...], tuple[Any, dict[str, Any]]] = {}
         rollouts = []
         for shared, (completion, ids) in zip(self._shared, self._own, strict=True):

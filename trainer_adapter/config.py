@@ -1,7 +1,6 @@
 """A GRPO run as one object: model, adapter, hyperparameters and rewards, in Python or YAML.
 
-It checks values and translates them to TRL's and PEFT's names; :mod:`trainer_adapter.train` does the
-training. Nothing here imports torch.
+It checks values and translates them to TRL's and PEFT's names. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -28,10 +27,7 @@ from rewardkit import Composable, ConfigError, RewardFunctionsConfig
 from rewardkit.config import read_yaml
 
 MICRO_BATCH = 16
-"""Completions in one forward pass, at most, unless ``per_device_batch_size`` says otherwise."""
-
-RewardFunctions: TypeAlias = "RewardFunctionsConfig | Sequence[Composable | Callable[..., Any] | str]"
-"""What ``reward_fns`` holds once it is checked."""
+"""The most completions in one forward pass, unless ``per_device_batch_size`` says otherwise."""
 
 
 def _not_a_bool(value: object) -> object:
@@ -41,12 +37,10 @@ def _not_a_bool(value: object) -> object:
 
 
 def _names(value: object) -> object:
-    """Let ``all-linear`` stand for None, and refuse a bare string, which would be read letter by letter."""
-    if isinstance(value, str):
-        if value == "all-linear":
-            return None
+    """Return ``None`` for ``all-linear``, and refuse other bare strings, which would be read letter by letter."""
+    if isinstance(value, str) and value != "all-linear":
         raise ValueError("expected a list of module names, such as ['q_proj', 'v_proj'], or 'all-linear'")
-    return value
+    return None if isinstance(value, str) else value
 
 
 def _weights(value: object) -> object:
@@ -57,12 +51,12 @@ def _weights(value: object) -> object:
         raise ValueError("expected a list of numbers, or a mapping of rewards' names to numbers")
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-            raise ValueError(f"expected finite numbers, and {number!r} is none")
+            raise ValueError(f"expected finite numbers, got {number!r}")
     return dict(value) if isinstance(value, Mapping) else tuple(numbers)
 
 
 def _reward_functions(value: Any, base: Path | None = None) -> Any:
-    """Return the rewards in a form that a runtime takes; relative file references start from ``base``."""
+    """Return the rewards in a form that a runtime takes, with relative file references resolved from ``base``."""
     if isinstance(value, RewardFunctionsConfig):
         return value
     if isinstance(value, Mapping):
@@ -83,7 +77,7 @@ Number = Annotated[float, BeforeValidator(_not_a_bool), Field(allow_inf_nan=Fals
 
 
 class _Checked(BaseModel):
-    """A frozen model whose complaints are :class:`~rewardkit.ConfigError`."""
+    """A frozen model that raises :class:`~rewardkit.ConfigError` for wrong values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
     place: ClassVar[str] = ""
@@ -99,7 +93,7 @@ class _Checked(BaseModel):
 
 
 class SamplingParams(_Checked):
-    """How completions are sampled while training."""
+    """How completions are sampled in training."""
 
     place: ClassVar[str] = "sampling_params."
 
@@ -111,16 +105,13 @@ class SamplingParams(_Checked):
     )
     top_k: Count = Field(default=0, ge=0, description="Most likely tokens sampled from; 0 is all of them.")
     min_p: Number | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="Least probability relative to the likeliest token's, 0 to 1; null is no limit.",
+        default=None, ge=0, le=1, description="Least probability relative to the likeliest token's, 0 to 1; null is 0."
     )
     max_tokens: Count = Field(default=512, ge=1, description="Tokens of one completion, 1 or more.")
 
 
 class GRPOConfig(_Checked):
-    """One GRPO run: what is trained, how, and on which rewards.
+    """One GRPO run: what it trains, how, and on which rewards.
 
     >>> config = GRPOConfig(base_model="builtin:smollm2-135m", reward_fns=["rewards.py"], train_steps=60)
     >>> config.to_trl("runs/first")["max_steps"]
@@ -144,11 +135,11 @@ class GRPOConfig(_Checked):
     learning_rate: Number = Field(
         default=2e-5,
         gt=0,
-        description="Learning rate at its highest, greater than 0. The default suits LoRA on 1B and larger "
-        "models; a full fine-tuning wants about 1e-6, a tiny model with LoRA up to 5e-4.",
+        description="The highest learning rate, greater than 0. The default suits LoRA on 1B and larger models; "
+        "a full fine-tuning needs about 1e-6, a tiny model with LoRA up to 1e-3.",
     )
     lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
-        default="linear", description="How the learning rate goes on after the warm-up."
+        default="linear", description="How the learning rate changes after the warm-up."
     )
     warmup_steps: Count = Field(default=0, ge=0, description="Steps in which the learning rate rises from 0.")
     max_grad_norm: Number = Field(default=1.0, gt=0, description="Norm to which gradients are clipped, greater than 0.")
@@ -168,9 +159,7 @@ class GRPOConfig(_Checked):
         f"Null takes the largest divisor up to {MICRO_BATCH}.",
     )
     beta: Number = Field(
-        default=0.001,
-        ge=0,
-        description="Weight of the KL divergence from the base model, 0 or more; 0 does without it.",
+        default=0.001, ge=0, description="Weight of the KL divergence from the base model, 0 or more; 0 leaves it out."
     )
     epsilon: Number = Field(
         default=0.2, gt=0, description="How far the probability ratio may leave 1 before it is clipped."
@@ -217,7 +206,7 @@ class GRPOConfig(_Checked):
     logging_steps: Count = Field(default=1, ge=1, description="Steps whose metrics are averaged into one log entry.")
     partial: Literal["leave_out", "sum"] = Field(
         default="leave_out",
-        description="What becomes of a completion where one reward failed with nothing to stand in: `leave_out` of the "
+        description="What becomes of a completion for which a reward failed without a default: `leave_out` of the "
         "group, or `sum` the other rewards.",
     )
     workers: Count | None = Field(
@@ -242,11 +231,11 @@ class GRPOConfig(_Checked):
 
         Args:
             data: A mapping with the fields.
-            where: What to call the data in errors.
-            base: Folder that relative ``file.py`` references and a relative ``base_model`` folder start from.
+            where: What errors call the data.
+            base: Folder from which relative ``file.py`` references and a relative ``base_model`` start.
 
         Raises:
-            ConfigError: A field is unknown, missing or wrong; offers near names.
+            ConfigError: A field is unknown, missing or wrong, or a file cannot be read.
         """
         if not isinstance(data, Mapping):
             raise ConfigError(f"{where}: expected a mapping, got {data!r}")
@@ -262,11 +251,7 @@ class GRPOConfig(_Checked):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> GRPOConfig:
-        """Return the configuration in a YAML file; relative references start from the file's folder.
-
-        Raises:
-            ConfigError: There is no such file, it is not YAML, or a field is wrong.
-        """
+        """Return the configuration in a YAML file; relative references start from its folder. Raises as from_dict."""
         path = Path(path)
         return cls.from_dict(read_yaml(path), where=str(path), base=path.resolve().parent)
 
@@ -278,16 +263,16 @@ class GRPOConfig(_Checked):
     def to_trl(
         self, output_dir: str | Path, *, has_cuda: bool = True, processes: int = 1, evaluate: bool = False
     ) -> dict[str, Any]:
-        """Return the keyword arguments of ``trl.GRPOConfig``; ``reward_weights`` go with the rewards.
+        """Return the keyword arguments of ``trl.GRPOConfig``, all but ``reward_weights``.
 
         Args:
             output_dir: Folder of checkpoints.
-            has_cuda: Whether the machine has a CUDA device, which ``use_cpu=None`` asks.
+            has_cuda: Whether the machine has a CUDA device, which decides for ``use_cpu=None``.
             processes: Training processes that share the effective batch.
             evaluate: Whether there is an evaluation set.
 
         Raises:
-            ConfigError: The effective batch cannot be shared by so many processes.
+            ConfigError: So many processes cannot share the effective batch.
         """
         cpu = not has_cuda if self.use_cpu is None else self.use_cpu
         micro, accumulation = self._micro_batch(processes)
@@ -347,19 +332,16 @@ _SAME_IN_TRL = (
 
 
 def _complaint(model: type[_Checked], problem: Any) -> str:
-    """Puts one of pydantic's complaints into our words."""
+    """Return one of pydantic's complaints in our words."""
     name = ".".join(map(str, problem["loc"]))
     where = (model.place + name).rstrip(".")
     if problem["type"] == "extra_forbidden":
-        return f"unknown field {where!r}; {_hint(name, list(model.model_fields))}"
+        near = difflib.get_close_matches(name, model.model_fields, n=2)
+        known = f"the fields are {', '.join(sorted(model.model_fields))}"
+        return f"unknown field {where!r}; " + (f"did you mean {' or '.join(map(repr, near))}?" if near else known)
     if problem["type"] == "missing":
         return f"field {where!r} is missing"
     words = str(problem["msg"]).removeprefix("Value error, ")
     words = re.sub(r"^Input should be (?=greater|less)", "expected a number ", words)
     words = re.sub(r"^(Input should be|(String|Tuple) should have)", "expected", words)
     return f"{where}={problem['input']!r}: {words[0].lower()}{words[1:]}"
-
-
-def _hint(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=2)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"the fields are {', '.join(sorted(known))}"

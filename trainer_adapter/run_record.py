@@ -1,7 +1,6 @@
-"""What a training run was started with, kept as a file in its output folder and in each of its checkpoints.
+"""The record of what a training run was started with, a file in its output folder and in each of its checkpoints.
 
-Owns the file, and what may differ between a run and one that goes on from it. What becomes of a difference,
-:mod:`trainer_adapter.resuming` decides.
+This module also compares two records; :mod:`trainer_adapter.resuming` decides what a difference leads to.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,20 +26,13 @@ FILE = "rewardkit-run.json"
 """The record's name in an output folder and in a checkpoint."""
 MAY_CHANGE = frozenset(
     {
-        "train_steps",
-        "save_steps",
-        "eval_steps",
-        "logging_steps",
-        "workers",
-        "load_timeout_s",
-        "per_device_batch_size",
-        "use_cpu",
+        *("train_steps", "save_steps", "eval_steps", "logging_steps"),
+        *("workers", "load_timeout_s", "per_device_batch_size", "use_cpu"),
     }
 )
-"""Settings that a run may go on with changed: how long it goes, what it leaves behind, what it runs on."""
+"""Settings that may change when a run goes on: how long it lasts, what it saves and logs, what it runs on."""
 MOST_ROWS = 200_000
-"""Rows of a dataset that its digest covers; of a larger one, as many at equal distances."""
-_CHUNK = 1_000
+"""The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances."""
 _WEIGHTS = (".safetensors", ".bin", ".gguf", ".json")
 
 Version = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
@@ -53,12 +44,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class DatasetIdentity(BaseModel):
-    """Which rows a run was trained on.
-
-    Attributes:
-        rows: How many.
-        digest: Of their columns and values, in order.
-    """
+    """The rows that a run is trained on: how many, and a digest of their columns and values in order."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -73,10 +59,10 @@ class RunRecord(BaseModel):
     """What a run was started with.
 
     Attributes:
-        format: Of the file.
-        run: The run's own number, the same in its checkpoints; random.
-        settings: The configuration's fields by name, as far as they take effect.
-        rewards: The rewards' versions by name.
+        format: The version of the file's format.
+        run: A random number that the run and its checkpoints share.
+        settings: The configuration's fields that take effect, by name.
+        rewards: The rewards' versions, by name.
         dataset: The rows.
         finished_steps: Optimizer steps after which the run ended and wrote its model; ``None`` until then.
     """
@@ -91,14 +77,8 @@ class RunRecord(BaseModel):
     finished_steps: Annotated[int, Field(ge=1)] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """In what a run differs from the record of another, a line each: ``name: old -> new``.
-
-    Attributes:
-        refused: What decides how the model is trained.
-        allowed: What a run may go on with.
-    """
+class Differences(NamedTuple):
+    """Differences between two records, each a line ``name: old -> new``: those refused, and those allowed."""
 
     refused: Sequence[str]
     allowed: Sequence[str]
@@ -113,13 +93,13 @@ def record_of(
 
 
 def _digest(version: str) -> str:
-    """Return a version in 12 digits: one that a reward of another kind makes may be of any length."""
+    """Return a version as 12 hexadecimal digits; a user's own kind of reward may have a version of any form."""
     is_plain = len(version) == 12 and set(version) <= set("0123456789abcdef")
     return version if is_plain else hashlib.sha256(version.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any]:
-    """Return what takes effect: defaults that depend on other fields are filled in, what is not used is left out."""
+    """Return the settings that take effect, with defaults that depend on other fields filled in."""
     found: dict[str, Any] = config.model_dump(exclude={"reward_fns", "reward_weights", "sampling_params"})
     found["base_model"] = model_identity(config.base_model)
     found["dtype"] = config.base_dtype
@@ -139,7 +119,7 @@ def _settings(config: GRPOConfig, weights: Mapping[str, float]) -> dict[str, Any
 
 
 def model_identity(base_model: str) -> str:
-    """Return a model's name; for a folder its last part and a digest of what is in it, wherever it lies."""
+    """Return a model's name; for a folder, its last part and a digest of its files."""
     folder = Path(base_model)
     if base_model.startswith("builtin:") or not folder.is_dir():
         return base_model
@@ -151,37 +131,35 @@ def model_identity(base_model: str) -> str:
 
 
 def dataset_identity(rows: Dataset) -> DatasetIdentity:
-    """Return which rows these are, by their values."""
+    """Return the number and the digest of rows."""
     count = len(rows)
     step = -(-count // MOST_ROWS)
     chosen = (rows if step == 1 else rows.select(range(0, count, step))).with_format("arrow")
     digest = hashlib.sha256(repr((count, sorted(rows.column_names))).encode("utf-8", "surrogatepass"))
-    for start in range(0, len(chosen), _CHUNK):
-        for row in chosen[start : start + _CHUNK].to_pylist():
+    for start in range(0, len(chosen), 1_000):
+        for row in chosen[start : start + 1_000].to_pylist():
             digest.update(repr(sorted(row.items())).encode("utf-8", "surrogatepass"))
     return DatasetIdentity(rows=count, digest=digest.hexdigest()[:12])
 
 
 def differences(old: RunRecord, new: RunRecord) -> Differences:
-    """Return in what a new run differs from one that is recorded.
+    """Return how a new run differs from a recorded one.
 
-    A setting that the record does not know counts as equal: the release that wrote it did not have it.
+    A setting that the record lacks counts as equal: the release that wrote it did not have the setting.
     """
     refused: list[str] = []
     allowed: list[str] = []
     for name, value in old.settings.items():
         now = new.settings.get(name)
         if now == value or (name.startswith("reward_weights.") and name not in new.settings):
-            continue  # a reward that is gone is told below
+            continue  # a reward that is gone is reported below
         (allowed if name in MAY_CHANGE else refused).append(f"{name}: {_shown(value)} -> {_shown(now)}")
-    for name, version in old.rewards.items():
-        if name not in new.rewards:
-            refused.append(f"reward {name!r}: version {version} -> not there")
-        elif new.rewards[name] != version:
-            refused.append(f"reward {name!r}: version {version} -> {new.rewards[name]}")
-    refused += [
-        f"reward {name!r}: not there -> version {v}" for name, v in new.rewards.items() if name not in old.rewards
-    ]
+    for name in {**old.rewards, **new.rewards}:
+        before, after = old.rewards.get(name), new.rewards.get(name)
+        if before is None:
+            refused.append(f"reward {name!r}: not there -> version {after}")
+        elif before != after:
+            refused.append(f"reward {name!r}: version {before} -> {after or 'not there'}")
     if old.dataset != new.dataset:
         refused.append(f"dataset: {old.dataset} -> {new.dataset}")
     return Differences(refused, allowed)
@@ -192,10 +170,10 @@ def _shown(value: object) -> str:
 
 
 def read_record(folder: Path) -> RunRecord | None:
-    """Return the record in a folder; ``None`` where there is none.
+    """Return the record in a folder; ``None`` if there is no such file.
 
     Raises:
-        ConfigError: It cannot be read, is damaged, or is of another format; names the file.
+        ConfigError: The file, which the message names, cannot be read, is damaged, or has another format.
     """
     file = folder / FILE
     try:
@@ -221,13 +199,13 @@ def _unreadable(file: Path, reason: str) -> ConfigError:
     return ConfigError(
         f"{file}: this record of a training run cannot be read:\n  {reason}\n"
         "It says whether the rewards are still the same. Nothing was run or changed.\n"
-        "Put it back from a copy, give another output folder, or start anew in this one\n"
-        "(--no-resume, in Python resume=False)."
+        "Put it back from a checkpoint, where there is a copy, give another output folder,\n"
+        "or start anew in this one (--no-resume, in Python resume=False)."
     )
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
-    """Write a record into a folder, whole or not at all. Of several training processes only the first does."""
+    """Write a record into a folder, whole or not at all. Only the first of several training processes writes."""
     if int(os.environ.get("RANK", "0")) != 0:
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Where the time of a scored batch went, told from the outcomes' durations."""
+"""Where the time of a scored batch went, computed from the outcomes' durations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ class BatchTiming:
     """Where the time of one scored batch went.
 
     Attributes:
-        step: Optimizer steps done; ``None`` where the trainer does not say.
+        step: Optimizer steps done; ``None`` if the trainer does not say.
         rows: Completions in the batch.
-        wall_s: Seconds that the trainer waited, from the first reward's call to the last one's answer.
-        busy_s: Of these, seconds that the rewards themselves needed, estimated from their durations as
-            the larger of the longest single call and a lane's work divided by its workers. It is a lower
-            bound: retries, and work that could not be divided evenly, are not in it.
-        overhead_s: The rest: copying, sending, waiting, starting workers. An upper bound, as ``busy_s`` is a lower.
+        wall_s: Seconds that the trainer waited for the batch's rewards.
+        busy_s: Of these, the least seconds in which the rewards' work could be done: the longest single call, or a
+            lane's work divided by its workers, whichever is more. Retries and uneven work are not in it.
+        overhead_s: The rest: copying, sending, waiting, starting workers. An upper bound.
     """
 
     step: int | None
@@ -32,7 +31,7 @@ class BatchTiming:
 
 
 def busy_s(batch: ScoreBatch, rewards: Mapping[str, Composable], workers: int) -> float:
-    """Return the least seconds in which the rewards' own work could be done, see :class:`BatchTiming`.
+    """Return :attr:`BatchTiming.busy_s` of a batch.
 
     Args:
         batch: The scored batch.
@@ -48,20 +47,15 @@ def busy_s(batch: ScoreBatch, rewards: Mapping[str, Composable], workers: int) -
         if counted.intersection(leaves):
             continue
         counted.update(leaves)
-        if len(leaves) == 1 and has_own_lane(leaves[0]):
+        if len(leaves) == 1 and (leaves[0].spec.is_async or leaves[0].spec.concurrency > 1):  # it has its own process
             lanes_s.append(sum(seconds) / leaves[0].spec.concurrency)
         else:
             shared_s += sum(seconds)
     return max(*lanes_s, shared_s / workers)
 
 
-def has_own_lane(reward: Reward[..., Any]) -> bool:
-    """Tells whether a reward has a worker process of its own, for several calls in flight."""
-    return reward.spec.is_async or reward.spec.concurrency > 1
-
-
 def _durations(batch: ScoreBatch, name: str, reward: Composable) -> list[float]:
-    """Return the seconds of each call that was made: one a rollout, or one a group."""
+    """Return the seconds of each call: a group reward has one call for each group, others one for each rollout."""
     grouped = any(leaf.spec.kind == "group" for leaf in reward.leaves)
     calls: dict[object, float] = {}
     for row, (rollout, outcome) in enumerate(zip(batch.rollouts, batch[name], strict=True)):
@@ -71,5 +65,5 @@ def _durations(batch: ScoreBatch, name: str, reward: Composable) -> list[float]:
 
 
 def p95(seconds: Sequence[float]) -> float:
-    """Return the 95th percentile by nearest rank; 0 where nothing was run."""
+    """Return the 95th percentile by nearest rank; 0 for no calls."""
     return sorted(seconds)[math.ceil(0.95 * len(seconds)) - 1] if seconds else 0.0

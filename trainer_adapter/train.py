@@ -1,8 +1,6 @@
 """GRPO from a configuration: checks everything that can be checked cheaply, then trains with TRL.
 
-Rewards and dataset are checked before the model loads, for a model can take minutes. What a run needs
-besides, :mod:`trainer_adapter.dataset` and :mod:`trainer_adapter.models` get; scoring is
-:class:`~trainer_adapter.RewardAdapter`'s.
+Rewards and dataset are checked before the model loads, because a model can take minutes.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit import ConfigError, DataError, MissingColumnError
 from rewardkit.runtime.names import hint_at
 from trainer_adapter.config import GRPOConfig
-from trainer_adapter.dataset import Source, is_conversational, read_dataset
+from trainer_adapter.dataset import Source, read_dataset
 from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
@@ -32,23 +30,21 @@ if TYPE_CHECKING:
 
     from trainer_adapter.dataset import Dataset
 
-_FALLING = ("linear", "cosine")
-"""Schedules by which the learning rate depends on how many steps there will be."""
 _log = logging.getLogger("trainer_adapter")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainResult:
-    """What a run leaves.
+    """The result of a run.
 
     Attributes:
         output_dir: The folder of checkpoints.
-        trained: The folder of the adapter, or of the whole model where all its weights were trained.
-        steps: Optimizer steps done, those before a resumed checkpoint included.
-        log_history: TRL's metrics, a dictionary each log entry, in order.
-        timings: Where the time of each scored batch of this run went, as far as the adapter keeps them.
-        seconds: Wall-clock seconds of this run's training, loading aside.
-        already_finished: Whether the run had all its steps before, and nothing was run.
+        trained: The folder of the adapter, or of the whole model if all its weights were trained.
+        steps: Optimizer steps done, including those before a resumed checkpoint.
+        log_history: TRL's metrics, a dictionary for each log entry, in order.
+        timings: Where the time of each of this run's last 100,000 scored batches went.
+        seconds: Seconds of this run's training, without loading.
+        already_finished: Whether the run had all its steps before, so that nothing was run.
     """
 
     output_dir: Path
@@ -69,28 +65,26 @@ def train(
     callbacks: Iterable[TrainerCallback] = (),
     resume: bool | str | Path = True,
 ) -> TrainResult:
-    """Trains a model with GRPO on the configured rewards.
+    """Train a model with GRPO on the configured rewards.
 
-    Prints nothing: give a callback, such as transformers' ``ProgressCallback``, to watch a run. Ctrl-C
-    leaves a checkpoint of the last whole step, from which the next call goes on; a note of the ``KeyboardInterrupt``
-    says where. What a run was started with is
-    noted in its output folder, and a call with other rewards, settings or rows is refused there.
+    Prints nothing: pass a callback, such as transformers' ``ProgressCallback``, to watch a run. Ctrl-C leaves a
+    checkpoint of the last whole step, which a note of the ``KeyboardInterrupt`` names; the next call goes on from it.
+    A call with other rewards, settings or rows than those of the run in the output folder is refused.
 
     Args:
         config: Model, hyperparameters and rewards.
-        dataset: A ``datasets.Dataset``, a list of rows, or a JSONL file, with ``prompt`` and the columns
-            that the rewards read.
-        output_dir: Where checkpoints and the trained adapter go.
+        dataset: A ``datasets.Dataset``, a list of rows, or a file of rows, with ``prompt`` and the columns that the
+            rewards read.
+        output_dir: Folder of the checkpoints and of what is trained.
         eval_dataset: Rows to evaluate on, in the same forms.
         callbacks: Further transformers callbacks.
         resume: ``True`` goes on from the last whole checkpoint of the run in ``output_dir``, if there is one;
-            ``False`` starts anew; a path goes on from that checkpoint. A run that has all its steps is
-            not run again.
+            ``False`` starts anew; a path goes on from that checkpoint. A run that has all its steps is not run again.
 
     Raises:
-        ConfigError: The model or the checkpoint cannot be loaded, the batch cannot be shared out, or the run in
-            ``output_dir`` was started with other rewards, settings or rows, each of which is named.
-        DataError: The dataset is wrong, or too small for one step; names file and line, or row.
+        ConfigError: The model or the checkpoint cannot be loaded, the processes cannot share the batch, or the run in
+            ``output_dir`` had other rewards, settings or rows.
+        DataError: The dataset is wrong, or too small for one step.
         MissingColumnError: A reward needs a column that the dataset lacks.
         ModuleNotFoundError: The extra ``train`` is not installed.
         RewardError: A reward cannot be loaded, or rewards failed as the configuration forbids.
@@ -112,15 +106,14 @@ def train(
         _check_columns(adapter, eval_rows, "evaluation set")
     called = str(dataset) if isinstance(dataset, str | Path) else "dataset"
     _check_enough(config, rows, called)
-    trained = _trained(config, output_dir)
+    trained = output_dir / ("adapter" if config.adapter else "model")
     now = record_of(config, adapter.runtime.rewards, adapter.runtime.weights, rows)
     start = choose_start(output_dir, trained, now, resume)
     if start.finished:
         return _finished(start, trained, output_dir)
     _tell_start(start, config)
     with adapter:
-        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, callbacks)
-        trainer.add_callback(_recorder(start.record))
+        trainer = _trainer(config, adapter, rows, eval_rows, output_dir, [_recorder(start.record), *callbacks])
         write_record(output_dir, start.record)
         began = time.monotonic()
         try:
@@ -141,26 +134,29 @@ def train(
 
 
 def _finished(start: Start, trained: Path, output_dir: Path) -> TrainResult:
-    """Return the result of a run that has all its steps; TRL would take one more."""
+    """Return the result of a run that already has all its steps."""
     log = [] if start.checkpoint is None else state_of(start.checkpoint)["log_history"]
     place = trained if trained.is_dir() or start.checkpoint is None else start.checkpoint
     return TrainResult(output_dir, place, start.steps_done, log, [], 0.0, already_finished=True)
 
 
 def _tell_start(start: Start, config: GRPOConfig) -> None:
-    """Log that a run goes on, and which settings it has that it did not have before."""
+    """Log that a run goes on, and which of its settings have changed."""
     if not start.changed:
         if start.checkpoint is not None:
             _log.info("goes on from step %s, of %s", f"{start.steps_done:,}", start.checkpoint)
         return
     words = f"goes on from step {start.steps_done:,} with other settings: {'; '.join(start.changed)}"
-    if any(line.startswith("train_steps") for line in start.changed) and config.lr_scheduler_type in _FALLING:
+    if any(line.startswith("train_steps") for line in start.changed) and config.lr_scheduler_type in (
+        "linear",
+        "cosine",
+    ):
         words += f"\nfrom here on the learning rate is that of a run of {counted(config.train_steps, 'step')}"
     _log.warning(words)
 
 
 def _recorder(record: RunRecord) -> TrainerCallback:
-    """Return the callback that says in every checkpoint whose it is."""
+    """Return the callback that writes the run's record into every checkpoint."""
     from transformers import TrainerCallback
 
     class Recorder(TrainerCallback):
@@ -168,10 +164,6 @@ def _recorder(record: RunRecord) -> TrainerCallback:
             write_record(Path(args.output_dir) / f"checkpoint-{state.global_step}", record)
 
     return Recorder()
-
-
-def _trained(config: GRPOConfig, output_dir: Path) -> Path:
-    return output_dir / ("adapter" if config.adapter else "model")
 
 
 def _trainer(
@@ -196,8 +188,7 @@ def _trainer(
     )
     lora = config.to_peft()
     loaded = load_model(config.base_model, config.base_dtype, on_cpu=arguments["use_cpu"])
-    _check_template(config, loaded, rows)
-    _check_targets(config, loaded)
+    _check_loaded(config, loaded, rows)
     if arguments["use_cpu"]:
         contiguous_lm_head(loaded.model)
     trainer = GRPOTrainer(
@@ -217,20 +208,17 @@ def _trainer(
 def _check_columns(adapter: RewardAdapter, rows: Dataset, what: str) -> None:
     """Raise :class:`MissingColumnError` for the first column that a reward needs and the rows lack."""
     columns = [name for name in rows.column_names if name != "prompt"]
-    needed = [
-        (leaf, column)
-        for reward in adapter.runtime.rewards.values()
-        for leaf in reward.leaves
-        for column in leaf.spec.required_columns
-    ]
-    for leaf, column in needed:
-        if column not in columns:
-            hint = hint_at(column, columns, leaf.spec.kind)
-            raise MissingColumnError(f"reward {leaf.name!r} needs column {column!r}, which the {what} lacks; {hint}")
+    for leaf in (leaf for reward in adapter.runtime.rewards.values() for leaf in reward.leaves):
+        for column in leaf.spec.required_columns:
+            if column not in columns:
+                hint = hint_at(column, columns, leaf.spec.kind)
+                raise MissingColumnError(
+                    f"reward {leaf.name!r} needs column {column!r}, which the {what} lacks; {hint}"
+                )
 
 
 def _check_enough(config: GRPOConfig, rows: Dataset, called: str) -> None:
-    """Raise for too few rows to make up one step: TRL drops a batch that is not full, and would train nothing."""
+    """Raise if the rows do not make up one step: TRL drops a batch that is not full, and would train nothing."""
     prompts = config.effective_batch_size // config.num_generations
     if len(rows) < prompts:
         raise DataError(
@@ -240,16 +228,13 @@ def _check_enough(config: GRPOConfig, rows: Dataset, called: str) -> None:
         )
 
 
-def _check_template(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
-    if is_conversational(rows) and not loaded.tokenizer.chat_template:
+def _check_loaded(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
+    """Raise if chat prompts meet a model without a template, or a target names no layer, which PEFT may ignore."""
+    if not isinstance(rows[0]["prompt"], str) and not loaded.tokenizer.chat_template:
         raise DataError(
             f"the prompts are chat messages, but base_model={config.base_model!r} has no chat template; "
             "give prompts as strings, or take an instruction-tuned model"
         )
-
-
-def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
-    """Raise for a target that no layer of the model has; PEFT passes over one beside others that fit."""
     layers = {f".{name}": getattr(module, "weight", None) for name, module in loaded.model.named_modules()}
     for target in config.target_modules or ():
         if not any(name.endswith(f".{target}") for name in layers):
@@ -261,7 +246,7 @@ def _check_targets(config: GRPOConfig, loaded: Loaded) -> None:
 
 
 def _where_it_stopped(checkpoint: Path | None, step: int, resumes: bool) -> str:
-    """Return words for who stopped a run: what is done, and what the next start goes on from."""
+    """Return a message that says what is done, and where the next start goes on."""
     if checkpoint is None:
         return "stopped before the first step was done; a new start begins at the beginning"
     done = max(step, state_of(checkpoint)["global_step"])
@@ -270,7 +255,7 @@ def _where_it_stopped(checkpoint: Path | None, step: int, resumes: bool) -> str:
 
 
 def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord) -> Path | None:
-    """Leave a checkpoint of the last whole step, unless there is one; gives it, or ``None`` where there is none."""
+    """Save a checkpoint of the last whole step, unless there is one, and return it; ``None`` if it cannot be saved."""
     step = trainer.state.global_step
     checkpoint = output_dir / f"checkpoint-{step}"
     if step == 0:
@@ -278,8 +263,8 @@ def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord)
     if (checkpoint / STATE).is_file() and (checkpoint / FILE).is_file():
         return checkpoint
     try:
-        # Not public, but what the public ways to save leave out (optimizer, scheduler, random states) is
-        # what resuming needs, and a callback's request to save is only heard at the end of the next step.
+        # Not public. But the public ways leave out what resuming needs (optimizer, scheduler, random states), and
+        # a callback's request to save takes effect only at the end of the next step.
         trainer._save_checkpoint(trainer.model, trial=None)  # type: ignore[no-untyped-call]
         write_record(checkpoint, record)
     except Exception:  # the interrupt is what the caller must see

@@ -146,7 +146,8 @@ def test_a_value_that_holds_itself_is_copied() -> None:
 
 def test_without_a_trainer_state_step_and_epoch_are_unknown() -> None:
     """Trainers that hand over no state are served."""
-    assert (None, None) == FrozenBatch(["p"], ["a"], None, {}).where
+    batch = FrozenBatch(["p"], ["a"], None, {})
+    assert (None, None) == (batch.step, batch.epoch)
 
 
 def test_an_empty_batch_has_no_rollouts() -> None:

