@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.audit.families import Family
 from rewardkit.audit.lint_rules import RULES
-from rewardkit.audit.source import Piece, pieces_of
-from rewardkit.audit.thumbs import KINDS
+from rewardkit.audit.probe import Family
+from rewardkit.audit.rules_of_thumb import KINDS
+from rewardkit.audit.source import FunctionSource, pieces_of
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError
 
@@ -83,7 +83,7 @@ def skippable(name: str, where: str) -> str:
     return name
 
 
-def _of_piece(piece: Piece) -> Iterator[Mistake]:
+def _of_piece(piece: FunctionSource) -> Iterator[Mistake]:
     for rule in RULES:
         for node in rule.find(piece):
             first = getattr(node, "lineno", 1)
@@ -95,6 +95,6 @@ def _of_piece(piece: Piece) -> Iterator[Mistake]:
                 yield Mistake(rule.name, piece.file, piece.line_of(node), code, rule.why, rule.fix)
 
 
-def _is_silenced(piece: Piece, first: int, last: int) -> bool:
+def _is_silenced(piece: FunctionSource, first: int, last: int) -> bool:
     said = (comment.partition(" ") for comment in piece.comments(first, last))
     return any(verb == "ok" and reason.strip() for verb, _, reason in said)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.audit.source import Piece
+from rewardkit.audit.source import FunctionSource
 
 _TAG = re.compile(r"<[\\/a-zA-Z]")
 _RANDOM = ("random", "numpy.random", "secrets")
@@ -36,14 +36,14 @@ class LintRule:
     name: str
     why: str
     fix: str
-    find: Callable[[Piece], Iterator[ast.AST]]
+    find: Callable[[FunctionSource], Iterator[ast.AST]]
 
 
-def _calls(piece: Piece) -> Iterator[ast.Call]:
+def _calls(piece: FunctionSource) -> Iterator[ast.Call]:
     return (node for node in ast.walk(piece.tree) if isinstance(node, ast.Call))
 
 
-def _dotted(node: ast.AST, piece: Piece) -> str:
+def _dotted(node: ast.AST, piece: FunctionSource) -> str:
     """Return a callee's full name, such as ``numpy.random.rand``; ``""`` where it is no plain name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -54,7 +54,7 @@ def _dotted(node: ast.AST, piece: Piece) -> str:
     return ".".join([_meaning(node.id, piece), *reversed(parts)])
 
 
-def _meaning(name: str, piece: Piece) -> str:
+def _meaning(name: str, piece: FunctionSource) -> str:
     imported = _imports(piece).get(name)
     if imported is not None:
         return imported
@@ -68,7 +68,7 @@ def _meaning(name: str, piece: Piece) -> str:
     return f"{module}.{qualified}" if module and qualified and callable(value) else name
 
 
-def _imports(piece: Piece) -> dict[str, str]:
+def _imports(piece: FunctionSource) -> dict[str, str]:
     """Return what the imports inside the function bind."""
     found: dict[str, str] = {}
     for node in ast.walk(piece.tree):
@@ -80,7 +80,7 @@ def _imports(piece: Piece) -> dict[str, str]:
     return found
 
 
-def _holding(piece: Piece, names: frozenset[str]) -> set[str]:
+def _holding(piece: FunctionSource, names: frozenset[str]) -> set[str]:
     """Return the names whose values are made of those given, by assignment."""
     held = set(names)
     for _ in range(5):  # an assignment may stand before what it depends on, in a loop
@@ -99,7 +99,7 @@ def _mentions(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
 
 
-def _bool_of_column(piece: Piece) -> Iterator[ast.AST]:
+def _bool_of_column(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         if isinstance(call.func, ast.Name) and call.func.id == "bool" and len(call.args) == 1:
             inside = call.args[0]
@@ -107,7 +107,7 @@ def _bool_of_column(piece: Piece) -> Iterator[ast.AST]:
                 yield call
 
 
-def _silent_except(piece: Piece) -> Iterator[ast.AST]:
+def _silent_except(piece: FunctionSource) -> Iterator[ast.AST]:
     for node in ast.walk(piece.tree):
         if not isinstance(node, ast.ExceptHandler):
             continue
@@ -129,7 +129,7 @@ def _is_number(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
-def _unanchored(piece: Piece) -> Iterator[ast.AST]:
+def _unanchored(piece: FunctionSource) -> Iterator[ast.AST]:
     parents = {child: node for node in ast.walk(piece.tree) for child in ast.iter_child_nodes(node)}
     for call in _calls(piece):
         found = _pattern(call, piece)
@@ -143,7 +143,7 @@ def _unanchored(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _pattern(call: ast.Call, piece: Piece) -> tuple[str, str] | None:
+def _pattern(call: ast.Call, piece: FunctionSource) -> tuple[str, str] | None:
     """Return method and pattern of a call that matches a regular expression."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("search", "match"):
         return None
@@ -159,7 +159,7 @@ def _pattern(call: ast.Call, piece: Piece) -> tuple[str, str] | None:
     return (call.func.attr, value) if isinstance(value, str) else None
 
 
-def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Piece) -> bool:
+def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: FunctionSource) -> bool:
     """Whether a match is only asked for its truth, and nothing is taken out of it."""
     parent = parents.get(call)
     if isinstance(parent, ast.Assign | ast.NamedExpr):
@@ -170,7 +170,7 @@ def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Piece
     return not isinstance(parent, ast.Subscript | ast.Attribute)
 
 
-def _substring(piece: Piece) -> Iterator[ast.AST]:
+def _substring(piece: FunctionSource) -> Iterator[ast.AST]:
     completions = _holding(piece, piece.completions)
     texts = frozenset(
         name for name, kind in piece.columns.items() if not kind.startswith(("list", "set", "dict", "tu"))
@@ -186,7 +186,7 @@ def _substring(piece: Piece) -> Iterator[ast.AST]:
             yield node
 
 
-def _eval(piece: Piece) -> Iterator[ast.AST]:
+def _eval(piece: FunctionSource) -> Iterator[ast.AST]:
     completions = _holding(piece, piece.completions)
     for call in _calls(piece):
         name = _dotted(call.func, piece).removeprefix("builtins.")
@@ -195,7 +195,7 @@ def _eval(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _randomness(piece: Piece) -> Iterator[ast.AST]:
+def _randomness(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         name = _dotted(call.func, piece)
         module, _, last = name.rpartition(".")
@@ -204,7 +204,7 @@ def _randomness(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _outside(piece: Piece) -> Iterator[ast.AST]:
+def _outside(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         name = _dotted(call.func, piece)
         network = any(name == one or name.startswith(f"{one}.") for one in _NETWORK)
@@ -213,7 +213,7 @@ def _outside(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _state(piece: Piece) -> Iterator[ast.AST]:
+def _state(piece: FunctionSource) -> Iterator[ast.AST]:
     own = {n.id for n in ast.walk(piece.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     own |= {n.arg for n in ast.walk(piece.tree) if isinstance(n, ast.arg)}
 

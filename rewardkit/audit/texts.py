@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rewardkit.audit.families import Family
 from rewardkit.audit.gold import mentions, share_parts
 from rewardkit.audit.honest import BARE, PROSE, Frame
-from rewardkit.audit.probe import Probe, Wrong
+from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
 NOTHING = {

@@ -14,10 +14,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.audit.families import Family
-from rewardkit.audit.thumbs import THUMBS
-from rewardkit.audit.verdict import Audit, Example, passed
-from rewardkit.cli.screen import table
+from rewardkit.audit.probe import Family
+from rewardkit.audit.result import Example, RewardAudit, passed
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
+from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import shortened
 from rewardkit.shown import plain
 from rewardkit.types import Status
@@ -28,7 +28,16 @@ _SHOWN_FORMS = 6
 _SHOWN_NAMES = 10
 
 
-def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> None:
+def print_audits(audits: Sequence[RewardAudit], limits: Mapping[str, Any]) -> None:
+    """Print one audit after the other."""
+    console = screen()
+    for place, one in enumerate(audits):
+        if place:
+            console.print()
+        print_audit(one, limits, console)
+
+
+def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console) -> None:
     """Print the table of families, the worst examples, the lint and the verdict."""
     rows = f"{audit.audited} of {_rows(audit.rows)} audited ({audit.total_rows:,} in the file)"
     gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
@@ -51,7 +60,7 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
     console.print(Text(_closing(audit, limits), style="bold"))
 
 
-def _table(audit: Audit) -> Table:
+def _table(audit: RewardAudit) -> Table:
     """Return the table of the families that were tried: a number where something was judged, a dash where not."""
     shown = counts("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
     for family, one in audit.families.items():
@@ -79,7 +88,7 @@ def _count(found: Sequence[Example] | None) -> Text:
     return Text(f"{len(found):,}", style="red" if found else "")
 
 
-def _print_not_applicable(audit: Audit, console: Console) -> None:
+def _print_not_applicable(audit: RewardAudit, console: Console) -> None:
     """Print which families were not judged, and why; what was tried counts for slow and crashed calls only."""
     left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
     families = {str(name): one.not_applicable for name, one in audit.families.items() if one.not_applicable is not None}
@@ -114,8 +123,8 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
     told = Table.grid(padding=(0, 2, 0, 0))
     told.add_column(style="dim", no_wrap=True)
     told.add_column(overflow="fold")
-    told.add_row("  rule", THUMBS[name].rule)
-    told.add_row("  cause", THUMBS[name].cause)
+    told.add_row("  rule", RULES_OF_THUMB[name].rule)
+    told.add_row("  cause", RULES_OF_THUMB[name].cause)
     told.add_row("  tried" if failed else "  paid", Text(_listed([shortened(one, 50) for one in named], _SHOWN_NAMES)))
     firsts = [found[0] for found in named.values()]
     for one in [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]:
@@ -175,7 +184,7 @@ def _by_name(examples: Sequence[Example]) -> dict[str, list[Example]]:
     return found
 
 
-def _print_forms(audit: Audit, console: Console) -> None:
+def _print_forms(audit: RewardAudit, console: Console) -> None:
     """Print which honest ways of writing are refused, for a reward that reads answers."""
     verdict = audit.families[Family.FORMS]
     if verdict.not_applicable is not None or not audit.paid_forms:
@@ -189,7 +198,7 @@ def _print_forms(audit: Audit, console: Console) -> None:
         print_labelled(console, "refused (rows)", shown)
 
 
-def _print_unaudited(audit: Audit, console: Console) -> None:
+def _print_unaudited(audit: RewardAudit, console: Console) -> None:
     reasons: dict[str, list[int]] = {}
     for line, why in audit.unaudited.items():
         reasons.setdefault(why, []).append(line)
@@ -199,7 +208,7 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
         print_labelled(console, "not audited", words, "yellow")
 
 
-def _print_lint(audit: Audit, console: Console) -> None:
+def _print_lint(audit: RewardAudit, console: Console) -> None:
     for one in audit.lint:
         print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
         console.print(Padding(Text(f"{one.why}\n{one.fix}", style="dim"), (0, 0, 0, 4)))
@@ -213,7 +222,7 @@ def _near(file: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
-def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
+def _closing(audit: RewardAudit, limits: Mapping[str, Any]) -> str:
     if not audit.audited and not audit.false_accepts and not audit.untried:
         return "not audited: no row says enough about this reward"
     said = [

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rewardkit.callables import doc_of
+from rewardkit.cli.arguments import AsJson
+from rewardkit.cli.exits import finish
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 
@@ -19,13 +21,13 @@ def list_command(
     rewards: Annotated[
         list[str] | None,
         typer.Argument(
-            help="NAME, file.py, file.py:name, module or module:name, several comma-separated or one by one, "
-            "or a YAML file; without it, what installed packages offer.",
+            help="As in other commands, comma-separated or one by one; without any, the rewards that installed "
+            "packages offer.",
             metavar="REWARDS",
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show rewards: name, kind, the columns they need, and what they say of themselves.
 
@@ -33,20 +35,23 @@ def list_command(
     file or module in a table. A column in brackets is optional: the reward has a default for it. Without REWARDS
     each has one line.
 
-    Examples: [bold]rewardkit list math_answer[/], [bold]rewardkit list my_rewards.py --json[/]
+    Examples:
+
+    [bold]rewardkit list math_answer
+    rewardkit list my_rewards.py --json[/]
     """
     groups = [_named(references) for references in _parts(rewards)] if rewards else [_installed()]
     described = [one for group in groups for one in group]
-    if as_json:
-        import json
 
-        typer.echo(json.dumps(described, ensure_ascii=False, indent=2))
-    elif rewards:
-        _print_groups(groups)
-    elif described:
-        _print_lines(described)
-    else:
-        typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
+    def show() -> None:
+        if rewards:
+            _print_groups(groups)
+        elif described:
+            _print_lines(described)
+        else:
+            typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
+
+    finish({"rewards": described}, show, as_json=as_json)
 
 
 def describe(reward: Composable) -> dict[str, Any]:
@@ -176,7 +181,9 @@ def _print_whole(one: dict[str, Any], console: Console) -> None:
     say("kind", one["kind"])
     if one["kind"] != "composition":
         say("scores", scores)
-    say("columns", _columns(one) or "none")
+    named = [f"{column}: {one['types'][column]}" for column in one["columns"]]
+    named += [f"[{column}: {one['types'][column]}]" for column in one["optional_columns"]]
+    say("columns", ", ".join(named) or "none")
     if one["settings"]:
         settings = (name if value is None else f"{name}={value}" for name, value in one["settings"].items())
         say("settings", ", ".join(settings))
@@ -184,24 +191,10 @@ def _print_whole(one: dict[str, Any], console: Console) -> None:
         console.print()
         console.print(Text(plain(unmarked(one["description"]))), soft_wrap=True)
     if one["settings"]:
-        _print_settings(one, console)
-
-
-def _columns(one: dict[str, Any]) -> str:
-    named = [f"{column}: {one['types'][column]}" for column in one["columns"]]
-    return ", ".join([*named, *(f"[{column}: {one['types'][column]}]" for column in one["optional_columns"])])
-
-
-def _print_settings(one: dict[str, Any], console: Console) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.text import unmarked
-    from rewardkit.shown import plain
-
-    name, value = next(iter(one["settings"].items()))
-    console.print()
-    console.print(Text("Settings, given in a Python file:", style="bold"))
-    console.print(Text(f"    {one['import']}\n    mine = {one['name']}({name}={value})"), soft_wrap=True)
+        name, value = next(iter(one["settings"].items()))
+        console.print()
+        console.print(Text("Settings, given in a Python file:", style="bold"))
+        console.print(Text(f"    {one['import']}\n    mine = {one['name']}({name}={value})"), soft_wrap=True)
     if one["settings_doc"]:
         console.print()
         console.print(Text(plain(unmarked(one["settings_doc"]))), soft_wrap=True)

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.exits import FAILED
+from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path
+from rewardkit.cli.exits import FAILED, finish
 from rewardkit.errors import ConfigError, RewardError
 
 if TYPE_CHECKING:
@@ -28,38 +29,15 @@ _INLINE_ROWS = 64
 
 
 def score_command(
-    rewards: Annotated[
-        str,
-        typer.Argument(
-            help="file.py, file.py:name or module:name, several separated by commas; or a reward configuration, YAML.",
-            metavar="REWARDS",
-            show_default=False,
-        ),
-    ],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="JSON Lines, also packed with gzip, or Parquet: prompt and completion (strings or lists of messages), "
-            "and any columns; - for standard input.",
-            metavar="DATA.jsonl",
-            show_default=False,
-        ),
-    ],
+    rewards: Rewards,
+    data: Data = None,
+    data_option: DataOption = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write every row with its outcomes here, as JSON Lines. Replaces the file.", metavar="FILE"),
+        Path | None, typer.Option(help="Write every row with its outcomes here, as JSON Lines.", metavar="FILE")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; by default the cores at hand, at most 4.", metavar="N")
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds a call may take, instead of each reward's own timeout.", metavar="S"),
-    ] = None,
-    load_timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds that a worker may take to load the rewards; by default 60.", metavar="S"),
-    ] = None,
+    workers: Workers = None,
+    timeout: Timeout = None,
+    load_timeout: LoadTimeout = None,
     weights: Annotated[
         str | None,
         typer.Option(help="Weights in the total, in the rewards' order; by default 1 each.", metavar="0.8,0.2"),
@@ -67,37 +45,48 @@ def score_command(
     inline: Annotated[
         bool, typer.Option("--inline", help="Run in this process: no isolation, no timeouts. For a debugger.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: AsJson = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Score only the first N rows.", metavar="N")] = None,
     fail_on_error: Annotated[
         bool, typer.Option("--fail-on-error", help="Exit with code 1 if any call failed.")
     ] = False,
 ) -> None:
-    """Score the rollouts in DATA.jsonl with REWARDS, and show how each reward did.
+    """Score the rollouts in DATA with REWARDS, and show how each reward did.
 
-    One line of data: [dim]{"prompt": "2+2=", "completion": "4", "answer": "4"}[/]
+    A row has a prompt, a completion and the columns that the rewards read:
+
+    [dim]{"prompt": "2+2=", "completion": "4", "answer": "4"}[/]
 
     Examples:
 
-    [bold]rewardkit score my_rewards.py rollouts.jsonl[/]
-
-    [bold]rewardkit score a.py:correct,b.py:short rollouts.jsonl --weights 0.8,0.2 --out scored.jsonl[/]
+    [bold]rewardkit score my_rewards.py rollouts.jsonl
+    rewardkit score a.py:correct,b.py:short rollouts.jsonl --weights 0.8,0.2
+    rewardkit score my_rewards.py rollouts.jsonl --out scored.jsonl --json[/]
     """
+    from rewardkit.cli.report import SHOWN_FAILURES, print_report
     from rewardkit.cli.rewards import chosen, load_seconds
+    from rewardkit.cli.screen import screen
+    from rewardkit.cli.summary import as_json as ready
     from rewardkit.data import read_rollouts
 
+    path = data_path(data, data_option)
     if out is not None:
         from rewardkit.cli.output import check_writable
 
-        check_writable(out, [data, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
+        check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     load_timeout_s = load_seconds(load_timeout)
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
-    task = _Task(found, read_rollouts(data, limit=limit), _weights(list(found.rewards), numbers), out)
+    task = _Task(found, read_rollouts(path, limit=limit), _weights(list(found.rewards), numbers), out)
     summary = task.run(workers, inline=inline, load_timeout_s=load_timeout_s)
-    _tell(summary, out, as_json=as_json)
-    if fail_on_error and summary.failures:
-        raise typer.Exit(FAILED)
+
+    def show() -> None:
+        print_report(summary, screen())
+        if out is not None:
+            typer.echo(f"wrote {out}")
+
+    told = {**ready(summary, SHOWN_FAILURES), "out": None if out is None else str(out)}
+    finish(told, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
 
 
 def _numbers(weights: str) -> list[float]:
@@ -122,16 +111,6 @@ def _weights(names: Sequence[str], numbers: Sequence[float] | None) -> dict[str,
 
 
 @dataclass(frozen=True, slots=True)
-class _Resolved:
-    """Rewards resolved already, as :class:`~rewardkit.Runtime` takes them."""
-
-    found: RewardSet
-
-    def resolve(self) -> RewardSet:
-        return self.found
-
-
-@dataclass(frozen=True, slots=True)
 class _Task:
     """One file to score."""
 
@@ -142,27 +121,21 @@ class _Task:
 
     def run(self, workers: int | None, *, inline: bool, load_timeout_s: float) -> Summary:
         """Score everything and write the rows; what was finished is kept where that is cut short."""
-        from dataclasses import replace
-
         from rewardkit.cli.collected import Collected
         from rewardkit.cli.output import write_rows
+        from rewardkit.cli.rewards import Leaves
         from rewardkit.cli.screen import progress
         from rewardkit.cli.summary import summarize
         from rewardkit.compose import Composite
-        from rewardkit.registry import resolve_set
         from rewardkit.runtime.runtime import Runtime
 
-        leaves = list(dict.fromkeys(leaf for reward in self.found.rewards.values() for leaf in reward.leaves))
-        resolved = _Resolved(replace(self.found, rewards=resolve_set(leaves).rewards))
+        parts = Leaves(self.found)
+        leaves = parts.leaves
         collected = Collected(self.found.rewards, leaves, self.rollouts, self.weights)
         began = time.monotonic()
         try:
-            with Runtime(
-                resolved,
-                workers=workers,
-                lane="inline" if inline else "worker",
-                load_timeout_s=load_timeout_s,
-            ) as runtime:
+            lane = "inline" if inline else "worker"
+            with Runtime(parts, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as runtime:
                 with progress(len(leaves) * len(self.rollouts)) as tick:
                     for finished in _stream(runtime, self.rollouts, inline=inline):
                         collected.take(finished)
@@ -181,10 +154,8 @@ class _Task:
         """Write what was finished beside the output, and say so."""
         from rewardkit.cli.output import write_rows
 
-        if self.out is None:
-            return
         rows = collected.finished()
-        if not rows:
+        if self.out is None or not rows:
             return
         partial = self.out.with_name(f"{self.out.name}.partial")
         with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
@@ -213,21 +184,3 @@ def _portions(rollouts: Sequence[Rollout]) -> Iterator[list[int]]:
             portion = []
     if portion:
         yield portion
-
-
-def _tell(summary: Summary, out: Path | None, *, as_json: bool) -> None:
-    from rewardkit.cli.report import SHOWN_FAILURES, print_report
-
-    if as_json:
-        import json
-
-        from rewardkit.cli.summary import as_json as ready
-
-        told: dict[str, Any] = {**ready(summary, SHOWN_FAILURES), "out": None if out is None else str(out)}
-        typer.echo(json.dumps(told, indent=2))
-        return
-    from rewardkit.cli.screen import screen
-
-    print_report(summary, screen())
-    if out is not None:
-        typer.echo(f"wrote {out}")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rewardkit.cli.exits import FAILED
+from rewardkit.cli.arguments import AsJson, DataOption, data_path
+from rewardkit.cli.exits import FAILED, finish
 from rewardkit.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -25,59 +26,64 @@ _NAME_CHARS = 40
 
 
 def cases_command(
-    path: Annotated[
-        Path,
+    rewards: Annotated[
+        str,
         typer.Argument(
-            help="A table of cases, YAML or JSON Lines, or a folder of them.", metavar="PATH", show_default=False
+            help="The reward to test: file.py, file.py:name or module:name. Where DATA is not given, this is DATA, and "
+            "the tables name their rewards.",
+            metavar="REWARDS",
+            show_default=False,
         ),
     ],
-    reward: Annotated[
-        str | None,
-        typer.Option(
-            help="The reward, instead of the one that the table names: file.py, file.py:name or module:name.",
-            metavar="REF",
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A table of cases, YAML or JSON Lines, or a folder of them.", metavar="DATA", show_default=False
         ),
     ] = None,
+    data_option: DataOption = None,
+    reward: Annotated[str | None, typer.Option(help="REWARDS, given by name.", metavar="REF")] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Write the scores that came into the table as the expected ones.")
     ] = False,
     lane: Annotated[
         str | None,
         typer.Option(
-            help="inline for this process, worker for an isolated one; "
-            "by default inline, unless a case expects a timeout or a crash.",
+            help="inline for this process, worker for an isolated one; by default inline, unless a case expects a "
+            "timeout or a crash.",
             metavar="LANE",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON: one object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Run tables of cases through their rewards, and show each case that is not as expected.
+    """Run tables of cases through a reward, and show each case that is not as expected.
 
-    A table names its reward and lists completions with what is expected of them:
+    A table names its reward, unless REWARDS does, and lists completions with what is expected of them:
 
     [dim]reward: my_rewards.py:correct
     cases:
     - {completion: "4", answer: 4, expect: 1.0}[/]
 
-    Exit code 1 means that a case is not as expected. [bold]--accept[/] never accepts a failed call.
+    Exit code 1 means that a case is not as expected. A failed call is never accepted by --accept.
 
     Examples:
 
-    [bold]rewardkit test cases.yaml[/]
-
-    [bold]rewardkit test cases.jsonl --reward my_rewards.py:correct --accept[/]
+    [bold]rewardkit test cases.yaml
+    rewardkit test my_rewards.py:correct cases.jsonl --accept
+    rewardkit test cases.yaml --json[/]
     """
     if lane is not None and lane not in _LANES:
         raise ConfigError(f"--lane {lane}: expected one of {', '.join(_LANES)}")
-    results = [_tested(table, reward, lane, accepting=accept) for table in _tables(path, reward)]
-    if as_json:
-        import json
-
-        typer.echo(json.dumps(_as_json(results), indent=2))
-    else:
-        _print(results)
-    if any(result.left for result in results):
-        raise typer.Exit(FAILED)
+    reference: str | None = rewards
+    if data is None and data_option is None:
+        reference, data = None, Path(rewards)
+    if reference is not None and reward is not None and reference != reward:
+        raise ConfigError(f"two different REWARDS: {reference!r} and --reward {reward!r}; give one of them")
+    reference = reference or reward
+    tables = _tables(data_path(data, data_option), reference)
+    results = [_tested(table, reference, lane, accepting=accept) for table in tables]
+    code = FAILED if any(result.left for result in results) else 0
+    finish(_as_json(results), lambda: _print(results), as_json=as_json, code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ class _Result:
 
 
 def _tables(path: Path, reward: str | None) -> list[Table]:
-    """Reads every table before any is run: a mistake in the last is told before the first is changed."""
+    """Read every table before any is run: a mistake in the last is told before the first is changed."""
     from rewardkit.testing.source import SUFFIXES
     from rewardkit.testing.table import read_table
 
@@ -131,14 +137,12 @@ def _tables(path: Path, reward: str | None) -> list[Table]:
 
 
 def _tested(table: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
-    from rewardkit.cli.rewards import quiet
+    from rewardkit.cli.rewards import only
     from rewardkit.cli.screen import progress
-    from rewardkit.registry import resolve
     from rewardkit.testing.accept import accept, write
     from rewardkit.testing.verdict import Bench
 
-    with quiet():
-        reward = resolve(reference or table.reward or "")
+    reward = only(reference or table.reward or "")
     table.check(reward)
     with Bench(reward, table.lane(lane)) as bench, progress(len(table.cases)) as tick:
         verdicts = []
@@ -154,8 +158,7 @@ def _tested(table: Table, reference: str | None, lane: str | None, *, accepting:
 
 
 def _notes(table: Table, reward: Composable) -> Iterator[str]:
-    """Tells of columns without annotation that hold no text: data with text in them would be scored otherwise."""
-
+    """Warn of columns without annotation that hold no text: data with text in them would be scored otherwise."""
     for leaf in reward.leaves:
         for parameter in leaf.spec.parameters:
             name = parameter.name

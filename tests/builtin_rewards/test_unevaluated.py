@@ -28,7 +28,7 @@ def audited(reward: str, rows: list[tuple[str, str]], folder: Path, *options: st
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps({"prompt": prompt, "answer": answer}) + "\n" for prompt, answer in rows))
     done = CliRunner().invoke(app, ["audit", reward, "--data", str(path), "--workers=1", "--json", *options])
-    found: dict[str, Any] = json.loads(done.stdout)[0]
+    found: dict[str, Any] = json.loads(done.stdout)["rewards"][0]
     assert len(rows) == found["audited_rows"], done.stdout
     return found
 

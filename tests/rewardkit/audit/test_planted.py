@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from rewardkit.audit.judge import Judge
+from rewardkit.audit.assessment import Assessment
+from rewardkit.audit.result import RewardAudit, passed
 from rewardkit.audit.rows import chosen
-from rewardkit.audit.run import run
-from rewardkit.audit.settings import Settings
-from rewardkit.audit.verdict import Audit, passed
+from rewardkit.audit.run import AuditSettings, run
 from rewardkit.data import Row
 from rewardkit.registry import resolve
 
@@ -85,21 +84,21 @@ SOUND = {
     "after_a_tool": "looked_up",
 }
 
-Auditor = Callable[[str, str], Audit]
+Auditor = Callable[[str, str], RewardAudit]
 
 
 @pytest.fixture
 def audit() -> Auditor:
     """Return what audits a reward of a file here with some of the rows."""
 
-    def audited(reference: str, data: str) -> Audit:
+    def audited(reference: str, data: str) -> RewardAudit:
         reward: Any = resolve(str(HERE / reference))
-        settings = Settings(workers=1, heavy_rows=1, repeated_rows=1)
+        settings = AuditSettings(workers=1, heavy_rows=1, repeated_rows=1)
         lines = [Row(place + 1, dict(row)) for place, row in enumerate(DATA[data])]
         named = [p.name for p in reward.spec.parameters if p.column]
         rows = chosen(lines, data, count=3, seed=0, gold=None, named=named)
         trials = run(reward, rows, settings, lambda done, known: None)
-        return Judge(reward, rows, trials, settings).audit([], [])
+        return Assessment(reward, rows, trials, settings).audit([], [])
 
     return audited
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from rewardkit.audit.families import NEEDS_FRAME, Family
 from rewardkit.audit.honest import Honest, untagged
 from rewardkit.audit.lint import Mistake
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
-from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, Rows
-from rewardkit.audit.run import BASE, Trials, best_of
-from rewardkit.audit.settings import Settings
-from rewardkit.audit.thumbs import KINDS, thumb_of
-from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, Finding, Level, Traits
+from rewardkit.audit.result import Example, FamilyCounts, Finding, PayRange, RewardAudit, Traits
+from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, AuditRows
+from rewardkit.audit.rules_of_thumb import KINDS, rule_of
+from rewardkit.audit.run import BASE, AuditSettings, Trials, best_of
 from rewardkit.compose import Composable
 from rewardkit.spec import Kind
 from rewardkit.types import Cause, Outcome, Status
@@ -26,10 +24,10 @@ _ROUNDING = 1e-6
 """What a sum of shares may lack of the full level."""
 
 
-class Judge:
-    """Makes an :class:`Audit` of what was scored."""
+class Assessment:
+    """Makes an :class:`RewardAudit` of what was scored."""
 
-    def __init__(self, reward: Composable, rows: Rows, trials: Trials, settings: Settings) -> None:
+    def __init__(self, reward: Composable, rows: AuditRows, trials: Trials, settings: AuditSettings) -> None:
         self._reward = reward
         self._rows = rows
         self._trials = trials
@@ -37,7 +35,7 @@ class Judge:
         self._timeout_s = min(leaf.options.timeout_s for leaf in reward.leaves)
         self._zero = self._lowest()
         self._tests = self._reads_tests()
-        self._levels: dict[int, Level] = {}
+        self._levels: dict[int, PayRange] = {}
         self._unaudited: dict[int, str] = {}
         for place, row in enumerate(rows.rows):
             self._find_level(place, row)
@@ -46,16 +44,16 @@ class Judge:
             self._find_unframed()
         self._reasons = {family: self._not_applicable(family) for family in Family}
 
-    def audit(self, lint: list[Mistake], unread: list[str]) -> Audit:
+    def audit(self, lint: list[Mistake], unread: list[str]) -> RewardAudit:
         """Return the verdict, with what the lint found and could not read."""
-        families = {family: FamilyVerdict(not_applicable=self._reasons[family]) for family in Family}
+        families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
         self._judge_forms(families[Family.FORMS])
         for one in self._trials.attacks:
             verdict = families[one.probe.family]
             example = self._example(one.row, one.probe, one.outcome)
             self._count(verdict, one.outcome, example)
             lost = one.outcome.cause is Cause.INFRASTRUCTURE
-            judged = one.probe.judged and not lost and thumb_of(one.probe) not in self._settings.skipped
+            judged = one.probe.judged and not lost and rule_of(one.probe) not in self._settings.skipped
             if not judged or verdict.not_applicable is not None or not self._is_told(one.row, one.probe.family):
                 continue
             verdict.judged += 1
@@ -67,7 +65,7 @@ class Judge:
                 verdict.not_applicable = "nothing of the kind can be made of these rows"
             verdict.accepted.sort(key=lambda e: -((e.score or 0.0) / (abs(e.full or 0.0) or 1.0)))
             verdict.slow.sort(key=lambda e: -e.seconds)
-        return Audit(
+        return RewardAudit(
             reward=self._reward.name,
             rows=len(self._rows.rows),
             total_rows=self._rows.total,
@@ -112,7 +110,7 @@ class Judge:
             if echo is None:
                 self._unaudited[place] = self._why_unpaid(place, forms)
             else:
-                self._levels[place] = Level(self._zero, echo)
+                self._levels[place] = PayRange(self._zero, echo)
             return
         low = [outcome.score for outcome in self._trials.base[place]]
         rival = self._trials.rivals.get(place)
@@ -120,7 +118,7 @@ class Judge:
         floor = min((score for score in low if score is not None), default=self._zero)
         if row.is_code and self._tests:
             floor = max(floor, *self._of_lazy_programs(place), self._zero)
-        self._levels[place] = Level(floor if floor < full else self._zero, full)
+        self._levels[place] = PayRange(floor if floor < full else self._zero, full)
 
     def _find_unframed(self) -> None:
         """Find the rows on which attacks on the answer tell nothing: a right answer is paid in no frame of theirs."""
@@ -252,7 +250,7 @@ class Judge:
         other = self._trials.unrelated.get(place)
         return other is None or self._is_paid(place, other.score)
 
-    def _judge_forms(self, verdict: FamilyVerdict) -> None:
+    def _judge_forms(self, verdict: FamilyCounts) -> None:
         for place, forms in enumerate(self._trials.honest):
             for form, outcome in forms:
                 example = self._example(place, Probe(Family.FORMS, form.name, form.text), outcome)
@@ -264,7 +262,7 @@ class Judge:
                 if not self._is_paid(place, outcome.score):
                     verdict.refused.append(example)
 
-    def _count(self, verdict: FamilyVerdict, outcome: Outcome, example: Example) -> None:
+    def _count(self, verdict: FamilyCounts, outcome: Outcome, example: Example) -> None:
         verdict.tried += 1
         if outcome.cause is Cause.TIMEOUT or outcome.duration_s > self._settings.slow_share * self._timeout_s:
             verdict.slow.append(example)
@@ -287,7 +285,7 @@ class Judge:
             said=said,
             seconds=outcome.duration_s,
             frame=probe.frame,
-            thumb=thumb_of(probe),
+            rule=rule_of(probe),
             point=probe.point,
             gold=row.gold.text if row.gold is not None else None,
         )

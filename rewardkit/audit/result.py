@@ -1,36 +1,35 @@
-"""What an audit gives: levels, examples, verdicts of families, findings, and the whole."""
+"""The result of an audit: examples, counts of each family, findings, and the whole, also as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
-from rewardkit.audit.families import Family
 from rewardkit.audit.lint import Mistake
+from rewardkit.audit.probe import Family
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.types import Status
 
+JSON_EXAMPLES = 10
+"""Examples of a kind that are in the JSON for a family; the counts tell of all."""
+_JSON_CHARS = 2_000
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """What a row's completions can earn.
 
-    Attributes:
-        floor: What a wrong answer earns.
-        full: What the best honest form earns.
-    """
+class PayRange(NamedTuple):
+    """What a row's completions can earn: ``floor`` for a wrong answer, ``full`` for the best honest form."""
 
     floor: float
     full: float
 
     def progress(self, score: float | None) -> float | None:
-        """Return how far a score is on the way from floor to full, 1 at full; ``None`` for none."""
+        """Return how far a score is on the way from floor to full, 1 at full; ``None`` without a score."""
         return None if score is None else (score - self.floor) / (self.full - self.floor)
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One completion that tells something.
+    """One completion that is evidence.
 
     Attributes:
         line: Its row's line in the file.
@@ -42,7 +41,7 @@ class Example:
         said: The reward's reason, or the error.
         seconds: What the call took.
         frame: The frame that it is written in; ``""`` for the bare form.
-        thumb: The rule of thumb that is broken where it is paid, by its name in :data:`~rewardkit.audit.thumbs.THUMBS`.
+        rule: The name of the rule of thumb that is broken where it is paid.
         point: The part of the text that matters; ``""`` for its end.
         gold: The row's gold.
     """
@@ -56,13 +55,19 @@ class Example:
     said: str | None
     seconds: float
     frame: str = ""
-    thumb: str = ""
+    rule: str = ""
     point: str = ""
     gold: str | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON, a long completion shortened."""
+        text = self.completion
+        short = text if len(text) <= _JSON_CHARS else f"{text[:_JSON_CHARS]}… [{len(text):,} characters]"
+        return {**asdict(self), "completion": short}
+
 
 @dataclass(slots=True)
-class FamilyVerdict:
+class FamilyCounts:
     """What a family of probes found.
 
     Attributes:
@@ -85,15 +90,18 @@ class FamilyVerdict:
     lost: int = 0
     not_applicable: str | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the counts, and the first examples of each kind."""
+        kinds = {name: getattr(self, name) for name in ("accepted", "refused", "slow", "crashed")}
+        return {
+            **{name: getattr(self, name) for name in ("not_applicable", "tried", "judged", "lost")},
+            **{kind: len(examples) for kind, examples in kinds.items()},
+            "examples": {kind: [one.as_json() for one in found[:JSON_EXAMPLES]] for kind, found in kinds.items()},
+        }
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is wrong with the reward as a whole.
 
-    Attributes:
-        name: ``constant``, ``ignores_gold`` or ``unsteady``.
-        words: What was seen.
-    """
+class Finding(NamedTuple):
+    """A fault of the reward as a whole: ``constant``, ``ignores_gold`` or ``unsteady``, and what was seen."""
 
     name: str
     words: str
@@ -124,7 +132,7 @@ class Traits:
 
 
 @dataclass(slots=True)
-class Audit:
+class RewardAudit:
     """The result for one reward.
 
     Attributes:
@@ -133,13 +141,13 @@ class Audit:
         total_rows: Rows in the file.
         gold_column: The gold's column.
         traits: What it was seen to read.
-        unaudited: Rows that say nothing about it, by line, with the reason.
+        unaudited: Rows that tell nothing about it, by line, with the reason.
         paid_forms: By honest form: rows on which it was paid, and tried.
         families: By family.
         findings: What is wrong with it as a whole.
         lint: Mistakes in its source.
         unread: Parts of it whose source could not be read.
-        untried: Completions that were not tried, for the time was over.
+        untried: Completions that were not tried, because the time was over.
         left_out: Rules of thumb that the author left out within their families, with the reasons.
         unit: What the numbers of rows count: lines of a file, or rows.
     """
@@ -151,7 +159,7 @@ class Audit:
     traits: Traits
     unaudited: dict[int, str]
     paid_forms: dict[str, tuple[int, int]]
-    families: dict[Family, FamilyVerdict]
+    families: dict[Family, FamilyCounts]
     findings: list[Finding]
     lint: list[Mistake]
     unread: list[str]
@@ -161,15 +169,13 @@ class Audit:
 
     @property
     def flaws(self) -> dict[str, list[Example]]:
-        """By rule of thumb, what is evidence that it is broken: wrongly paid, slow, crashed."""
+        """The evidence by the rule of thumb that is broken: wrongly paid, slow, crashed."""
         found: dict[str, list[Example]] = {}
         for one in self.families.values():
             for example in one.accepted:
-                found.setdefault(example.thumb, []).append(example)
-        for name, examples in (
-            ("slow", [example for one in self.families.values() for example in one.slow]),
-            ("crashed", [example for one in self.families.values() for example in one.crashed]),
-        ):
+                found.setdefault(example.rule, []).append(example)
+        for name in ("slow", "crashed"):
+            examples = [example for one in self.families.values() for example in getattr(one, name)]
             if examples:
                 found[name] = examples
         return found
@@ -192,11 +198,11 @@ class Audit:
 
     @property
     def audited(self) -> int:
-        """Rows that say something about it."""
+        """Rows that tell something about it."""
         return self.rows - len(self.unaudited)
 
 
-def passed(audit: Audit, limits: Mapping[str, Any]) -> bool:
+def passed(audit: RewardAudit, limits: Mapping[str, Any]) -> bool:
     """Whether an audit tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
     return (
         audit.audited > 0
@@ -206,3 +212,28 @@ def passed(audit: Audit, limits: Mapping[str, Any]) -> bool:
         and audit.false_reject_share <= limits["false_reject"]
         and audit.failed <= limits["failed"]
     )
+
+
+def as_json(audit: RewardAudit, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything about an audit, ready for JSON."""
+    return {
+        "reward": audit.reward,
+        "passed": passed(audit, limits),
+        "rows": audit.rows,
+        "total_rows": audit.total_rows,
+        "audited_rows": audit.audited,
+        "unaudited": {str(line): why for line, why in audit.unaudited.items()},
+        "gold_column": audit.gold_column,
+        "reads": asdict(audit.traits),
+        "false_accepts": audit.false_accepts,
+        "false_reject_share": audit.false_reject_share,
+        "failed_calls": audit.failed,
+        "untried": audit.untried,
+        "left_out": dict(audit.left_out),
+        "findings": [one._asdict() for one in audit.findings],
+        "flaws": {name: {**RULES_OF_THUMB[name]._asdict(), "count": len(found)} for name, found in audit.flaws.items()},
+        "families": {str(family): one.as_json() for family, one in audit.families.items()},
+        "forms": {name: {"paid": paid, "tried": tried} for name, (paid, tried) in audit.paid_forms.items()},
+        "lint": [asdict(one) for one in audit.lint],
+        "unread": audit.unread,
+    }
