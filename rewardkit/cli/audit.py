@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
+from rewardkit.audit import rows as rows_of_audits
+from rewardkit.audit.assessment import Assessment
+from rewardkit.audit.lint import has_source, left_out, lint, skippable
+from rewardkit.audit.result import RewardAudit, passed
+from rewardkit.audit.result import as_json as ready
+from rewardkit.audit.run import AuditSettings, run
 from rewardkit.cli.arguments import (
     AsJson,
     Data,
@@ -23,14 +30,12 @@ from rewardkit.cli.arguments import (
     check_share,
     data_path,
 )
+from rewardkit.cli.audit_report import print_audits
 from rewardkit.cli.exits import FAILED, finish
-
-if TYPE_CHECKING:
-    from rewardkit.audit.result import RewardAudit
-    from rewardkit.audit.rows import AuditRows
-    from rewardkit.audit.run import AuditSettings
-    from rewardkit.compose import Composable
-    from rewardkit.registry import RewardSet
+from rewardkit.cli.rewards import Leaves, chosen, load_seconds
+from rewardkit.cli.screen import told_progress
+from rewardkit.compose import Composable
+from rewardkit.registry import RewardSet
 
 
 def _share(words: str) -> Any:
@@ -89,18 +94,10 @@ def audit_command(
     [bold]rewardkit audit my_rewards.py:correct rows.jsonl
     rewardkit audit my_rewards.py rows.jsonl --rows 50 --gold target --json[/]
     """
-    for name, share in (("--accept-share", accept_share), ("--max-false-reject", max_false_reject)):
-        check_share(name, share)
+    check_share("--accept-share", accept_share)
     check_share("--slow-share", slow_share)
+    check_share("--max-false-reject", max_false_reject)
     check_seconds("--time-limit", time_limit)
-    from rewardkit.audit import rows as rows_of_audits
-    from rewardkit.audit.lint import skippable
-    from rewardkit.audit.result import as_json as ready
-    from rewardkit.audit.result import passed
-    from rewardkit.audit.run import AuditSettings
-    from rewardkit.cli.audit_report import print_audits
-    from rewardkit.cli.rewards import chosen, load_seconds
-
     path = data_path(data, data_option)
     settings = AuditSettings(
         accept_share=accept_share,
@@ -121,23 +118,15 @@ def audit_command(
 
 
 def _audited(
-    found: RewardSet, reward: Composable, choose: Callable[..., AuditRows], settings: AuditSettings
+    found: RewardSet, reward: Composable, choose: Callable[..., rows_of_audits.AuditRows], settings: AuditSettings
 ) -> RewardAudit:
-    from dataclasses import replace
-
-    from rewardkit.audit import lint
-    from rewardkit.audit.assessment import Assessment
-    from rewardkit.audit.run import run
-    from rewardkit.cli.rewards import Leaves
-    from rewardkit.cli.screen import told_progress
-
     leaves = reward.leaves
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
     rows = choose(named=named)
-    left_out = lint.left_out(leaves[0]) if len(leaves) == 1 else {}
-    settings = replace(settings, skipped={**left_out, **settings.skipped})
+    own = left_out(leaves[0]) if len(leaves) == 1 else {}
+    settings = replace(settings, skipped={**own, **settings.skipped})
     with told_progress(reward.name) as tick:
         trials = run(reward, rows, settings, tick, Leaves.of(found, reward))
-    mistakes = [one for leaf in leaves for one in lint.lint(leaf)]
-    unread = [leaf.name for leaf in leaves if not lint.has_source(leaf)]
+    mistakes = [one for leaf in leaves for one in lint(leaf)]
+    unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     return Assessment(reward, rows, trials, settings).audit(mistakes, unread)

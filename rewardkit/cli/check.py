@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from rich.text import Text
 
+from rewardkit.audit.honest import Honest, framed
+from rewardkit.audit.rows import AuditRow, gold_column, row_of, rows_in, unit_of
+from rewardkit.audit.run import form_probe, rollout_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path
 from rewardkit.cli.exits import FAILED, finish
-
-if TYPE_CHECKING:
-    from rewardkit.audit.honest import Honest
-    from rewardkit.audit.rows import AuditRow
-    from rewardkit.data import Row
-    from rewardkit.decorator import Reward
-    from rewardkit.types import Outcome, Rollout
+from rewardkit.cli.report import duration, number
+from rewardkit.cli.rewards import Leaves, chosen, load_seconds
+from rewardkit.cli.screen import screen, table
+from rewardkit.cli.text import shortened
+from rewardkit.coerce import ColumnValueError
+from rewardkit.data import Row
+from rewardkit.decorator import Reward
+from rewardkit.runtime.batch import costs_told, per_1000
+from rewardkit.runtime.names import meaning_of
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.shown import plain
+from rewardkit.spec import Kind
+from rewardkit.types import Outcome, Rollout
 
 _SHOWN = 10
 _SHOWN_LINES = 8
@@ -99,10 +112,6 @@ def check_command(
     [bold]rewardkit check my_rewards.py rows.jsonl
     rewardkit check my_rewards.py:correct rows.jsonl --gold target --json[/]
     """
-    from rewardkit.audit.rows import rows_in, unit_of
-    from rewardkit.cli.rewards import Leaves, chosen, load_seconds
-    from rewardkit.runtime.runtime import Runtime
-
     path = data_path(data, data_option)
     load_timeout_s = load_seconds(load_timeout)
     found = chosen(rewards)
@@ -124,9 +133,6 @@ def check_command(
 
 def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
     """Coerce every column that a reward reads in every row, and return those that fail."""
-    from rewardkit.coerce import ColumnValueError
-    from rewardkit.runtime.names import meaning_of
-
     check = RewardCheck(reward.name, len(lines), reward.options.timeout_s)
     own = [p for p in reward.spec.parameters if p.column]
     inner = [p for one in reward.inner for p in one.spec.parameters if p.column]
@@ -173,9 +179,6 @@ def _references(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path
 ) -> list[tuple[AuditRow, Honest]]:
     """Return rows with the completion that should be right: a reference, else the gold itself; none without either."""
-    from rewardkit.audit.honest import framed
-    from rewardkit.audit.rows import gold_column, row_of
-
     if not lines:
         return []
     column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
@@ -190,8 +193,6 @@ def _references(
 
 def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None) -> int | None:
     """Return of how many completions a reward's groups are made; ``None`` where it scores single ones."""
-    from rewardkit.spec import Kind
-
     if leaf.spec.kind is not Kind.GROUP:
         return None
     own = lines[0].values.get("completions") if lines else None
@@ -200,11 +201,6 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None)
 
 def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
     """Return a row's reference, and beside it in a group the other rows', or these with a number where they are few."""
-    from dataclasses import replace
-    from itertools import count, islice
-
-    from rewardkit.audit.run import form_probe, rollout_of
-
     probe = form_probe(form)
     first = rollout_of([leaf], row, probe)
     numbered = (f"{form.text} ({number})" for number in count(2))
@@ -213,10 +209,6 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
 
 
 def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
-    import statistics
-
-    from rewardkit.runtime.batch import per_1000
-
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
         if outcome.cause is not None:
             check.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
@@ -232,8 +224,6 @@ def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome])
 
 def _all_skipped(reasons: Sequence[str | None]) -> str:
     """Says that a reward applied to none of the rows, with the reason that it gave most often."""
-    from collections import Counter
-
     given = Counter(reason for reason in reasons if reason)
     why = f", mostly because: {given.most_common(1)[0][0]}" if given else ""
     what = "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
@@ -241,14 +231,6 @@ def _all_skipped(reasons: Sequence[str | None]) -> str:
 
 
 def _print(checked: Sequence[RewardCheck], unit: str) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.report import duration, number
-    from rewardkit.cli.screen import screen, table
-    from rewardkit.cli.text import shortened
-    from rewardkit.runtime.batch import costs_told
-    from rewardkit.shown import plain
-
     console = screen()
     shown = table("reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout")
     for column in shown.columns[1:]:

@@ -6,9 +6,12 @@ import importlib.metadata
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson
 from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.screen import screen, table
+from sandbox.diagnosis import machine, trials
 
 _LEVELS = ("auto", "strict", "standard", "seccomp-only")
 _OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
@@ -32,7 +35,6 @@ def doctor_command(
     """
     if level not in _LEVELS:
         raise typer.BadParameter(f"{level!r} is no level; expected one of {', '.join(_LEVELS)}", param_hint="--level")
-    from sandbox.diagnosis import machine, trials
 
     report: dict[str, Any] = {
         "machine": machine(),
@@ -58,10 +60,6 @@ def taken_names() -> dict[str, list[str]]:
 
 
 def _print(report: dict[str, Any], *, ok: bool) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.screen import screen, table
-
     console = screen()
     facts = table("this machine", "")
     for name, value in report["machine"].items():

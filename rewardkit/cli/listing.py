@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from rewardkit.callables import doc_of
 from rewardkit.cli.arguments import AsJson
 from rewardkit.cli.exits import finish
+from rewardkit.cli.rewards import is_config, listed, quiet, split
+from rewardkit.cli.screen import screen, table
+from rewardkit.cli.text import unmarked
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from rewardkit.registry import entry_points, resolve
+from rewardkit.shown import plain
 
 
 def list_command(
@@ -98,22 +102,15 @@ def _settings(reward: Composable) -> dict[str, Any]:
 
 
 def _parts(rewards: list[str]) -> list[str]:
-    from rewardkit.cli.rewards import is_config, split
-
     return [part for one in rewards for part in ([one] if is_config(one) else split(one))]
 
 
 def _named(reference: str) -> list[dict[str, Any]]:
-    from rewardkit.cli.rewards import listed
-
     return [describe(reward) for reward in listed(reference)]
 
 
 def _installed() -> list[dict[str, Any]]:
     """Describes what packages offer; one that does not load says so and does not hide the others."""
-    from rewardkit.cli.rewards import quiet
-    from rewardkit.registry import entry_points, resolve
-
     found = []
     for name, point in sorted(entry_points().items()):
         try:
@@ -127,9 +124,6 @@ def _installed() -> list[dict[str, Any]]:
 
 def _print_lines(described: list[dict[str, Any]]) -> None:
     """Print a line a reward; the end of a long description is left out."""
-    from rewardkit.cli.screen import screen
-    from rewardkit.cli.text import unmarked
-
     console = screen()
     widest = max(len(one["name"]) for one in described)
     for one in described:
@@ -141,8 +135,6 @@ def _print_lines(described: list[dict[str, Any]]) -> None:
 
 def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
     """Print a reward that stands alone whole, and those of a file in a table."""
-    from rewardkit.cli.screen import screen
-
     console = screen()
     for place, group in enumerate(groups):
         if place:
@@ -154,10 +146,6 @@ def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
 
 
 def _print_table(described: list[dict[str, Any]], console: Console) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.screen import table
-    from rewardkit.cli.text import unmarked
 
     shown = table("reward", "kind", "columns", "what it does")
     for one in described:
@@ -168,10 +156,6 @@ def _print_table(described: list[dict[str, Any]], console: Console) -> None:
 
 def _print_whole(one: dict[str, Any], console: Console) -> None:
     """Print all that is known of a reward: kind, range, columns with types, settings, the whole docstring."""
-    from rich.text import Text
-
-    from rewardkit.cli.text import unmarked
-    from rewardkit.shown import plain
 
     def say(label: str, words: str) -> None:
         console.print(Text.assemble((f"{label:10}", "dim"), plain(words)), soft_wrap=True)

@@ -14,28 +14,29 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from rewardkit.cli.audit import audit_command
-from rewardkit.cli.check import check_command
-from rewardkit.cli.doctor import doctor_command
 from rewardkit.cli.exits import EXIT_CODES, as_result, code_of
-from rewardkit.cli.listing import list_command
-from rewardkit.cli.new import new_command
 from rewardkit.cli.pipes import readers_may_go
-from rewardkit.cli.score import score_command
-from rewardkit.cli.testing import cases_command
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.shown import plain
 
 COMMANDS = "rewardkit.commands"
 """The entry-point group under which packages add commands: functions that typer reads as its own."""
+_OWN = {
+    "score": "rewardkit.cli.score:score_command",
+    "audit": "rewardkit.cli.audit:audit_command",
+    "check": "rewardkit.cli.check:check_command",
+    "test": "rewardkit.cli.testing:cases_command",
+    "list": "rewardkit.cli.listing:list_command",
+    "doctor": "rewardkit.cli.doctor:doctor_command",
+    "new": "rewardkit.cli.new:new_command",
+}
 
 
 class Program(typer.core.TyperGroup):
-    """The group of commands. Commands of other packages are loaded when they are asked for, or listed."""
+    """The group of commands, each of which is loaded when it is asked for, or listed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        own = super().list_commands(ctx)
-        return [*own, *sorted(set(_offered()) - set(own))]
+        return list(_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _flowing(super().get_command(ctx, cmd_name) or _load(cmd_name))
@@ -89,13 +90,16 @@ def _say(words: str) -> None:
     print(plain(words), file=sys.stderr)
 
 
-def _offered() -> dict[str, importlib.metadata.EntryPoint]:
-    return {point.name: point for point in importlib.metadata.entry_points(group=COMMANDS)}
+def _commands() -> dict[str, importlib.metadata.EntryPoint]:
+    """Return where the commands are: our own, which cannot be replaced, then those of other packages by name."""
+    own = {name: importlib.metadata.EntryPoint(name, place, COMMANDS) for name, place in _OWN.items()}
+    others = importlib.metadata.entry_points(group=COMMANDS)
+    return {**own, **{one.name: one for one in sorted(others, key=lambda one: one.name) if one.name not in own}}
 
 
 def _load(name: str) -> Any:
-    """Return another package's command; one that says what is wrong where it does not load; ``None`` for no such."""
-    point = _offered().get(name)
+    """Return a command; one that says what is wrong where it does not load; ``None`` for no such."""
+    point = _commands().get(name)
     if point is None:
         return None
     try:
@@ -103,7 +107,8 @@ def _load(name: str) -> Any:
     except Exception as fault:
         function = _unavailable(point.value, f"{type(fault).__name__}: {fault}")
     only = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    only.command(name, no_args_is_help=False, epilog=EXIT_CODES)(function)
+    required = any(one.default is one.empty for one in inspect.signature(function).parameters.values())
+    only.command(name, no_args_is_help=required, epilog=EXIT_CODES)(function)
     return typer.main.get_command(only)
 
 
@@ -147,16 +152,3 @@ def rewardkit(
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # so that module:name finds what lies here, as under python -m
-
-
-_OWN: dict[str, Callable[..., None]] = {
-    "score": score_command,
-    "audit": audit_command,
-    "check": check_command,
-    "test": cases_command,
-    "list": list_command,
-    "doctor": doctor_command,
-    "new": new_command,
-}
-for _name, _function in _OWN.items():
-    app.command(_name, no_args_is_help=_name not in ("list", "doctor"), epilog=EXIT_CODES)(_function)
