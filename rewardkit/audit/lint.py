@@ -22,16 +22,7 @@ from rewardkit.errors import RewardDefinitionError
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A known mistake.
-
-    Attributes:
-        rule: Its name, such as ``eval``.
-        file: The file.
-        line: The line in it.
-        code: That line.
-        why: What is wrong with it.
-        fix: What to write instead.
-    """
+    """A known mistake by its rule's name, such as ``eval``, with the line of the file that makes it."""
 
     rule: str
     file: str
@@ -86,10 +77,9 @@ def skippable(name: str, where: str) -> str:
 def _of_piece(piece: FunctionSource) -> Iterator[Mistake]:
     for rule in RULES:
         for node in rule.find(piece):
-            first = getattr(node, "lineno", 1)
-            last = (
-                first if isinstance(node, ast.ExceptHandler | ast.FunctionDef) else getattr(node, "end_lineno", first)
-            )
+            first = last = getattr(node, "lineno", 1)
+            if not isinstance(node, ast.ExceptHandler | ast.FunctionDef):
+                last = getattr(node, "end_lineno", first)
             if not _is_silenced(piece, first, last):
                 code = piece.lines[first - 1].strip()
                 yield Mistake(rule.name, piece.file, piece.line_of(node), code, rule.why, rule.fix)

@@ -21,13 +21,7 @@ _OPENED, _CLOSED = re.compile(r"<\w+>\s*\Z"), re.compile(r"\s*</\w+>")
 
 
 class ChangedPart(NamedTuple):
-    """A value with one thing changed.
-
-    Attributes:
-        rule: ``value``, ``key``, ``item`` or ``call``.
-        name: What was changed.
-        value: The value as it is then.
-    """
+    """A value with one thing changed: the rule that this breaks, what was changed, and the value as it is then."""
 
     rule: str
     name: str

@@ -84,14 +84,7 @@ class Probe:
 
 
 class Wrong(NamedTuple):
-    """A wrong answer, not yet in a frame.
-
-    Attributes:
-        name: What it is, in a few words.
-        text: The answer.
-        rule: The rule of thumb that a reward breaks which pays it; ``""`` for its family's own.
-        partial: Whether a part of it is right.
-    """
+    """A wrong answer, not yet in a frame: what it is in a few words, and as in :class:`Probe`."""
 
     name: str
     text: str

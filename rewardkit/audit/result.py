@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from rewardkit.audit.lint import Mistake
-from rewardkit.audit.probe import Family
-from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
-from rewardkit.types import Status
+from rewardkit.audit.probe import Family, Probe
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
+from rewardkit.types import Outcome
 
 JSON_EXAMPLES = 10
 """Examples of a kind that are in the JSON for a family; the counts tell of all."""
@@ -33,37 +34,47 @@ class Example:
 
     Attributes:
         line: Its row's line in the file.
-        name: What it is.
-        completion: Its text.
-        status: What became of the call.
-        score: What it earns, for a failed call what stands in for its score; ``None`` for nothing.
+        probe: What was tried.
+        outcome: What became of the call; its score is what the completion earns.
         full: What the best honest form of that row earns.
-        said: The reward's reason, or the error.
-        seconds: What the call took.
-        frame: The frame that it is written in; ``""`` for the bare form.
-        rule: The name of the rule of thumb that is broken where it is paid.
-        point: The part of the text that matters; ``""`` for its end.
         gold: The row's gold.
     """
 
     line: int
-    name: str
-    completion: str
-    status: Status
-    score: float | None
+    probe: Probe
+    outcome: Outcome
     full: float | None
-    said: str | None
-    seconds: float
-    frame: str = ""
-    rule: str = ""
-    point: str = ""
-    gold: str | None = None
+    gold: str | None
+
+    @property
+    def completion(self) -> str:
+        """The text that was tried, of messages these as JSON."""
+        said = self.probe.said
+        return self.probe.text if said is None else json.dumps(list(said), ensure_ascii=False)
+
+    @property
+    def said(self) -> str | None:
+        """The reward's reason, or the error."""
+        one = self.outcome
+        return one.reason if one.cause is None else f"{one.cause}: {one.error}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it ready for JSON, a long completion shortened."""
-        text = self.completion
-        short = text if len(text) <= _JSON_CHARS else f"{text[:_JSON_CHARS]}… [{len(text):,} characters]"
-        return {**asdict(self), "completion": short}
+        text, probe, outcome = self.completion, self.probe, self.outcome
+        return {
+            "line": self.line,
+            "name": probe.name,
+            "completion": text if len(text) <= _JSON_CHARS else f"{text[:_JSON_CHARS]}… [{len(text):,} characters]",
+            "status": outcome.status,
+            "score": outcome.score,
+            "full": self.full,
+            "said": self.said,
+            "seconds": outcome.duration_s,
+            "frame": probe.frame,
+            "rule": rule_of(probe),
+            "point": probe.point,
+            "gold": self.gold,
+        }
 
 
 @dataclass(slots=True)
@@ -173,7 +184,7 @@ class RewardAudit:
         found: dict[str, list[Example]] = {}
         for one in self.families.values():
             for example in one.accepted:
-                found.setdefault(example.rule, []).append(example)
+                found.setdefault(rule_of(example.probe), []).append(example)
         for name in ("slow", "crashed"):
             examples = [example for one in self.families.values() for example in getattr(one, name)]
             if examples:

@@ -77,7 +77,7 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRows:
+class ChosenRows:
     """The rows chosen, the column with their gold, ``None`` where there is none, and how many rows the file has.
 
     ``unit`` is what their numbers count, as :func:`unit_of` has it.
@@ -125,7 +125,7 @@ def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
 
 def chosen(
     lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]
-) -> AuditRows:
+) -> ChosenRows:
     """Return some of the rows of a file, which and beside which others by the seed.
 
     ``where`` is what errors call the file. The gold's column is looked for where ``gold`` names none, first among those
@@ -137,7 +137,7 @@ def chosen(
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     picked = [_with_others(rows, place, column, chooser) for place in drawn(range(len(rows)), count, chooser)]
     picked = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
-    return AuditRows(picked, column, len(rows), unit_of(Path(where)))
+    return ChosenRows(picked, column, len(rows), unit_of(Path(where)))
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:

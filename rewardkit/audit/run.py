@@ -13,7 +13,7 @@ from rewardkit.audit.bulk import bombs, long_texts
 from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, Honest, framed, spelled
 from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.programs import endless_programs, programs
-from rewardkit.audit.rows import AuditRow, AuditRows
+from rewardkit.audit.rows import AuditRow, ChosenRows
 from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing, other_words
 from rewardkit.compose import Composable
 from rewardkit.decorator import Reward
@@ -109,15 +109,11 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
     elif talks - {"prompt"} or not isinstance(prompt, str):
         completion = [{"role": "assistant", "content": probe.text}]
     columns = dict(row.columns if probe.columns is None else probe.columns)
-    return Rollout(prompt, completion, columns, completion_ids=_ids(probe.text))
+    ids = range(-(-len(probe.text) // _CHARS_A_TOKEN))  # they stand in for a tokenizer's
+    return Rollout(prompt, completion, columns, completion_ids=[*ids])
 
 
-def _ids(text: str) -> list[int]:
-    """Return ids that stand in for a tokenizer's, which makes about one of four characters."""
-    return [*range(-(-len(text) // _CHARS_A_TOKEN))]
-
-
-def run(reward: Composable, rows: AuditRows, settings: AuditSettings, tick: Tick, rewards: Any = None) -> Trials:
+def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, tick: Tick, rewards: Any = None) -> Trials:
     """Score honest forms and attacks.
 
     ``rewards`` is what the runtime is given, where the reward's plain parts need folders or variables of their own.
@@ -159,7 +155,8 @@ class _Course:
         frames = [paid_frames(forms, outcomes, self._settings) for forms, outcomes in zip(honest, base, strict=True)]
         self._spell(honest, frames)
         swapped, rivals, unrelated = self._compare(honest, frames)
-        attacks = self._light(frames) + self._heavy(frames)
+        light = [(place, probe) for place, row in enumerate(self._rows) for probe in attacks_on(row, frames[place])]
+        attacks = self._tried(_once(light)) + self._heavy(frames)
         again = self._again(honest)
         return Trials(honest, base, attacks, swapped, rivals, unrelated, again, self._untried)
 
@@ -217,10 +214,6 @@ class _Course:
         outcomes = iter(self._score([*swaps, *rivals, *echoes]))
         first, second, third = ({place: next(outcomes) for place, _ in tries} for tries in (swaps, rivals, echoes))
         return first, second, third
-
-    def _light(self, frames: Sequence[Sequence[Frame]]) -> list[ScoredProbe]:
-        rows = enumerate(self._rows)
-        return self._tried(_once([(place, probe) for place, row in rows for probe in attacks_on(row, frames[place])]))
 
     def _heavy(self, frames: Sequence[Sequence[Frame]]) -> list[ScoredProbe]:
         """Try the heavy probes row by row; what was slow on one row is not tried on the next."""

@@ -11,40 +11,40 @@ import typer
 from rewardkit.errors import ConfigError
 
 
-def _option(words: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+def argument(words: str, metavar: str) -> Any:
+    """Return an argument with its help."""
+    return typer.Argument(help=words, metavar=metavar, show_default=False)
+
+
+def option(words: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """Return an option with its help; ``more`` is as typer takes it."""
     return typer.Option(*names, help=words, metavar=metavar, **more)
 
 
 Rewards: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        help="file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards.",
-        metavar="REWARDS",
-        show_default=False,
+    argument(
+        "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards.",
+        "REWARDS",
     ),
 ]
 Data: TypeAlias = Annotated[
-    Path | None,
-    typer.Argument(
-        help="JSON Lines, plain or packed with gzip, or Parquet; - for standard input.",
-        metavar="DATA",
-        show_default=False,
-    ),
+    Path | None, argument("JSON Lines, plain or packed with gzip, or Parquet; - for standard input.", "DATA")
 ]
-DataOption: TypeAlias = Annotated[Path | None, _option("DATA, given by name.", "FILE", "--data")]
+DataOption: TypeAlias = Annotated[Path | None, option("DATA, given by name.", "FILE", "--data")]
 Workers: TypeAlias = Annotated[
-    int | None, _option("Worker processes; by default the cores at hand, at most 4.", "N", min=1)
+    int | None, option("Worker processes; by default the cores at hand, at most 4.", "N", min=1)
 ]
-Timeout: TypeAlias = Annotated[float | None, _option("Seconds for a call, instead of each reward's own timeout.", "S")]
+Timeout: TypeAlias = Annotated[float | None, option("Seconds for a call, instead of each reward's own timeout.", "S")]
 LoadTimeout: TypeAlias = Annotated[
-    float | None, _option("Seconds for a worker to load the rewards; by default 60.", "S")
+    float | None, option("Seconds for a worker to load the rewards; by default 60.", "S")
 ]
 Gold: TypeAlias = Annotated[
-    str | None, _option("The column with the right answer; by default it is looked for.", "COLUMN")
+    str | None, option("The column with the right answer; by default it is looked for.", "COLUMN")
 ]
-RowCount: TypeAlias = Annotated[int, _option("Rows to try, chosen at random.", "N", min=1)]
-Seed: TypeAlias = Annotated[int, _option("For choosing the rows.", "N")]
-AsJson: TypeAlias = Annotated[bool, _option("Print the result as one JSON object.", None, "--json")]
+RowCount: TypeAlias = Annotated[int, option("Rows to try, chosen at random.", "N", min=1)]
+Seed: TypeAlias = Annotated[int, option("For choosing the rows.", "N")]
+AsJson: TypeAlias = Annotated[bool, option("Print the result as one JSON object.", None, "--json")]
 
 
 def data_path(placed: Path | None, named: Path | None) -> Path:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from rewardkit.audit import rows as rows_of_audits
 from rewardkit.audit.assessment import Assessment
@@ -29,6 +27,7 @@ from rewardkit.cli.arguments import (
     check_seconds,
     check_share,
     data_path,
+    option,
 )
 from rewardkit.cli.audit_report import print_audits
 from rewardkit.cli.exits import FAILED, finish
@@ -38,14 +37,6 @@ from rewardkit.compose import Composable
 from rewardkit.registry import RewardSet
 
 
-def _share(words: str) -> Any:
-    return typer.Option(help=words, metavar="SHARE")
-
-
-def _most(words: str) -> Any:
-    return typer.Option(min=0, help=f"Exit with 1 if {words}.", metavar="N")
-
-
 def audit_command(
     rewards: Rewards,
     data: Data = None,
@@ -53,27 +44,22 @@ def audit_command(
     rows: RowCount = 20,
     seed: Seed = 0,
     gold: Gold = None,
-    accept_share: Annotated[float, _share("A completion is paid above this share of the way to the full score.")] = 0.5,
-    slow_share: Annotated[float, _share("A call is slow above this share of the reward's timeout.")] = 0.5,
-    max_false_accept: Annotated[int, _most("more completions are wrongly paid")] = 0,
-    max_false_reject: Annotated[float, _share("Exit with 1 if a larger share of the honest forms is refused.")] = 1.0,
-    max_failed: Annotated[int, _most("more calls are slow or crash")] = 0,
+    accept_share: Annotated[float, option("A completion is paid above this share of the way to full.", "SHARE")] = 0.5,
+    slow_share: Annotated[float, option("A call is slow above this share of the reward's timeout.", "SHARE")] = 0.5,
+    max_false_accept: Annotated[int, option("Exit with 1 if more completions are wrongly paid.", "N", min=0)] = 0,
+    max_false_reject: Annotated[float, option("Exit with 1 if more honest forms are refused.", "SHARE")] = 1.0,
+    max_failed: Annotated[int, option("Exit with 1 if more calls are slow or crash.", "N", min=0)] = 0,
     skip: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Leave out a family of attacks or a rule of thumb, by its name in the report; may be repeated.",
-            metavar="NAME",
-        ),
+        list[str] | None, option("Leave out a family or a rule of thumb, by its name; may be repeated.", "NAME")
     ] = None,
     fail_on_lint: Annotated[
-        bool, typer.Option("--fail-on-lint", help="Exit with 1 if the source has a known mistake.")
+        bool, option("Exit with 1 if the source has a known mistake.", None, "--fail-on-lint")
     ] = False,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = None,
     time_limit: Annotated[
-        float,
-        typer.Option(help="Stop after so many seconds for each reward; the audit then does not pass.", metavar="S"),
+        float, option("Stop after so many seconds for each reward; the audit then does not pass.", "S")
     ] = 1800,
     as_json: AsJson = False,
 ) -> None:
@@ -118,7 +104,7 @@ def audit_command(
 
 
 def _audited(
-    found: RewardSet, reward: Composable, choose: Callable[..., rows_of_audits.AuditRows], settings: AuditSettings
+    found: RewardSet, reward: Composable, choose: Callable[..., rows_of_audits.ChosenRows], settings: AuditSettings
 ) -> RewardAudit:
     leaves = reward.leaves
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]

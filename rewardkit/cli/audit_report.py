@@ -20,7 +20,7 @@ from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import shortened
 from rewardkit.shown import plain
-from rewardkit.types import Status
+from rewardkit.types import Outcome, Status
 
 SHOWN_CHARS = 160
 """Characters of a completion that are shown: around the part that matters, or its end."""
@@ -39,7 +39,7 @@ def print_audits(audits: Sequence[RewardAudit], limits: Mapping[str, Any]) -> No
 
 def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console) -> None:
     """Print the table of families, the worst examples, the lint and the verdict."""
-    rows = f"{audit.audited} of {_rows(audit.rows)} audited ({audit.total_rows:,} in the file)"
+    rows = f"{audit.audited} of {_counted(audit.rows, 'row')} audited ({audit.total_rows:,} in the file)"
     gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
     console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
     families = _table(audit)
@@ -118,7 +118,7 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
     failed = name in ("slow", "crashed")
     rows = len({one.line for one in examples})
     title = (name if failed else f"wrongly paid, {name}", "bold red")
-    console.print(Text.assemble(title, f"  {_completions(len(examples))} on {_rows(rows)}"))
+    console.print(Text.assemble(title, f"  {_counted(len(examples), 'completion')} on {_counted(rows, 'row')}"))
     named = _by_name(examples)
     told = Table.grid(padding=(0, 2, 0, 0))
     told.add_column(style="dim", no_wrap=True)
@@ -135,12 +135,12 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
 def _evidence(one: Example, *, slow: bool) -> Text:
     """Return what was tried, what it earned beside a right answer, and what the reward said."""
     gold = "" if one.gold is None else f", gold “{shortened(one.gold, 60)}”"
-    frame = f", {shortened(one.frame, 40)}" if one.frame else ""
+    frame = f", {shortened(one.probe.frame, 40)}" if one.probe.frame else ""
     full = "" if one.full is None or slow else f", a right answer {one.full:.3g}"
-    cost = f" in {one.seconds:.2g} s" if slow else ""
-    earned = f"“{excerpt(one.completion, one.point)}” {_earned(one)}{full}{cost}"
+    cost = f" in {one.outcome.duration_s:.2g} s" if slow else ""
+    earned = f"“{excerpt(one.completion, one.probe.point)}” {_earned(one.outcome)}{full}{cost}"
     said = (f"\n{shortened(one.said, 200)}", "dim") if one.said else ""
-    return Text.assemble(f"{shortened(one.name, 60)}{frame}{gold}:\n{earned}", said)
+    return Text.assemble(f"{shortened(one.probe.name, 60)}{frame}{gold}:\n{earned}", said)
 
 
 def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
@@ -161,26 +161,22 @@ def _listed(names: Sequence[str], most: int = _SHOWN_FORMS) -> str:
     return "; ".join(names[:most]) + more
 
 
-def _earned(one: Example) -> str:
-    """Says what became of a call: a score, skipped, or failed with what stands in."""
-    if one.status is Status.SKIPPED:
+def _earned(outcome: Outcome) -> str:
+    """Return what became of a call: a score, skipped, or failed with what stands in."""
+    if outcome.status is Status.SKIPPED:
         return "is skipped"
-    failed = "fails and " if one.status is Status.FAILED else ""
-    return f"{failed}earns {'nothing' if one.score is None else format(one.score, '.3g')}"
+    failed = "fails and " if outcome.status is Status.FAILED else ""
+    return f"{failed}earns {'nothing' if outcome.score is None else format(outcome.score, '.3g')}"
 
 
-def _rows(count: int) -> str:
-    return f"{count} {'row' if count == 1 else 'rows'}"
-
-
-def _completions(count: int) -> str:
-    return f"{count:,} {'completion' if count == 1 else 'completions'}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _by_name(examples: Sequence[Example]) -> dict[str, list[Example]]:
     found: dict[str, list[Example]] = {}
     for one in examples:
-        found.setdefault(one.name, []).append(one)
+        found.setdefault(one.probe.name, []).append(one)
     return found
 
 
@@ -204,7 +200,7 @@ def _print_unaudited(audit: RewardAudit, console: Console) -> None:
         reasons.setdefault(why, []).append(line)
     for why, lines in reasons.items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        words = f"{_rows(len(lines))} ({audit.unit} {listed}): {shortened(why, 300)}"
+        words = f"{_counted(len(lines), 'row')} ({audit.unit} {listed}): {shortened(why, 300)}"
         print_labelled(console, "not audited", words, "yellow")
 
 
@@ -234,7 +230,7 @@ def _closing(audit: RewardAudit, limits: Mapping[str, Any]) -> str:
         tried = sum(one.tried for one in audit.families.values())
         said = [f"{tried:,} completions tried for slow and crashed calls only, none judged", said[-1]]
     if audit.untried:
-        said.insert(0, f"stopped by --time-limit with {_completions(audit.untried)} not tried")
+        said.insert(0, f"stopped by --time-limit with {_counted(audit.untried, 'completion')} not tried")
     if audit.findings:
-        said.append(f"{len(audit.findings)} {'finding' if len(audit.findings) == 1 else 'findings'}")
+        said.append(_counted(len(audit.findings), "finding"))
     return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"

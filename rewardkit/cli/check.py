@@ -10,18 +10,17 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
 from rich.text import Text
 
 from rewardkit.audit.honest import Honest, framed
 from rewardkit.audit.rows import AuditRow, gold_column, row_of, rows_in, unit_of
 from rewardkit.audit.run import form_probe, rollout_of
-from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path
+from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.report import duration, number
 from rewardkit.cli.rewards import Leaves, chosen, load_seconds
 from rewardkit.cli.screen import screen, table
-from rewardkit.cli.text import shortened
+from rewardkit.cli.text import folded, shortened
 from rewardkit.coerce import ColumnValueError
 from rewardkit.data import Row
 from rewardkit.decorator import Reward
@@ -34,6 +33,7 @@ from rewardkit.types import Outcome, Rollout
 
 _SHOWN = 10
 _SHOWN_LINES = 8
+_NUMBERS_WIDTH = 69
 _GROUP = 8
 """Completions of a prompt, as TRL's ``num_generations`` has it."""
 
@@ -85,14 +85,10 @@ def check_command(
     rewards: Rewards,
     data: Data = None,
     data_option: DataOption = None,
-    rows: Annotated[int, typer.Option(min=0, help="Score the right answers of the first N rows.", metavar="N")] = 16,
+    rows: Annotated[int, option("Score the right answers of the first N rows.", "N", min=0)] = 16,
     num_generations: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            help="Completions of a prompt, for rewards of groups; by default as many as a row's completions, else 8.",
-            metavar="N",
-        ),
+        option("Completions of a group; by default as many as the first row's completions, else 8.", "N", min=2),
     ] = None,
     gold: Gold = None,
     workers: Workers = None,
@@ -240,7 +236,7 @@ def _print(checked: Sequence[RewardCheck], unit: str) -> None:
         known = [score for score in one.scores.values() if score is not None]
         failing = len({misfit.line for misfit in one.misfits})
         shown.add_row(
-            Text(shortened(one.reward, 60), style="bold"),  # folds where the terminal is narrow
+            Text(folded(shortened(one.reward, 60), max(10, console.width - _NUMBERS_WIDTH)), style="bold"),
             f"{one.rows:,}",
             Text(f"{failing:,}", style="red") if failing else Text("-"),
             f"{len(one.scores):,}" if one.scores else "-",

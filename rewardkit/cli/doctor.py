@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson
+from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.screen import screen, table
 from sandbox.diagnosis import machine, trials
@@ -18,9 +18,7 @@ _OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
 
 
 def doctor_command(
-    level: Annotated[
-        str, typer.Option(help=f"The level of isolation that is needed: {', '.join(_LEVELS)}.", metavar="LEVEL")
-    ] = "auto",
+    level: Annotated[str, option(f"The level of isolation that is needed: {', '.join(_LEVELS)}.", "LEVEL")] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Show how far this machine can isolate the code that models write, and why not further.
@@ -73,8 +71,9 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
     console.print(shown)
     console.print()
     outcomes = table("attack", *(one["level"] for one in report["levels"]))
+    marks = {None: "-", True: "[red]SUCCEEDED[/]", False: "refused"}
     for name in dict.fromkeys(name for one in report["levels"] for name in one["attacks"]):
-        outcomes.add_row(name, *(_outcome(one["attacks"].get(name)) for one in report["levels"]))
+        outcomes.add_row(name, *(marks[one["attacks"].get(name)] for one in report["levels"]))
     if outcomes.row_count:
         console.print(outcomes)
     for name, others in report["names_taken"].items():
@@ -90,9 +89,3 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
         level = report["level"] if report["asked"] == "auto" else report["asked"]
         words = f"code that models write can be run here, at level {level}"
     console.print(Text(f"\n{words}", style="bold"))
-
-
-def _outcome(succeeded: bool | None) -> str:
-    if succeeded is None:
-        return "-"
-    return "[red]SUCCEEDED[/]" if succeeded else "refused"

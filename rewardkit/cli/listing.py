@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from rewardkit.callables import doc_of
-from rewardkit.cli.arguments import AsJson
+from rewardkit.cli.arguments import AsJson, argument
 from rewardkit.cli.exits import finish
 from rewardkit.cli.rewards import is_config, listed, quiet, split
 from rewardkit.cli.screen import screen, table
-from rewardkit.cli.text import unmarked
+from rewardkit.cli.text import folded, unmarked
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
 from rewardkit.registry import entry_points, resolve
@@ -24,12 +24,7 @@ from rewardkit.shown import plain
 def list_command(
     rewards: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="As in other commands, comma-separated or one by one; without any, the rewards that installed "
-            "packages offer.",
-            metavar="REWARDS",
-            show_default=False,
-        ),
+        argument("As in other commands, or one by one; without any, what installed packages offer.", "REWARDS"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -37,7 +32,7 @@ def list_command(
 
     A reward that is named is shown whole, with its score range, columns, settings and description; the rewards of a
     file or module in a table. A column in brackets is optional: the reward has a default for it. Without REWARDS
-    each has one line.
+    it shows what installed packages offer.
 
     Examples:
 
@@ -51,7 +46,7 @@ def list_command(
         if rewards:
             _print_groups(groups)
         elif described:
-            _print_lines(described)
+            _print_installed(described)
         else:
             typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
 
@@ -122,15 +117,14 @@ def _installed() -> list[dict[str, Any]]:
     return found
 
 
-def _print_lines(described: list[dict[str, Any]]) -> None:
-    """Print a line a reward; the end of a long description is left out."""
-    console = screen()
-    widest = max(len(one["name"]) for one in described)
+def _print_installed(described: list[dict[str, Any]]) -> None:
+    shown = table("reward", "what it does")
     for one in described:
         doc = unmarked(one["doc"])
         words = f"({one['kind']}) {doc}" if one["kind"] != "single" else doc
-        console.print(f"{one['name']:{widest}}  {words}", markup=False, no_wrap=True, overflow="ellipsis")
-    typer.echo("rewardkit list NAME shows a reward's columns, settings and its whole description")
+        shown.add_row(Text(one["name"], style="bold"), Text(words))
+    screen().print(shown)
+    typer.echo("\nrewardkit list NAME shows a reward's columns, settings and its whole description")
 
 
 def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
@@ -150,7 +144,8 @@ def _print_table(described: list[dict[str, Any]], console: Console) -> None:
     shown = table("reward", "kind", "columns", "what it does")
     for one in described:
         columns = ", ".join([*one["columns"], *(f"[{column}]" for column in one["optional_columns"])])
-        shown.add_row(Text(one["name"], style="bold"), one["kind"], Text(columns or "-"), Text(unmarked(one["doc"])))
+        name = Text(folded(one["name"], 24), style="bold")
+        shown.add_row(name, one["kind"], Text(columns or "-"), Text(unmarked(one["doc"])))
     console.print(shown)
 
 

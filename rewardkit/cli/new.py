@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from rewardkit.cli.arguments import AsJson
+from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
 from rewardkit.errors import ConfigError
 
@@ -58,8 +58,8 @@ def test_a_run_scores_and_skips() -> None:
 
 
 def new_command(
-    name: Annotated[str, typer.Argument(help="What to call the reward: a Python identifier.", metavar="NAME")],
-    folder: Annotated[Path, typer.Option("--dir", help="The folder to write to.", metavar="DIR")] = Path(),
+    name: Annotated[str, argument("What to call the reward: a Python identifier.", "NAME")],
+    folder: Annotated[Path, option("The folder to write to.", "DIR", "--dir")] = Path(),
     as_json: AsJson = False,
 ) -> None:
     """Write NAME.py, a small reward with typed columns, and test_NAME.py, which passes with pytest.

@@ -46,7 +46,8 @@ class Program(typer.core.TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[__name__] = "--json" in args
-        self.commands = {**dict.fromkeys(_commands()), **self.commands}  # near ones are offered for a wrong name
+        known: dict[str, Any] = {**dict.fromkeys(_commands()), **self.commands}
+        self.commands = known  # near ones are offered for a wrong name
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

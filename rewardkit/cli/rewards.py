@@ -13,12 +13,9 @@ from typing import Any
 from rewardkit.cli.arguments import check_seconds
 from rewardkit.compose import Composable
 from rewardkit.config import RewardFunctionsConfig
-from rewardkit.decorator import Reward
 from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet, resolve_all, resolve_set
 from sandbox.limits import LOAD_TIMEOUT_S
-
-AnyReward = Reward[..., Any]
 
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""

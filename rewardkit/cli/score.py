@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path
+from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.report import SHOWN_FAILURES, print_report
@@ -35,24 +35,17 @@ def score_command(
     rewards: Rewards,
     data: Data = None,
     data_option: DataOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write every row with its outcomes here, as JSON Lines.", metavar="FILE")
-    ] = None,
+    out: Annotated[Path | None, option("Write every row with its outcomes here, as JSON Lines.", "FILE")] = None,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = None,
     weights: Annotated[
-        str | None,
-        typer.Option(help="Weights in the total, in the rewards' order; by default 1 each.", metavar="0.8,0.2"),
+        str | None, option("Weights in the total, in the rewards' order; by default 1 each.", "0.8,0.2")
     ] = None,
-    inline: Annotated[
-        bool, typer.Option("--inline", help="Run in this process: no isolation, no timeouts. For a debugger.")
-    ] = False,
+    inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
     as_json: AsJson = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Score only the first N rows.", metavar="N")] = None,
-    fail_on_error: Annotated[
-        bool, typer.Option("--fail-on-error", help="Exit with code 1 if any call failed.")
-    ] = False,
+    limit: Annotated[int | None, option("Score only the first N rows.", "N", min=1)] = None,
+    fail_on_error: Annotated[bool, option("Exit with code 1 if any call failed.", None, "--fail-on-error")] = False,
 ) -> None:
     """Score the rollouts in DATA with REWARDS, and show how each reward did.
 

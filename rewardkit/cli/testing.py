@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.table import Table as ShownTable
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson, DataOption, data_path
+from rewardkit.cli.arguments import AsJson, DataOption, argument, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.rewards import only, quiet
 from rewardkit.cli.screen import progress, screen, table
@@ -34,32 +33,17 @@ _NAME_CHARS = 40
 
 def cases_command(
     rewards: Annotated[
-        str,
-        typer.Argument(
-            help="The reward to test: file.py, file.py:name or module:name. Where DATA is not given, this is DATA, and "
-            "the tables name their rewards.",
-            metavar="REWARDS",
-            show_default=False,
-        ),
+        str, argument("The reward to test, which may be left out where the tables name theirs.", "REWARDS")
     ],
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            help="A table of cases, YAML or JSON Lines, or a folder of them.", metavar="DATA", show_default=False
-        ),
-    ] = None,
+    data: Annotated[Path | None, argument("A table of cases, YAML or JSON Lines, or a folder of them.", "DATA")] = None,
     data_option: DataOption = None,
-    reward: Annotated[str | None, typer.Option(help="REWARDS, given by name.", metavar="REF")] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Write the scores that came into the table as the expected ones.")
+    reward: Annotated[str | None, option("REWARDS, given by name.", "REF")] = None,
+    accepting: Annotated[
+        bool, option("Write the scores that came into the table as the expected ones.", None, "--accept")
     ] = False,
     lane: Annotated[
         str | None,
-        typer.Option(
-            help="inline for this process, worker for an isolated one; by default inline, unless a case expects a "
-            "timeout or a crash.",
-            metavar="LANE",
-        ),
+        option("inline for this process, worker for an isolated one; by default what the cases need.", "LANE"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -88,7 +72,7 @@ def cases_command(
         raise ConfigError(f"two different REWARDS: {reference!r} and --reward {reward!r}; give one of them")
     reference = reference or reward
     tables = _tables(data_path(data, data_option), reference)
-    results = [_tested(table, reference, lane, accepting=accept) for table in tables]
+    results = [_tested(table, reference, lane, accepting=accepting) for table in tables]
     code = FAILED if any(result.left for result in results) else 0
     finish(_as_json(results), lambda: _print(results), as_json=as_json, code=code)
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rewardkit import Outcome, Status
+from rewardkit.cli.beside import Cost, Link, costs, links
 from rewardkit.cli.program import app
-from rewardkit.cli.summary import Cost, Link, costs, links
 
 
 def scored(reason: str | None = None, cached: bool = False, **metrics: float) -> Outcome:

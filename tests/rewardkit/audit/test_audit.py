@@ -308,8 +308,8 @@ def test_the_how_to_has_every_rule(root: Path) -> None:
     page = (root / "docs" / "how-to" / "audit-a-reward.md").read_text(encoding="utf-8")
     for family in Family:
         assert f"\n| `{family}` | " in page
-    for name, thumb in RULES_OF_THUMB.items():
-        assert f"| `{name}` | {thumb.rule} | {thumb.cause} |\n" in page
+    for name, rule in RULES_OF_THUMB.items():
+        assert f"| `{name}` | {rule.rule} | {rule.cause} |\n" in page
 
 
 def test_every_kind_of_probe_has_a_rule_of_thumb() -> None:

@@ -104,12 +104,12 @@ def audit() -> Auditor:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "data", "thumb"), [(n, *told) for n, told in FLAWS.items()], ids=FLAWS)
-def test_a_planted_flaw_is_named(audit: Auditor, name: str, data: str, thumb: str) -> None:
+@pytest.mark.parametrize(("name", "data", "rule"), [(n, *told) for n, told in FLAWS.items()], ids=FLAWS)
+def test_a_planted_flaw_is_named(audit: Auditor, name: str, data: str, rule: str) -> None:
     """The rule of thumb that the reward breaks is among those told, and the audit does not pass."""
     found = audit(f"planted_flaws.py:{name}", data)
     assert 3 == found.audited
-    assert thumb in found.flaws
+    assert rule in found.flaws
     assert not passed(found, LIMITS)
 
 
@@ -118,7 +118,7 @@ def test_a_planted_flaw_is_named(audit: Auditor, name: str, data: str, thumb: st
 def test_a_sound_reward_is_not_accused(audit: Auditor, name: str, data: str) -> None:
     """Nothing is wrongly paid, slow or crashed, nothing is found, and every row says something."""
     found = audit(f"planted_sound.py:{name}", data)
-    assert {} == {thumb: [one.completion[:200] for one in seen] for thumb, seen in found.flaws.items()}
+    assert {} == {rule: [one.completion[:200] for one in seen] for rule, seen in found.flaws.items()}
     assert [] == found.findings
     assert {} == found.unaudited
     assert passed(found, LIMITS)

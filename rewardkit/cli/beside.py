@@ -1,0 +1,86 @@
+"""What scores bring beside themselves, by metrics of known names: which link of a chain answered, what calls took."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rewardkit.types import Outcome
+
+_LINK = "link/"
+_COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link of a chain.
+
+    Attributes:
+        share: Share of the chain's scores that it gave, 0 to 1.
+        unanswered: How often it did not answer, and a later one did.
+        error: Why, in the words of the first of the most frequent kind; ``None`` where nothing is known.
+    """
+
+    share: float
+    unanswered: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the calls that did not fail took of one thing; those that the cache had took nothing.
+
+    Attributes:
+        sum: All that is known.
+        complete: Whether it is known of each call that took anything.
+    """
+
+    sum: float
+    complete: bool
+
+
+def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
+    """Return the links of a chain by name, in order; none for another reward."""
+    chained = [(_shares(outcome), outcome.reason or "") for outcome in outcomes if _shares(outcome)]
+    unanswered: dict[str, int] = defaultdict(int)
+    kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for shares, reason in chained:
+        names = list(shares)
+        by = max(names, key=lambda name: shares[name])
+        earlier = names[: names.index(by)]
+        for name in earlier:
+            unanswered[name] += 1
+        for name, words in _why(reason, earlier, by).items():
+            kinds[name][_NUMBERS.sub("#", words)].append(words)
+    return {
+        name: Link(
+            share=sum(shares.get(name, 0.0) for shares, _ in chained) / len(chained),
+            unanswered=unanswered[name],
+            error=max(kinds[name].values(), key=len)[0] if name in kinds else None,
+        )
+        for name in dict.fromkeys(name for shares, _ in chained for name in shares)
+    }
+
+
+def _shares(outcome: Outcome) -> dict[str, float]:
+    return {name.removeprefix(_LINK): value for name, value in outcome.metrics.items() if name.startswith(_LINK)}
+
+
+def _why(reason: str, earlier: Sequence[str], by: str) -> dict[str, str]:
+    """Return why earlier links did not answer, as a chain's reason has it: ``own (answered by c; a: why; b: why)``."""
+    if not earlier:
+        return {}
+    own, _, rest = reason.partition(f"answered by {by}")
+    parts = re.split(f"; ({'|'.join(map(re.escape, earlier))}): ", rest.removesuffix(")") if own else rest)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
+    """Return what the calls took, by metric; nothing for a reward that takes nothing."""
+    made = [outcome.metrics for outcome in outcomes if not outcome.cached]
+    took: list[Mapping[str, float]] = [metrics for metrics in made if any(name in metrics for name in _COSTS)]
+    found = {name: [metrics[name] for metrics in took if name in metrics] for name in _COSTS}
+    return {name: Cost(sum(known), len(known) == len(took)) for name, known in found.items() if known}
