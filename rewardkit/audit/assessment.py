@@ -1,4 +1,4 @@
-"""What the scores mean: levels of each row, what the reward reads, and what it wrongly pays for and refuses."""
+"""What the scores of an audit mean: levels of rows, what the reward reads, what it wrongly pays for and refuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDING = 1e-6
 
 
 class Assessment:
-    """Makes an :class:`RewardAudit` of what was scored."""
+    """Decides what the scores of an audit mean, and makes a :class:`RewardAudit` of them."""
 
     def __init__(self, reward: Composable, rows: ChosenRows, trials: Trials, settings: AuditSettings) -> None:
         self._reward = reward
@@ -46,7 +46,7 @@ class Assessment:
     def audit(self, lint: list[Mistake], unread: list[str]) -> RewardAudit:
         """Return the result, with what the lint found and could not read."""
         families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
-        self._judge_forms(families[Family.FORMS])
+        self._count_forms(families[Family.FORMS])
         for one in self._trials.attacks:
             counts = families[one.probe.family]
             example = self._example(one.row, one.probe, one.outcome)
@@ -246,7 +246,7 @@ class Assessment:
         other = self._trials.unrelated.get(place)
         return other is None or self._is_paid(place, other.score)
 
-    def _judge_forms(self, counts: FamilyCounts) -> None:
+    def _count_forms(self, counts: FamilyCounts) -> None:
         for place, forms in enumerate(self._trials.honest):
             for form, outcome in forms:
                 example = self._example(place, Probe(Family.FORMS, form.name, form.text), outcome)

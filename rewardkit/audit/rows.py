@@ -44,7 +44,7 @@ class AuditRow:
         gold: Its gold; ``None`` where it has none.
         references: Completions that the data calls right.
         own: The row's own completion, right or wrong; ``None`` where it has none.
-        others: Golds of other rows that differ, the first made up where there is none.
+        others: Golds of other rows that differ; one is made up where no other row has one.
         swapped: The columns with another row's gold and references in place of its own; ``None`` where none differs.
         other_reference: A reference of that row.
         other_completions: What the model wrote on other rows, where the gold differs and is not mentioned.
@@ -78,7 +78,7 @@ class AuditRow:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRows:
-    """The rows chosen, the column with their gold, ``None`` where there is none, and how many rows the file has.
+    """The rows chosen, the column with their gold (``None`` without one), and how many rows the file has.
 
     ``unit`` is what their numbers count, as :func:`unit_of` has it.
     """
@@ -157,7 +157,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
     said: dict[str, tuple[Message, ...]] = {}
 
     def text_in(name: str) -> str | None:
-        """Return a completion's text, of messages theirs; ``None`` for what is neither or says nothing."""
+        """Return a completion's text, of messages theirs; ``None`` for a blank text and any other value."""
         value = values.get(name)
         messages = messages_in(value)
         text = talk_text(messages) if messages is not None else value

@@ -36,11 +36,11 @@ _RULES = {
         "It takes any number or word of the text, or the last one, wherever it stands.",
     ),
     "withdrawn": (
-        "An answer that is taken back is none.",
+        "An answer that is taken back is no answer.",
         "It takes the first answer that is announced, or any, and does not read on.",
     ),
     "negated": (
-        "An answer that is denied is none.",
+        "An answer that is denied is no answer.",
         "It takes the gold out of a sentence without the words around it.",
     ),
     "work": ("Work that leads elsewhere earns nothing.", "It asks whether there is work, and not what it says."),

@@ -77,13 +77,13 @@ class Trials:
 
     Attributes:
         honest: By row, the honest forms with their outcomes.
-        base: By row, the scores of answers that say nothing.
+        base: By row, the outcomes of the completions in :data:`BASE`.
         attacks: The probes, with their outcomes.
         swapped: By row, the best honest form under another row's gold column; rows without one are left out.
         rivals: By row, another row's gold in the frame that is paid best.
         unrelated: By row, other words of the prompt's length.
         again: Pairs of first and second outcome of the same completion, with its row.
-        untried: Completions that were not tried, for the time was over.
+        untried: Completions that were not tried before the time was over.
     """
 
     honest: list[list[tuple[Honest, Outcome]]]
@@ -135,7 +135,7 @@ def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, tick: Tic
 class _Course:
     """One audit on its way: scores completions of rows in workers; after its time limit it scores no more.
 
-    What was not tried for want of time has failed for no fault of the reward, as what a lost worker had.
+    What was not tried in time counts as lost through no fault of the reward, as calls of a lost worker do.
     """
 
     def __init__(

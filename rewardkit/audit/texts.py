@@ -46,7 +46,7 @@ ORDERS = (
 
 
 def nothing(row: AuditRow) -> Iterator[Probe]:
-    """Return completions that say nothing; those that are the gold itself are left out."""
+    """Return completions without content; those that are the gold itself are left out."""
     gold = row.gold.text.strip().casefold() if row.gold else None
     for name, text in NOTHING.items():
         if gold is None or text.strip().casefold().rstrip(".") != gold.rstrip("."):

@@ -13,22 +13,8 @@ from rewardkit.audit.lint import has_source, left_out, lint, skippable
 from rewardkit.audit.result import RewardAudit, passed
 from rewardkit.audit.result import as_json as ready
 from rewardkit.audit.run import AuditSettings, run
-from rewardkit.cli.arguments import (
-    AsJson,
-    Data,
-    DataOption,
-    Gold,
-    LoadTimeout,
-    Rewards,
-    RowCount,
-    Seed,
-    Timeout,
-    Workers,
-    check_seconds,
-    check_share,
-    data_path,
-    option,
-)
+from rewardkit.cli import arguments
+from rewardkit.cli.arguments import check_seconds, check_share, option
 from rewardkit.cli.audit_report import print_audits
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.rewards import Leaves, chosen, load_seconds
@@ -38,12 +24,12 @@ from rewardkit.registry import RewardSet
 
 
 def audit_command(
-    rewards: Rewards,
-    data: Data = None,
-    data_option: DataOption = None,
-    rows: RowCount = 20,
-    seed: Seed = 0,
-    gold: Gold = None,
+    rewards: arguments.Rewards,
+    data: arguments.Data = None,
+    data_option: arguments.DataOption = None,
+    rows: arguments.RowCount = 20,
+    seed: arguments.Seed = 0,
+    gold: arguments.Gold = None,
     accept_share: Annotated[float, option("A completion is paid above this share of the way to full.", "SHARE")] = 0.5,
     slow_share: Annotated[float, option("A call is slow above this share of the reward's timeout.", "SHARE")] = 0.5,
     max_false_accept: Annotated[int, option("Exit with 1 if more completions are wrongly paid.", "N", min=0)] = 0,
@@ -55,13 +41,13 @@ def audit_command(
     fail_on_lint: Annotated[
         bool, option("Exit with 1 if the source has a known mistake.", None, "--fail-on-lint")
     ] = False,
-    workers: Workers = None,
-    timeout: Timeout = None,
-    load_timeout: LoadTimeout = None,
+    workers: arguments.Workers = None,
+    timeout: arguments.Timeout = None,
+    load_timeout: arguments.LoadTimeout = None,
     time_limit: Annotated[
         float, option("Stop after so many seconds for each reward; the audit then does not pass.", "S")
     ] = 1800,
-    as_json: AsJson = False,
+    as_json: arguments.AsJson = False,
 ) -> None:
     """Attack REWARDS with the rows of DATA, and show what they wrongly pay for and wrongly refuse.
 
@@ -84,7 +70,7 @@ def audit_command(
     check_share("--slow-share", slow_share)
     check_share("--max-false-reject", max_false_reject)
     check_seconds("--time-limit", time_limit)
-    path = data_path(data, data_option)
+    path = arguments.data_path(data, data_option)
     settings = AuditSettings(
         accept_share=accept_share,
         slow_share=slow_share,
@@ -112,7 +98,7 @@ def _audited(
     own = left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
     with told_progress(reward.name) as tick:
-        trials = run(reward, rows, settings, tick, Leaves.of(found, reward))
+        trials = run(reward, rows, settings, tick, Leaves(found, reward))
     mistakes = [one for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     return Assessment(reward, rows, trials, settings).audit(mistakes, unread)

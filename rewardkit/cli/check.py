@@ -118,7 +118,7 @@ def check_command(
         check.group = _group_size(leaf, lines, num_generations)
         rollouts, scored = _to_score(leaf, lines[:rows], gold, path, check)
         if rollouts:
-            parts = Leaves.of(found, leaf)
+            parts = Leaves(found, leaf)
             with Runtime(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
                 _take(check, scored, runtime.score(rollouts)[leaf.name])
         checked.append(check)
@@ -158,7 +158,7 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
 def _to_score(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
 ) -> tuple[list[Rollout], list[int]]:
-    """Return right answers to score, and the lines of their rows; in groups those of fewer rows, which cost as much."""
+    """Return right answers to score and the lines of their rows; groups are made of fewer rows, for the same cost."""
     bad = {one.line for one in check.misfits}
     rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
     if not rows and leaf.spec.is_async and lines:
@@ -188,7 +188,7 @@ def _references(
 
 
 def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None) -> int | None:
-    """Return of how many completions a reward's groups are made; ``None`` where it scores single ones."""
+    """Return how many completions a reward's groups have; ``None`` where it scores single ones."""
     if leaf.spec.kind is not Kind.GROUP:
         return None
     own = lines[0].values.get("completions") if lines else None
@@ -196,7 +196,7 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None)
 
 
 def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
-    """Return a row's reference, and beside it in a group the other rows', or these with a number where they are few."""
+    """Return a row's reference, and for a group those of other rows, numbered copies where they are too few."""
     probe = form_probe(form)
     first = rollout_of([leaf], row, probe)
     numbered = (f"{form.text} ({number})" for number in count(2))
@@ -219,7 +219,7 @@ def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome])
 
 
 def _all_skipped(reasons: Sequence[str | None]) -> str:
-    """Says that a reward applied to none of the rows, with the reason that it gave most often."""
+    """Return the warning that every right answer was skipped, with the most frequent reason."""
     given = Counter(reason for reason in reasons if reason)
     why = f", mostly because: {given.most_common(1)[0][0]}" if given else ""
     what = "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
@@ -268,7 +268,7 @@ def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:
 
 
 def _told(misfits: Sequence[Misfit], unit: str) -> str:
-    """Says in one line what is wrong with a column: its rows and the first error."""
+    """Return in one line what is wrong with a column: its rows and the first error."""
     first = misfits[0]
     if len(misfits) == 1:
         return f"{unit} {first.line}: {first.error}"

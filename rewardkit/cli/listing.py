@@ -105,7 +105,7 @@ def _named(reference: str) -> list[dict[str, Any]]:
 
 
 def _installed() -> list[dict[str, Any]]:
-    """Describes what packages offer; one that does not load says so and does not hide the others."""
+    """Return what packages offer; a reward that does not load is listed with its error."""
     found = []
     for name, point in sorted(entry_points().items()):
         try:

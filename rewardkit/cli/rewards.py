@@ -84,20 +84,16 @@ def only(references: str) -> Composable:
 
 
 class Leaves:
-    """The plain rewards among and inside those of a set, as :class:`~rewardkit.Runtime` takes them."""
+    """The plain rewards among and inside those of a set, or of one of them, as a Runtime takes them."""
 
-    def __init__(self, found: RewardSet) -> None:
-        self.leaves = list(dict.fromkeys(leaf for reward in found.rewards.values() for leaf in reward.leaves))
+    def __init__(self, found: RewardSet, reward: Composable | None = None) -> None:
+        rewards = found.rewards.values() if reward is None else [reward]
+        self.leaves = list(dict.fromkeys(leaf for one in rewards for leaf in one.leaves))
         self._found = found
 
     def resolve(self) -> RewardSet:
         """Return them by name, with the folders and environment variables of the set."""
         return dataclasses.replace(self._found, rewards=resolve_set(self.leaves).rewards)
-
-    @classmethod
-    def of(cls, found: RewardSet, reward: Composable) -> Leaves:
-        """Return those of one reward of a set."""
-        return cls(dataclasses.replace(found, rewards={reward.name: reward}))
 
 
 def load_seconds(load_timeout_s: float | None) -> float:

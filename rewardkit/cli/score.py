@@ -78,15 +78,12 @@ def score_command(
 
 
 def _numbers(weights: str) -> list[float]:
-    numbers = []
-    for part in weights.split(","):
-        try:
-            number = float(part)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise ConfigError(f"--weights {weights}: expected numbers separated by commas, got {part.strip()!r}")
-        numbers.append(number)
+    try:
+        numbers = [float(part) for part in weights.split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2")
     return numbers
 
 

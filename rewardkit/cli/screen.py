@@ -18,7 +18,7 @@ from rich.table import Table
 from rewardkit.shown import plain
 
 PIPED_WIDTH = 100
-"""Columns where the output goes to a file or a pipe and ``$COLUMNS`` says nothing."""
+"""Columns where the output goes to a file or a pipe and ``$COLUMNS`` is not set."""
 _REFRESH_S = 0.1
 _TOLD_EACH_S = 30.0
 

@@ -32,14 +32,8 @@ class Spread:
 class RewardSummary:
     """One reward's outcomes in numbers.
 
-    Attributes:
-        weight: Its weight in the totals.
-        scores: Spread of the scores handed on: a failed call counts with its default.
-        scored: Calls that gave a score.
-        skipped: Calls that said not applicable.
-        failed: Calls that failed, by cause.
-        p50_s: Median seconds a call took; ``None`` for a composition, and where no call was timed.
-        p95_s: 95th percentile of the same.
+    ``scores`` are those handed on, where a failed call counts with its default; ``failed`` counts calls by cause.
+    ``p50_s`` and ``p95_s`` are the seconds of a call, ``None`` for a composition and where no call was timed.
     """
 
     weight: float
@@ -148,18 +142,15 @@ def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
 
 
 def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    first: dict[tuple[str, str, str], tuple[int, Outcome]] = {}
+    kinds: dict[tuple[str, str, str], list[tuple[int, Outcome]]] = {}
     for name, column in leaves.items():
-        for row, outcome in enumerate(column):
-            if outcome is not None and outcome.status is Status.FAILED:
-                kind = (name, str(outcome.cause), _NUMBERS.sub("#", outcome.error or ""))
-                counts[kind] += 1
-                first.setdefault(kind, (row, outcome))
-    return [
-        Failure(kind[0], first[kind][0], kind[1], first[kind][1].error or "", calls, first[kind][1].logs)
-        for kind, calls in counts.most_common()
-    ]
+        for row, one in enumerate(column):
+            if one is not None and one.status is Status.FAILED:
+                kind = (name, str(one.cause), _NUMBERS.sub("#", one.error or ""))
+                kinds.setdefault(kind, []).append((row, one))
+    ordered = sorted(kinds.items(), key=lambda pair: -len(pair[1]))
+    firsts = [(name, cause, *found[0], len(found)) for (name, cause, _), found in ordered]
+    return [Failure(name, row, cause, one.error or "", calls, one.logs) for name, cause, row, one, calls in firsts]
 
 
 def as_json(summary: Summary, failures: int) -> dict[str, Any]:

@@ -66,19 +66,14 @@ def _run(*arguments: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_audit_passes_a_sound_reward(work: Path) -> None:
-    """Exit code 0, a table with a line a family, and the verdict."""
+def test_audit_passes_a_sound_reward_and_tells_zero_from_not_judged(work: Path) -> None:
+    """Exit code 0 and a line a family: attacks can be wrongly paid, honest forms refused; the other cell has a dash."""
     code, out, _ = _run("audit", "mine.py:correct", "rows.jsonl", "--workers", "1")
     assert 0 == code
     assert "3 of 3 rows audited" in out
     assert ["stuffing"] == [line.split()[0] for line in out.splitlines() if line.startswith("stuffing")]
     assert "passed: 0 wrongly paid" in out
     assert "always paid  bare" in out
-
-
-def test_audit_tells_zero_from_not_judged(work: Path) -> None:
-    """Attacks can be wrongly paid, honest forms wrongly refused: the other cell has a dash."""
-    _, out, _ = _run("audit", "mine.py:correct", "rows.jsonl", "--workers", "1")
     cells = {line.split()[0]: line.split()[2:] for line in out.splitlines() if line.startswith(("empty ", "forms "))}
     assert {"empty": ["0", "-", "0", "0"], "forms": ["-", *cells["forms"][1:]]} == cells
     assert cells["forms"][1].isdigit()
@@ -116,10 +111,18 @@ def test_audit_tells_failed_from_skipped(work: Path) -> None:
 
 
 def test_the_limits_of_an_audit_decide_its_exit_code(work: Path) -> None:
-    """--max-false-accept, --max-false-reject and --fail-on-lint move the border between 0 and 1."""
-    data = ("rows.jsonl", "--rows", "1", "--workers", "1")
-    assert 0 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000")[0]
-    assert 1 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000", "--fail-on-lint")[0]
+    """--max-false-accept, --max-false-reject and --fail-on-lint move the border between 0 and 1; so says the JSON."""
+    data = ("rows.jsonl", "--rows", "1", "--workers", "1", "--json")
+    enough = ("--max-false-accept", "10000", "--skip", "sign", "--skip", "negated", "--skip", "bomb")
+    code, out, _ = _run("audit", "mine.py:loose", *data, *enough)
+    (told,) = json.loads(out)["rewards"]
+    assert (0, "loose", True) == (code, told["reward"], told["passed"])
+    assert told["families"]["stuffing"]["accepted"] > 0
+    assert "substring_answer" == told["lint"][0]["rule"]
+    assert "left out: with --skip" == told["families"]["bomb"]["not_applicable"]
+    assert {"sign": "with --skip"} == told["left_out"]
+    assert not {"sign", "negated"} & set(told["flaws"])
+    assert 1 == _run("audit", "mine.py:loose", *data, *enough, "--fail-on-lint")[0]
     assert 1 == _run("audit", "mine.py:correct", *data, "--max-false-reject", "0.1")[0]
 
 
@@ -169,7 +172,7 @@ def test_an_audit_ends_at_its_time_limit(work: Path) -> None:
 
 
 def test_a_rule_of_thumb_is_left_out_alone(work: Path) -> None:
-    """By its name, in the source or with --skip; the rest of its family is judged."""
+    """By its name in the source; the rest of its family is judged."""
     (work / "kind.py").write_text(
         "from rewardkit import reward\n\n@reward\ndef kind(completion: str, answer: float) -> float:\n"
         "    # audit: skip tolerance it pays what is near\n    try:\n"
@@ -181,20 +184,6 @@ def test_a_rule_of_thumb_is_left_out_alone(work: Path) -> None:
     assert {"tolerance": "it pays what is near"} == told["left_out"]
     assert "tolerance" not in told["flaws"]
     assert told["families"]["neighbour"]["judged"] > 0
-    told = json.loads(_run("audit", "mine.py:loose", *data, "--skip", "sign", "--skip", "negated")[1])["rewards"][0]
-    assert {"sign": "with --skip"} == told["left_out"]
-    assert not {"sign", "negated"} & set(told["flaws"])
-
-
-def test_audit_speaks_json(work: Path) -> None:
-    """One object a reward, with counts, examples and lint."""
-    code, out, _ = _run("audit", "mine.py:loose", "rows.jsonl", "--json", "--skip", "bomb", "--workers", "1")
-    told = json.loads(out)["rewards"]
-    assert 1 == code
-    assert ["loose"] == [one["reward"] for one in told]
-    assert "left out: with --skip" == told[0]["families"]["bomb"]["not_applicable"]
-    assert told[0]["families"]["negated"]["accepted"] > 0
-    assert "substring_answer" == told[0]["lint"][0]["rule"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +225,7 @@ def test_check_passes_data_that_suits(work: Path) -> None:
 
 def test_check_lists_each_row_and_column_that_fails(work: Path) -> None:
     """Exit code 1; every failing column of every reward is listed, in the JSON as well."""
-    code, out, _ = _run("check", "mine.py", "bad.jsonl", "--workers", "1")
+    code, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "bad.jsonl", "--workers", "1")
     assert 1 == code
     assert "correct: line 3: column 'answer': expected int, got 'seven'" in out
     assert "kind_of: line 3: column 'kind': expected Literal['easy', 'hard'], got 'odd'" in out
@@ -261,7 +250,9 @@ def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:
     assert 0 == code
     assert "never: warning: all 3 right answers were skipped" in out
     assert "never: warning: column 'kind' has no annotation, so it is passed on as it is in the data (str)" in out
-    told = json.loads(_run("check", "mine.py", "rows.jsonl", "--workers", "1", "--json")[1])["rewards"]
+    told = json.loads(_run("check", "mine.py:never,mine.py:correct", "rows.jsonl", "--workers", "1", "--json")[1])[
+        "rewards"
+    ]
     assert {"never": 2} == {one["reward"]: len(one["warnings"]) for one in told if one["warnings"]}
 
 
