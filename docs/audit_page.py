@@ -45,11 +45,11 @@ def main() -> int:
 
 def audit(name: str) -> dict[str, Any]:
     """Return the report of one reward's audit."""
-    command = [sys.executable, "-m", "rewardkit", "audit", name, "--data", str(ROWS / f"{name}.jsonl"), "--json"]
+    command = [sys.executable, "-m", "rewardkit", "audit", name, str(ROWS / f"{name}.jsonl"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     if done.returncode not in (0, 1):
         sys.exit(f"{name}: {done.stderr}")
-    report: dict[str, Any] = json.loads(done.stdout)[0]
+    report: dict[str, Any] = json.loads(done.stdout)["rewards"][0]
     return report
 
 
@@ -72,7 +72,7 @@ def _flaws(one: dict[str, Any]) -> list[str]:
     """Return what is wrong with a reward: a line a rule of thumb, with the first completion that broke it."""
     kinds = ("accepted", "slow", "crashed")
     shown = [example for family in one["families"].values() for kind in kinds for example in family["examples"][kind]]
-    firsts = {example["thumb"]: example for example in reversed(shown)}
+    firsts = {example["rule"]: example for example in reversed(shown)}
     told = [
         f"    {name}: {flaw['count']}, such as {firsts.get(name, {}).get('completion', '')[:160]!r}"
         for name, flaw in one["flaws"].items()

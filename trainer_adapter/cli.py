@@ -6,7 +6,6 @@ It reads the file and shows the result; :mod:`trainer_adapter.train` trains.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from rewardkit.cli.arguments import AsJson
+from rewardkit.cli.exits import finish
 from rewardkit.errors import ConfigError
 from rewardkit.shown import plain
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from trainer_adapter.config import GRPOConfig
     from trainer_adapter.train import TrainResult
 
-_MISTAKE = 2
 _ROWS = frozenset({".jsonl", ".ndjson", ".parquet", ".csv"})
 _SHOWN_METRICS = ("reward", "reward_std", "loss", "kl")
 
@@ -52,20 +52,22 @@ def train_command(
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on from the folder's last checkpoint, if it has one.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model with GRPO on the rewards that CONFIG.yaml names. Needs the extra "train".
 
     Ctrl-C leaves a checkpoint of the last whole step; the same command goes on from there. A run goes on with the
     rewards, settings and rows that it began with; with others the command names what differs, and runs nothing.
 
-    Example: [bold]rewardkit train grpo.yaml --output runs/first[/], where grpo.yaml begins
+    The file begins, for example, with:
 
-    [dim]base_model: Qwen/Qwen3-0.6B[/]
+    [dim]base_model: Qwen/Qwen3-0.6B
+    dataset: train.jsonl
+    reward_fns: \\[rewards.py][/]
 
-    [dim]dataset: train.jsonl[/]
+    Example:
 
-    [dim]reward_fns: \\[rewards.py][/]
+    [bold]rewardkit train grpo.yaml --output runs/first[/]
     """
     plan = read_plan(config)
     output_dir = output or plan.output_dir
@@ -88,8 +90,7 @@ def train_command(
             print(plain(note), file=sys.stderr)
         raise
     except ModuleNotFoundError as missing:
-        print(f"error: {missing}", file=sys.stderr)
-        raise typer.Exit(_MISTAKE) from missing
+        raise ConfigError(str(missing)) from missing
     _tell(result, as_json=as_json)
 
 
@@ -158,21 +159,21 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
     metrics: dict[str, Any] = {}
     for entry in result.log_history:
         metrics.update({name: entry[name] for name in _SHOWN_METRICS if name in entry})
-    if as_json:
-        told = {
-            "output_dir": str(result.output_dir),
-            "trained": str(result.trained),
-            "steps": result.steps,
-            "seconds": result.seconds,
-            "already_finished": result.already_finished,
-            "metrics": metrics,
-        }
-        typer.echo(json.dumps(told, indent=2))
-        return
-    last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-    steps = f"{result.steps:,} step{'' if result.steps == 1 else 's'}"
+    told = {
+        "output_dir": str(result.output_dir),
+        "trained": str(result.trained),
+        "steps": result.steps,
+        "seconds": result.seconds,
+        "already_finished": result.already_finished,
+        "metrics": metrics,
+    }
+    last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()) or "no metrics were logged"
+    words = f"{_steps(result)} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
     if result.already_finished:
-        typer.echo(f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}")
-    else:
-        typer.echo(f"{steps} in {result.seconds:,.0f} s; at the end {last or 'no metrics were logged'}")
-        typer.echo(f"wrote {result.trained}")
+        done = f"already finished, nothing run: {_steps(result)} done, in {result.output_dir}"
+        words = f"{done}\ntrained: {result.trained}"
+    finish(told, lambda: typer.echo(words), as_json=as_json)
+
+
+def _steps(result: TrainResult) -> str:
+    return f"{result.steps:,} step{'' if result.steps == 1 else 's'}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rewardkit.audit.families import Family
-from rewardkit.audit.gold import Gold, Shape, letter, share_parts, written
+from rewardkit.audit.gold import Gold, GoldShape, letter, share_parts, written
 from rewardkit.audit.honest import BARE, Frame, in_calls
 from rewardkit.audit.neighbours import neighbours, unfinished
 from rewardkit.audit.parts import changed_parts
-from rewardkit.audit.probe import Probe, Wrong
+from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
 _STRUCK_OUT = "\u0336"
@@ -63,7 +62,7 @@ def _in_frames(
 
 def candidates(gold: Gold, others: Sequence[Gold]) -> list[str]:
     """Return at least five different answers with the gold in the middle of them."""
-    if gold.shape is Shape.LETTER:
+    if gold.shape is GoldShape.LETTER:
         one = letter(gold)
         rest = [c if one.isupper() else c.lower() for c in "ABCDE" if c != one.upper()]
     else:
@@ -87,7 +86,7 @@ def stuffing(gold: Gold, others: Sequence[Gold], frames: Sequence[Frame]) -> Ite
             yield Probe(Family.STUFFING, f"five answers, each in {frame.name}", each)
     sentences = " ".join(f"The answer is {one}." for one in listed)
     yield Probe(Family.STUFFING, "five sentences 'The answer is X.'", sentences)
-    if gold.shape is Shape.NUMBER and gold.number is not None and gold.number.denominator == 1:
+    if gold.shape is GoldShape.NUMBER and gold.number is not None and gold.number.denominator == 1:
         whole = gold.number.numerator
         numbers = " ".join(str(whole + step) for step in range(-100, 101))
         yield Probe(Family.STUFFING, "201 whole numbers", numbers)
@@ -117,7 +116,7 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
     glued = f"{before}{right}{'3' if before == '7' and right[-1:].isdigit() else 'ish'}"
     yield from _in_frames(Family.MISPLACED, [Wrong("inside a longer word", glued)], frames)
     taken_back = f"The answer is {right}. Wait, that is wrong. The answer is {other}."
-    yield Probe(Family.MISPLACED, "an answer taken back", taken_back, thumb="withdrawn")
+    yield Probe(Family.MISPLACED, "an answer taken back", taken_back, rule="withdrawn")
 
 
 def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:

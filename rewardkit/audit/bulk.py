@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from rewardkit.audit.families import Family
 from rewardkit.audit.gold import Gold, mentions
 from rewardkit.audit.honest import Frame
-from rewardkit.audit.probe import Probe, Wrong
+from rewardkit.audit.probe import Family, Probe, Wrong
 
 _MEGABYTE = 1_000_000
 _DEEP = 20_000

@@ -20,7 +20,7 @@ _MAX_SHORT_CHARS = 60
 _MAX_SEARCHED_CHARS = 10_000
 
 
-class Shape(StrEnum):
+class GoldShape(StrEnum):
     """What a gold looks like; it decides which neighbours and ways of writing it has."""
 
     NUMBER = "number"
@@ -43,14 +43,14 @@ class Gold:
     """
 
     text: str
-    shape: Shape
+    shape: GoldShape
     number: Fraction | None = None
     unit: tuple[str, str] = ("", "")
 
     @property
     def short(self) -> bool:
         """Whether people put it into a box, bold or a sentence: no JSON, and not more than a short line."""
-        return self.shape is not Shape.JSON and len(self.text) <= _MAX_SHORT_CHARS and "\n" not in self.text
+        return self.shape is not GoldShape.JSON and len(self.text) <= _MAX_SHORT_CHARS and "\n" not in self.text
 
     def in_unit(self, number: str) -> str:
         """Return another number with what stands around the gold's own."""
@@ -62,7 +62,7 @@ class Gold:
         """Equal for golds that mean the same."""
         if self.number is not None:
             return self.number, self.unit
-        return letter(self).casefold() if self.shape is Shape.LETTER else " ".join(self.text.casefold().split())
+        return letter(self).casefold() if self.shape is GoldShape.LETTER else " ".join(self.text.casefold().split())
 
 
 def gold_of(value: Any) -> Gold | None:
@@ -71,7 +71,7 @@ def gold_of(value: Any) -> Gold | None:
         return None
     if not isinstance(value, str):
         text = json.dumps(value, ensure_ascii=False)
-        return Gold(text, Shape.JSON) if isinstance(value, list | dict) else _read(text)
+        return Gold(text, GoldShape.JSON) if isinstance(value, list | dict) else _read(text)
     return _read(final_of(value))
 
 
@@ -91,20 +91,20 @@ def final_of(text: str) -> str:
 
 def _read(text: str) -> Gold:
     if len(text) > _MAX_FINAL_CHARS:
-        return Gold(text, Shape.JSON if _is_json(text) else Shape.TEXT)
+        return Gold(text, GoldShape.JSON if _is_json(text) else GoldShape.TEXT)
     if text.lower() in ("yes", "no", "true", "false"):
-        return Gold(text, Shape.TRUTH)
+        return Gold(text, GoldShape.TRUTH)
     if _NUMBER.fullmatch(text) or _SCIENTIFIC.fullmatch(text):
-        return Gold(text, Shape.NUMBER, Fraction(text.replace(",", "")))
+        return Gold(text, GoldShape.NUMBER, Fraction(text.replace(",", "")))
     fraction = _FRACTION.fullmatch(text)
     if fraction and int(fraction[2]):
-        return Gold(text, Shape.NUMBER, Fraction(int(fraction[1]), int(fraction[2])))
+        return Gold(text, GoldShape.NUMBER, Fraction(int(fraction[1]), int(fraction[2])))
     if _LETTER.fullmatch(text):
-        return Gold(text, Shape.LETTER)
+        return Gold(text, GoldShape.LETTER)
     measure = _MEASURE.fullmatch(text)
     if measure and (measure[1] or measure[3]):
-        return Gold(text, Shape.MEASURE, Fraction(measure[2].replace(",", "")), (measure[1], measure[3] or ""))
-    return Gold(text, Shape.JSON if _is_json(text) else Shape.TEXT)
+        return Gold(text, GoldShape.MEASURE, Fraction(measure[2].replace(",", "")), (measure[1], measure[3] or ""))
+    return Gold(text, GoldShape.JSON if _is_json(text) else GoldShape.TEXT)
 
 
 def _is_json(text: str) -> bool:
@@ -130,7 +130,7 @@ def mentions(text: str, gold: Gold | None) -> bool:
 
 def share_parts(gold: Gold | None, text: str) -> bool:
     """Whether another answer has parts of the gold, so that a share of the pay may be its due."""
-    if gold is None or gold.shape not in (Shape.JSON, Shape.TEXT):
+    if gold is None or gold.shape not in (GoldShape.JSON, GoldShape.TEXT):
         return False
     return not set(re.findall(r"\w+", gold.text.casefold())).isdisjoint(re.findall(r"\w+", text.casefold()))
 
@@ -140,7 +140,7 @@ def spot_of(text: str, gold: Gold) -> tuple[int, int] | None:
     text = text.rstrip()
     start = max(text.rfind("\n") + 1, len(text) - _MAX_FINAL_CHARS)
     places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text[start:])
-    if gold.shape is Shape.NUMBER:
+    if gold.shape is GoldShape.NUMBER:
         numbers = _NUMBER.finditer(text[start:])
         places = chain(places, (one for one in numbers if Fraction(one[0].replace(",", "")) == gold.number))
     spans = [(start + one.start(), start + one.end()) for one in places]
@@ -185,12 +185,12 @@ def made_other(gold: Gold) -> Gold | None:
     """Return an answer that is not the gold, for data whose rows have but one; ``None`` where none can be made."""
     if gold.number is not None:
         return _read(gold.in_unit(written(gold.number + 7, gold.text)))
-    if gold.shape is Shape.LETTER:
+    if gold.shape is GoldShape.LETTER:
         return _read(following(letter(gold)))
-    if gold.shape is Shape.TRUTH:
+    if gold.shape is GoldShape.TRUTH:
         opposite = {"yes": "no", "no": "yes", "true": "false", "false": "true"}[gold.text.lower()]
         return _read(opposite.capitalize() if gold.text[:1].isupper() else opposite)
-    return _read("zebra crossing") if gold.shape is Shape.TEXT else None
+    return _read("zebra crossing") if gold.shape is GoldShape.TEXT else None
 
 
 def following(one: str) -> str:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rewardkit.audit.families import Family
-from rewardkit.audit.gold import Gold, Shape, letter, spot_of
-from rewardkit.audit.probe import Probe, Wrong
+from rewardkit.audit.gold import Gold, GoldShape, letter, spot_of
+from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.programs import code_in
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in
@@ -56,8 +55,8 @@ class Frame:
         text = self.around(wrong.text)
         said = [*self.turns, {"role": "assistant", "content": text}] if self.turns else None
         frame = "" if self.name == "bare" else self.name
-        name, _, thumb, partial = wrong
-        return Probe(family, name, text, judged, None, frame, thumb, partial, said, point=wrong.text)
+        name, _, rule, partial = wrong
+        return Probe(family, name, text, judged, None, frame, rule, partial, said, point=wrong.text)
 
 
 BARE = Frame("bare", "", "")
@@ -135,7 +134,7 @@ def framed(row: AuditRow) -> list[Honest]:
 
 def _is_honest(frame: Frame, gold: Gold) -> bool:
     """Whether people write such a gold in a frame: JSON stands alone, fenced or in tags, without a label."""
-    if gold.shape is Shape.JSON:
+    if gold.shape is GoldShape.JSON:
         return frame.tags or frame.name in ("bare", "code fence")
     return gold.short or not frame.short
 
@@ -160,7 +159,7 @@ def _spellings(gold: Gold) -> list[tuple[str, str]]:
     found = [("blanks around", f"  {text} \n")]
     if gold.short:
         found += [("full stop", f"{text}."), ("bold", f"**{text}**")]
-    if gold.shape is Shape.NUMBER and gold.number is not None:
+    if gold.shape is GoldShape.NUMBER and gold.number is not None:
         found.append(("in dollars", f"${text}$"))
         if gold.unit == ("", ""):
             found += [("bold, then a unit", f"**{text}** dollars"), ("bold dollars", f"**${text}** per day")]
@@ -171,12 +170,12 @@ def _spellings(gold: Gold) -> list[tuple[str, str]]:
                 found += [("thousands separators", f"{whole:,}"), ("no separators", str(whole))]
         elif "/" in text:
             found.append(("\\frac", f"\\frac{{{gold.number.numerator}}}{{{gold.number.denominator}}}"))
-    if gold.shape is Shape.LETTER:
+    if gold.shape is GoldShape.LETTER:
         one = letter(gold)
         found += [("brackets", f"({one})"), ("one bracket", f"{one})"), ("Option", f"Option {one}"), ("letter", one)]
-    if gold.shape is Shape.TRUTH:
+    if gold.shape is GoldShape.TRUTH:
         found += [("lower case", text.lower()), ("capital", text.capitalize())]
-    if gold.shape is Shape.TEXT and "\n" not in text:
+    if gold.shape is GoldShape.TEXT and "\n" not in text:
         found.append(("quotes", f'"{text}"'))
     return [(name, spelling) for name, spelling in found if spelling != text]
 
@@ -196,7 +195,7 @@ def _of_reference(row: AuditRow, text: str) -> Honest:
 
 def in_calls(gold: Gold) -> list[Honest]:
     """Return a gold that is a tool call, or a list of such, as servers and models write them."""
-    value = json.loads(gold.text) if gold.shape is Shape.JSON else None
+    value = json.loads(gold.text) if gold.shape is GoldShape.JSON else None
     calls = value if isinstance(value, list) else [value]
     if not calls or not all(map(is_call, calls)):
         return []

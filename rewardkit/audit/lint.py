@@ -12,26 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.audit.families import Family
 from rewardkit.audit.lint_rules import RULES
-from rewardkit.audit.source import Piece, pieces_of
-from rewardkit.audit.thumbs import KINDS
+from rewardkit.audit.probe import Family
+from rewardkit.audit.rules_of_thumb import KINDS
+from rewardkit.audit.source import FunctionSource, pieces_of
 from rewardkit.decorator import Reward
 from rewardkit.errors import RewardDefinitionError
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A known mistake.
-
-    Attributes:
-        rule: Its name, such as ``eval``.
-        file: The file.
-        line: The line in it.
-        code: That line.
-        why: What is wrong with it.
-        fix: What to write instead.
-    """
+    """A known mistake by its rule's name, such as ``eval``, with the line of the file that makes it."""
 
     rule: str
     file: str
@@ -83,18 +74,17 @@ def skippable(name: str, where: str) -> str:
     return name
 
 
-def _of_piece(piece: Piece) -> Iterator[Mistake]:
+def _of_piece(piece: FunctionSource) -> Iterator[Mistake]:
     for rule in RULES:
         for node in rule.find(piece):
-            first = getattr(node, "lineno", 1)
-            last = (
-                first if isinstance(node, ast.ExceptHandler | ast.FunctionDef) else getattr(node, "end_lineno", first)
-            )
+            first = last = getattr(node, "lineno", 1)
+            if not isinstance(node, ast.ExceptHandler | ast.FunctionDef):
+                last = getattr(node, "end_lineno", first)
             if not _is_silenced(piece, first, last):
                 code = piece.lines[first - 1].strip()
                 yield Mistake(rule.name, piece.file, piece.line_of(node), code, rule.why, rule.fix)
 
 
-def _is_silenced(piece: Piece, first: int, last: int) -> bool:
+def _is_silenced(piece: FunctionSource, first: int, last: int) -> bool:
     said = (comment.partition(" ") for comment in piece.comments(first, last))
     return any(verb == "ok" and reason.strip() for verb, _, reason in said)

@@ -7,10 +7,9 @@ import random
 import re
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
-from rewardkit.audit.source import Piece
+from rewardkit.audit.source import FunctionSource
 
 _TAG = re.compile(r"<[\\/a-zA-Z]")
 _RANDOM = ("random", "numpy.random", "secrets")
@@ -22,28 +21,36 @@ _EXECUTES = {"eval", "exec", "compile", "sympy.sympify", "sympy.parse_expr", "pi
 _CHANGES = {"append", "add", "update", "extend", "insert", "pop", "clear", "setdefault", "remove", "discard", "popitem"}
 
 
-@dataclass(frozen=True, slots=True)
-class LintRule:
-    """One known mistake.
+Find: TypeAlias = Callable[[FunctionSource], Iterator[ast.AST]]
+"""Return the nodes of a function that make a mistake."""
 
-    Attributes:
-        name: Its name.
-        why: What is wrong with it.
-        fix: What to write instead.
-        find: Gives the nodes of a piece that make it.
-    """
+
+class LintRule(NamedTuple):
+    """One known mistake: its name, what is wrong with it, what to write instead, and what finds it."""
 
     name: str
     why: str
     fix: str
-    find: Callable[[Piece], Iterator[ast.AST]]
+    find: Find
 
 
-def _calls(piece: Piece) -> Iterator[ast.Call]:
+RULES: list[LintRule] = []
+"""The rules, in the order in which they are documented."""
+
+
+def _rule(name: str, why: str, fix: str) -> Callable[[Find], Find]:
+    def add(find: Find) -> Find:
+        RULES.append(LintRule(name, why, fix, find))
+        return find
+
+    return add
+
+
+def _calls(piece: FunctionSource) -> Iterator[ast.Call]:
     return (node for node in ast.walk(piece.tree) if isinstance(node, ast.Call))
 
 
-def _dotted(node: ast.AST, piece: Piece) -> str:
+def _dotted(node: ast.AST, piece: FunctionSource) -> str:
     """Return a callee's full name, such as ``numpy.random.rand``; ``""`` where it is no plain name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -54,7 +61,7 @@ def _dotted(node: ast.AST, piece: Piece) -> str:
     return ".".join([_meaning(node.id, piece), *reversed(parts)])
 
 
-def _meaning(name: str, piece: Piece) -> str:
+def _meaning(name: str, piece: FunctionSource) -> str:
     imported = _imports(piece).get(name)
     if imported is not None:
         return imported
@@ -68,19 +75,20 @@ def _meaning(name: str, piece: Piece) -> str:
     return f"{module}.{qualified}" if module and qualified and callable(value) else name
 
 
-def _imports(piece: Piece) -> dict[str, str]:
+def _imports(piece: FunctionSource) -> dict[str, str]:
     """Return what the imports inside the function bind."""
     found: dict[str, str] = {}
     for node in ast.walk(piece.tree):
         if isinstance(node, ast.Import):
-            found.update({one.asname or one.name.partition(".")[0]: one.name if one.asname else
-                          one.name.partition(".")[0] for one in node.names})  # fmt: skip
+            for one in node.names:
+                first = one.name.partition(".")[0]
+                found[one.asname or first] = one.name if one.asname else first
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
     return found
 
 
-def _holding(piece: Piece, names: frozenset[str]) -> set[str]:
+def _holding(piece: FunctionSource, names: frozenset[str]) -> set[str]:
     """Return the names whose values are made of those given, by assignment."""
     held = set(names)
     for _ in range(5):  # an assignment may stand before what it depends on, in a loop
@@ -99,7 +107,12 @@ def _mentions(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
 
 
-def _bool_of_column(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "bool_of_column",
+    "bool() of a column of strings is True for 'False' and '0' too.",
+    "Annotate the parameter as bool; rewardkit then reads 'true', 'no', '0' and so on.",
+)
+def _bool_of_column(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         if isinstance(call.func, ast.Name) and call.func.id == "bool" and len(call.args) == 1:
             inside = call.args[0]
@@ -107,7 +120,12 @@ def _bool_of_column(piece: Piece) -> Iterator[ast.AST]:
                 yield call
 
 
-def _silent_except(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "silent_except",
+    "Whatever goes wrong becomes a score, also the reward's own mistakes; nobody sees them.",
+    "Catch the errors that a wrong completion causes by name (ValueError); let others fail, with their cause.",
+)
+def _silent_except(piece: FunctionSource) -> Iterator[ast.AST]:
     for node in ast.walk(piece.tree):
         if not isinstance(node, ast.ExceptHandler):
             continue
@@ -129,7 +147,12 @@ def _is_number(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
-def _unanchored(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "unanchored_format",
+    "The pattern of a format also matches where the format is only a part of the text.",
+    "Use re.fullmatch, or anchor it with \\A and \\Z.",
+)
+def _unanchored(piece: FunctionSource) -> Iterator[ast.AST]:
     parents = {child: node for node in ast.walk(piece.tree) for child in ast.iter_child_nodes(node)}
     for call in _calls(piece):
         found = _pattern(call, piece)
@@ -143,7 +166,7 @@ def _unanchored(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _pattern(call: ast.Call, piece: Piece) -> tuple[str, str] | None:
+def _pattern(call: ast.Call, piece: FunctionSource) -> tuple[str, str] | None:
     """Return method and pattern of a call that matches a regular expression."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("search", "match"):
         return None
@@ -159,7 +182,7 @@ def _pattern(call: ast.Call, piece: Piece) -> tuple[str, str] | None:
     return (call.func.attr, value) if isinstance(value, str) else None
 
 
-def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Piece) -> bool:
+def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: FunctionSource) -> bool:
     """Whether a match is only asked for its truth, and nothing is taken out of it."""
     parent = parents.get(call)
     if isinstance(parent, ast.Assign | ast.NamedExpr):
@@ -170,7 +193,12 @@ def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Piece
     return not isinstance(parent, ast.Subscript | ast.Attribute)
 
 
-def _substring(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "substring_answer",
+    "'in' finds the answer anywhere: '4' in '14', in a list of guesses, in 'not 4'; '' is in every text.",
+    "Take the final answer out of the completion and compare it with ==.",
+)
+def _substring(piece: FunctionSource) -> Iterator[ast.AST]:
     completions = _holding(piece, piece.completions)
     texts = frozenset(
         name for name, kind in piece.columns.items() if not kind.startswith(("list", "set", "dict", "tu"))
@@ -186,7 +214,12 @@ def _substring(piece: Piece) -> Iterator[ast.AST]:
             yield node
 
 
-def _eval(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "eval",
+    "It runs what the model wrote: 9**9**9**9 hangs it, and code does what it likes.",
+    "Use ast.literal_eval, Fraction or a parser on a short text; for code, take a parameter of type Sandbox.",
+)
+def _eval(piece: FunctionSource) -> Iterator[ast.AST]:
     completions = _holding(piece, piece.completions)
     for call in _calls(piece):
         name = _dotted(call.func, piece).removeprefix("builtins.")
@@ -195,7 +228,12 @@ def _eval(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _randomness(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "randomness",
+    "The same completion gets different scores; the advantage is then noise.",
+    "Seed a random.Random of the call's own from the completion or the row.",
+)
+def _randomness(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         name = _dotted(call.func, piece)
         module, _, last = name.rpartition(".")
@@ -204,7 +242,12 @@ def _randomness(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _outside(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "network_or_clock",
+    "The score depends on what is outside the rollout: it cannot be repeated, and fails when that does.",
+    "Put what is needed in a column; for a server, declare the reward async and raise InfrastructureError.",
+)
+def _outside(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         name = _dotted(call.func, piece)
         network = any(name == one or name.startswith(f"{one}.") for one in _NETWORK)
@@ -213,7 +256,12 @@ def _outside(piece: Piece) -> Iterator[ast.AST]:
             yield call
 
 
-def _state(piece: Piece) -> Iterator[ast.AST]:
+@_rule(
+    "global_state",
+    "Calls change each other's scores, and every worker has a state of its own.",
+    "Keep all that a score depends on in its parameters; a cache belongs in @reward(cache=True).",
+)
+def _state(piece: FunctionSource) -> Iterator[ast.AST]:
     own = {n.id for n in ast.walk(piece.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     own |= {n.arg for n in ast.walk(piece.tree) if isinstance(n, ast.arg)}
 
@@ -244,56 +292,3 @@ def _is_mutable(node: ast.AST) -> bool:
 
 def _is_container(value: Any) -> bool:
     return isinstance(value, list | dict | set) or type(value).__name__ in ("Counter", "defaultdict", "deque")
-
-
-RULES = (
-    LintRule(
-        "bool_of_column",
-        "bool() of a column of strings is True for 'False' and '0' too.",
-        "Annotate the parameter as bool; rewardkit then reads 'true', 'no', '0' and so on.",
-        _bool_of_column,
-    ),
-    LintRule(
-        "silent_except",
-        "Whatever goes wrong becomes a score, also the reward's own mistakes; nobody sees them.",
-        "Catch the errors that a wrong completion causes by name (ValueError); let others fail, with their cause.",
-        _silent_except,
-    ),
-    LintRule(
-        "unanchored_format",
-        "The pattern of a format also matches where the format is only a part of the text.",
-        "Use re.fullmatch, or anchor it with \\A and \\Z.",
-        _unanchored,
-    ),
-    LintRule(
-        "substring_answer",
-        "'in' finds the answer anywhere: '4' in '14', in a list of guesses, in 'not 4'; '' is in every text.",
-        "Take the final answer out of the completion and compare it with ==.",
-        _substring,
-    ),
-    LintRule(
-        "eval",
-        "It runs what the model wrote: 9**9**9**9 hangs it, and code does what it likes.",
-        "Use ast.literal_eval, Fraction or a parser on a short text; for code, take a parameter of type Sandbox.",
-        _eval,
-    ),
-    LintRule(
-        "randomness",
-        "The same completion gets different scores; the advantage is then noise.",
-        "Seed a random.Random of the call's own from the completion or the row.",
-        _randomness,
-    ),
-    LintRule(
-        "network_or_clock",
-        "The score depends on what is outside the rollout: it cannot be repeated, and fails when that does.",
-        "Put what is needed in a column; for a server, declare the reward async and raise InfrastructureError.",
-        _outside,
-    ),
-    LintRule(
-        "global_state",
-        "Calls change each other's scores, and every worker has a state of its own.",
-        "Keep all that a score depends on in its parameters; a cache belongs in @reward(cache=True).",
-        _state,
-    ),
-)
-"""The rules, in the order in which they are documented."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
-from rewardkit.audit.gold import Gold, Shape, following, gold_of, in_other_unit, letter, mentions, written
+from rewardkit.audit.gold import Gold, GoldShape, following, gold_of, in_other_unit, letter, mentions, written
 from rewardkit.audit.probe import Wrong
 
 SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
@@ -27,9 +27,9 @@ def neighbours(gold: Gold) -> list[Wrong]:
         unit = in_other_unit(gold)
         if unit is not None:
             found.append(Wrong("another unit", unit, "unit"))
-    elif gold.shape is Shape.LETTER:
+    elif gold.shape is GoldShape.LETTER:
         found.append(Wrong("the next letter", following(letter(gold)), "letter"))
-    elif gold.shape is Shape.TEXT and len(gold.text) >= 4:
+    elif gold.shape is GoldShape.TEXT and len(gold.text) >= 4:
         ends = (("its first letter", gold.text[0]), ("its last letter", gold.text[-1]))
         found += [Wrong(name, one, "part") for name, one in ends if one.isalpha()]
         found += [one._replace(partial=True) for one in _other_digits(gold.text)]
@@ -121,7 +121,7 @@ def _changed(number: str) -> Iterator[tuple[str, str]]:
 def unfinished(gold: Gold) -> list[Wrong]:
     """Return sums, products and powers that are the gold once somebody works them out."""
     number = gold.number
-    if number is None or gold.shape is not Shape.NUMBER or abs(number) > _LARGEST:
+    if number is None or gold.shape is not GoldShape.NUMBER or abs(number) > _LARGEST:
         return []
     found = [
         Wrong("a sum", f"{written(number - 1, gold.text)} + 1"),

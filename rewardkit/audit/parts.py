@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.audit.families import Family
-from rewardkit.audit.gold import Shape
+from rewardkit.audit.gold import GoldShape
 from rewardkit.audit.honest import Frame
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import in_tags, is_call, message_of, objects_in, talk_text
 from rewardkit.types import Message
@@ -21,62 +20,56 @@ _MAX_CHARS = 20_000
 _OPENED, _CLOSED = re.compile(r"<\w+>\s*\Z"), re.compile(r"\s*</\w+>")
 
 
-class Change(NamedTuple):
-    """A value with one thing changed.
+class ChangedPart(NamedTuple):
+    """A value with one thing changed: the rule that this breaks, what was changed, and the value as it is then."""
 
-    Attributes:
-        thumb: ``value``, ``key``, ``item`` or ``call``.
-        name: What was changed.
-        value: The value as it is then.
-    """
-
-    thumb: str
+    rule: str
     name: str
     value: Any
 
 
-def changes(value: Any) -> list[Change]:
+def changes(value: Any) -> list[ChangedPart]:
     """Return a JSON value with one thing changed at a time, as many ways as :data:`_MOST`."""
-    kinds: dict[str, list[Change]] = {}
+    kinds: dict[str, list[ChangedPart]] = {}
     for change in _changes(value, ""):
-        kinds.setdefault(change.thumb, []).append(change)
+        kinds.setdefault(change.rule, []).append(change)
     return [one for found in kinds.values() for one in found[: _MOST // len(kinds)]]
 
 
-def _changes(value: Any, at: str) -> Iterator[Change]:
+def _changes(value: Any, at: str) -> Iterator[ChangedPart]:
     if isinstance(value, dict):
         yield from _of_object(value, at)
     elif isinstance(value, list):
         yield from _of_list(value, at)
     else:
         other = _other(value)
-        yield Change("value", f"{at or 'it'} is {_short(other)}, not {_short(value)}", other)
+        yield ChangedPart("value", f"{at or 'it'} is {_short(other)}, not {_short(value)}", other)
 
 
-def _of_object(value: dict[str, Any], at: str) -> Iterator[Change]:
+def _of_object(value: dict[str, Any], at: str) -> Iterator[ChangedPart]:
     call = is_call(value)
     if not call:
-        yield Change("key", f"{at or 'it'} has a key too many", {**value, "something_else": 1})
+        yield ChangedPart("key", f"{at or 'it'} has a key too many", {**value, "something_else": 1})
     for key, held in value.items():
         where = f"{at}.{key}" if at else key
         for change in _changes(held, where):
             named = call and key == "name"
-            yield change._replace(thumb="call" if named else change.thumb, value={**value, key: change.value})
+            yield change._replace(rule="call" if named else change.rule, value={**value, key: change.value})
         if not call:
             rest = {name: one for name, one in value.items() if name != key}
-            yield Change("key", f"{where} is missing", rest)
-            yield Change("key", f"{where} is called {key}_2", {**rest, f"{key}_2": held})
+            yield ChangedPart("key", f"{where} is missing", rest)
+            yield ChangedPart("key", f"{where} is called {key}_2", {**rest, f"{key}_2": held})
 
 
-def _of_list(value: list[Any], at: str) -> Iterator[Change]:
+def _of_list(value: list[Any], at: str) -> Iterator[ChangedPart]:
     called = bool(value) and all(map(is_call, value))
-    thumb, what, where = ("call", "call", "") if called else ("item", "item", f" of {at}" if at else "")
+    rule, what, where = ("call", "call", "") if called else ("item", "item", f" of {at}" if at else "")
     for place, held in enumerate(value):
-        yield Change(thumb, f"{what} {place + 1}{where} is missing", value[:place] + value[place + 1 :])
+        yield ChangedPart(rule, f"{what} {place + 1}{where} is missing", value[:place] + value[place + 1 :])
         for change in _changes(held, f"{at}[{place}]"):
             yield change._replace(value=[*value[:place], change.value, *value[place + 1 :]])
     if called:
-        yield Change("call", "the last call is made twice", [*value, value[-1]])
+        yield ChangedPart("call", "the last call is made twice", [*value, value[-1]])
 
 
 def _other(value: Any) -> Any:
@@ -95,7 +88,7 @@ def _short(value: Any) -> str:
 def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return the row's gold, where it is JSON, and the JSON in its references, with one thing changed at a time."""
     gold = row.gold
-    if gold is None or gold.shape is not Shape.JSON:
+    if gold is None or gold.shape is not GoldShape.JSON:
         return  # what a reference has beside the gold may well be another
     if len(gold.text) <= _MAX_CHARS:
         for change in changes(json.loads(gold.text)):
@@ -108,7 +101,7 @@ def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
             yield from _in_text(text, said)
 
 
-def _written(change: Change, frames: Sequence[Frame]) -> Iterator[Probe]:
+def _written(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:
     text = json.dumps(change.value, ensure_ascii=False)
     for frame in frames:
         if frame.common:
@@ -119,9 +112,9 @@ def _written(change: Change, frames: Sequence[Frame]) -> Iterator[Probe]:
         yield _probe(change, text, said=[message_of(calls)], frame="tool_calls of a message")
 
 
-def _probe(change: Change, text: str, *, said: Sequence[Message] | None = None, frame: str = "") -> Probe:
+def _probe(change: ChangedPart, text: str, *, said: Sequence[Message] | None = None, frame: str = "") -> Probe:
     name = change.name
-    return Probe(Family.NEIGHBOUR, name, text, frame=frame, thumb=change.thumb, partial=True, said=said)
+    return Probe(Family.NEIGHBOUR, name, text, frame=frame, rule=change.rule, partial=True, said=said)
 
 
 def _in_text(text: str, said: Sequence[Message] | None) -> Iterator[Probe]:
@@ -134,12 +127,12 @@ def _in_text(text: str, said: Sequence[Message] | None) -> Iterator[Probe]:
         opened, closed = _OPENED.search(text[:start]), _CLOSED.match(text, end)
         if is_call(value) and ((opened and closed) or len(found) > 1):
             whole = (opened.start(), closed.end()) if opened and closed else (start, end)
-            yield _with(text, whole, "", Change("call", "a call is missing", None), said)
+            yield _with(text, whole, "", ChangedPart("call", "a call is missing", None), said)
             twice = f"{text[slice(*whole)]}\n" * 2
-            yield _with(text, whole, twice, Change("call", "a call is made twice", None), said)
+            yield _with(text, whole, twice, ChangedPart("call", "a call is made twice", None), said)
 
 
-def _with(text: str, span: tuple[int, int], new: str, change: Change, said: Sequence[Message] | None) -> Probe:
+def _with(text: str, span: tuple[int, int], new: str, change: ChangedPart, said: Sequence[Message] | None) -> Probe:
     text = text[: span[0]] + new + text[span[1] :]
     messages = None if said is None else [*said[:-1], {**said[-1], "content": text}]
     return _probe(change, text, said=messages, frame="the reference")

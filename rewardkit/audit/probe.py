@@ -1,13 +1,52 @@
-"""One probe: a completion that is tried on a row, and what it is evidence of."""
+"""One probe: a completion that is tried on a row, and the family of probes that it belongs to.
+
+``docs/how-to/audit-a-reward.md`` has each family's rule: what is tried, what counts against a reward, and where it does
+not apply; its probes are then run for slow and crashed calls only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rewardkit.audit.families import Family
 from rewardkit.types import Message
+
+
+class Family(StrEnum):
+    """What a probe tries."""
+
+    EMPTY = "empty"
+    ECHO = "echo"
+    FORMAT = "format"
+    STUFFING = "stuffing"
+    MISPLACED = "misplaced"
+    NEGATED = "negated"
+    WORK = "work"
+    NEIGHBOUR = "neighbour"
+    UNFINISHED = "unfinished"
+    OTHER_GOLD = "other_gold"
+    LOOKALIKE = "lookalike"
+    LONG = "long"
+    JUDGE = "judge"
+    BOMB = "bomb"
+    CODE = "code"
+    FORMS = "forms"
+
+
+NEEDS_FRAME = frozenset(
+    {
+        Family.STUFFING,
+        Family.MISPLACED,
+        Family.NEGATED,
+        Family.NEIGHBOUR,
+        Family.UNFINISHED,
+        Family.OTHER_GOLD,
+        Family.LOOKALIKE,
+    }
+)
+"""Families whose completions could be paid only in a frame in which the right answer is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +60,7 @@ class Probe:
         judged: Whether being paid counts against the reward; otherwise only slow and crashed calls do.
         columns: Columns to score it under instead of the row's own; ``None`` for these.
         frame: The name of the frame that it is written in; ``""`` for the bare form.
-        thumb: The rule of thumb that a reward breaks which pays it; ``""`` for its family's own.
+        rule: The rule of thumb that a reward breaks which pays it; ``""`` for its family's own.
         partial: Whether a part of it is right, so that only full pay counts against the reward.
         said: The completion as messages, where it is more than one message with the text.
         point: The part of the text that matters; ``""`` for its end.
@@ -33,7 +72,7 @@ class Probe:
     judged: bool = True
     columns: Mapping[str, Any] | None = None
     frame: str = ""
-    thumb: str = ""
+    rule: str = ""
     partial: bool = False
     said: Sequence[Message] | None = None
     point: str = ""
@@ -45,16 +84,9 @@ class Probe:
 
 
 class Wrong(NamedTuple):
-    """A wrong answer, not yet in a frame.
-
-    Attributes:
-        name: What it is, in a few words.
-        text: The answer.
-        thumb: The rule of thumb that a reward breaks which pays it; ``""`` for its family's own.
-        partial: Whether a part of it is right.
-    """
+    """A wrong answer, not yet in a frame: what it is in a few words, and as in :class:`Probe`."""
 
     name: str
     text: str
-    thumb: str = ""
+    rule: str = ""
     partial: bool = False

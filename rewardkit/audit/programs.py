@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rewardkit.audit.families import Family
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
 
 LAZY = ("does nothing", "returns its argument")

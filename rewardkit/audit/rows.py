@@ -44,7 +44,7 @@ class AuditRow:
         gold: Its gold; ``None`` where it has none.
         references: Completions that the data calls right.
         own: The row's own completion, right or wrong; ``None`` where it has none.
-        others: Golds of other rows that differ, the first made up where there is none.
+        others: Golds of other rows that differ; one is made up where no other row has one.
         swapped: The columns with another row's gold and references in place of its own; ``None`` where none differs.
         other_reference: A reference of that row.
         other_completions: What the model wrote on other rows, where the gold differs and is not mentioned.
@@ -77,8 +77,8 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows chosen, the column with their gold, ``None`` where there is none, and how many rows the file has.
+class ChosenRows:
+    """The rows chosen, the column with their gold (``None`` without one), and how many rows the file has.
 
     ``unit`` is what their numbers count, as :func:`unit_of` has it.
     """
@@ -123,7 +123,9 @@ def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
     return [rows[place] for place in sorted(chooser.sample(range(len(rows)), min(count, len(rows))))]
 
 
-def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]) -> Rows:
+def chosen(
+    lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str | None, named: Sequence[str]
+) -> ChosenRows:
     """Return some of the rows of a file, which and beside which others by the seed.
 
     ``where`` is what errors call the file. The gold's column is looked for where ``gold`` names none, first among those
@@ -135,7 +137,7 @@ def chosen(lines: Sequence[Row], where: str, *, count: int, seed: int, gold: str
     chooser = random.Random(seed)  # noqa: S311 - a sample, no secret
     picked = [_with_others(rows, place, column, chooser) for place in drawn(range(len(rows)), count, chooser)]
     picked = [replace(row, endings=tuple(dict.fromkeys([*usual, *row.endings]))) for row in picked]
-    return Rows(picked, column, len(rows), unit_of(Path(where)))
+    return ChosenRows(picked, column, len(rows), unit_of(Path(where)))
 
 
 def gold_column(columns: Mapping[str, Any], asked: str | None, named: Sequence[str], where: str) -> str | None:
@@ -155,7 +157,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
     said: dict[str, tuple[Message, ...]] = {}
 
     def text_in(name: str) -> str | None:
-        """Return a completion's text, of messages theirs; ``None`` for what is neither or says nothing."""
+        """Return a completion's text, of messages theirs; ``None`` for a blank text and any other value."""
         value = values.get(name)
         messages = messages_in(value)
         text = talk_text(messages) if messages is not None else value

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 from rewardkit.audit.answers import of_other_rows, on_the_gold, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
-from rewardkit.audit.families import Family
 from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, Honest, framed, spelled
-from rewardkit.audit.probe import Probe, Wrong
+from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.programs import endless_programs, programs
-from rewardkit.audit.rows import AuditRow, Rows
-from rewardkit.audit.settings import Settings
+from rewardkit.audit.rows import AuditRow, ChosenRows
 from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing, other_words
 from rewardkit.compose import Composable
 from rewardkit.decorator import Reward
 from rewardkit.forms import Form
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.types import Cause, Outcome, Rollout, Status, Text
+from sandbox.limits import LOAD_TIMEOUT_S
 
 Tick = Callable[[int, int], None]
 """Told of calls done and calls known so far."""
@@ -34,14 +32,34 @@ BASE = ("", "I do not know.")
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A probe that was scored.
+class AuditSettings:
+    """The settings of one audit.
 
     Attributes:
-        row: The row's place among those chosen.
-        probe: The probe.
-        outcome: What became of it.
+        accept_share: A completion is paid if its score is more than this share of the way from the row's floor
+            to its full level, 0 to 1; at 1 only the full level is.
+        slow_share: A call is slow if it takes more than this share of the reward's deadline, 0 to 1.
+        heavy_rows: Rows on which the heavy probes are tried.
+        repeated_rows: Rows whose honest forms are scored a second time.
+        workers: Worker processes; ``None`` for the runtime's own choice.
+        load_timeout_s: Seconds that a worker may take to load the reward.
+        time_limit_s: Seconds after which nothing more is tried; what was tried is judged.
+        skipped: Families and rules of thumb that the author calls not applicable, with the reason.
     """
+
+    accept_share: float = 0.5
+    slow_share: float = 0.5
+    heavy_rows: int = 2
+    repeated_rows: int = 5
+    workers: int | None = None
+    load_timeout_s: float = LOAD_TIMEOUT_S
+    time_limit_s: float = 1800.0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredProbe:
+    """A probe that was scored, with its row's place among those chosen."""
 
     row: int
     probe: Probe
@@ -59,62 +77,23 @@ class Trials:
 
     Attributes:
         honest: By row, the honest forms with their outcomes.
-        base: By row, the scores of answers that say nothing.
+        base: By row, the outcomes of the completions in :data:`BASE`.
         attacks: The probes, with their outcomes.
         swapped: By row, the best honest form under another row's gold column; rows without one are left out.
         rivals: By row, another row's gold in the frame that is paid best.
         unrelated: By row, other words of the prompt's length.
         again: Pairs of first and second outcome of the same completion, with its row.
-        untried: Completions that were not tried, for the time was over.
+        untried: Completions that were not tried before the time was over.
     """
 
     honest: list[list[tuple[Honest, Outcome]]]
     base: list[list[Outcome]]
-    attacks: list[Tried]
+    attacks: list[ScoredProbe]
     swapped: dict[int, Outcome]
     rivals: dict[int, Outcome]
     unrelated: dict[int, Outcome]
     again: list[tuple[int, Honest, Outcome, Outcome]]
     untried: int = 0
-
-
-class Bench:
-    """Scores completions of rows with one reward, in workers, and counts; after its end it scores no more.
-
-    What was not tried for want of time has failed for no fault of the reward, as what a lost worker had.
-    """
-
-    def __init__(
-        self, reward: Composable, rows: Sequence[AuditRow], runtime: Runtime, tick: Tick, end: float = math.inf
-    ) -> None:
-        self._reward = reward
-        self._leaves = reward.leaves
-        self._rows = rows
-        self._runtime = runtime
-        self._tick = tick
-        self._end = end
-        self._done = self._known = 0
-        self.untried = 0
-
-    def score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
-        """Return the outcomes of completions, in their order."""
-        rollouts = [rollout_of(self._leaves, self._rows[place], probe) for place, probe in tries]
-        found: list[dict[str, Outcome]] = [{} for _ in rollouts]
-        self._known += len(rollouts)
-        if rollouts and time.monotonic() < self._end:
-            for finished in self._runtime.stream(rollouts):
-                found[finished.row][finished.reward] = finished.outcome
-                self._done += len(found[finished.row]) == len(self._leaves)
-                self._tick(self._done, self._known)
-                if time.monotonic() >= self._end:
-                    break
-        self.untried += sum(len(outcomes) < len(self._leaves) for outcomes in found)
-        return [self._combined(outcomes) for outcomes in found]
-
-    def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
-        if len(outcomes) < len(self._leaves):
-            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried, for the time was over")
-        return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
 
 
 def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:
@@ -130,55 +109,82 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
     elif talks - {"prompt"} or not isinstance(prompt, str):
         completion = [{"role": "assistant", "content": probe.text}]
     columns = dict(row.columns if probe.columns is None else probe.columns)
-    return Rollout(prompt, completion, columns, completion_ids=_ids(probe.text))
+    ids = range(-(-len(probe.text) // _CHARS_A_TOKEN))  # they stand in for a tokenizer's
+    return Rollout(prompt, completion, columns, completion_ids=[*ids])
 
 
-def _ids(text: str) -> list[int]:
-    """Return ids that stand in for a tokenizer's, which makes about one of four characters."""
-    return [*range(-(-len(text) // _CHARS_A_TOKEN))]
+def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, tick: Tick, rewards: Any = None) -> Trials:
+    """Score honest forms and attacks.
 
-
-def run(reward: Composable, rows: Rows, settings: Settings, tick: Tick) -> Trials:
-    """Scores honest forms and attacks.
+    ``rewards`` is what the runtime is given, where the reward's plain parts need folders or variables of their own.
 
     Raises:
         RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
     """
-    leaves = {leaf.name: leaf for leaf in reward.leaves}
     runtime = Runtime(
-        leaves,
+        {leaf.name: leaf for leaf in reward.leaves} if rewards is None else rewards,
         workers=settings.workers,
         load_timeout_s=settings.load_timeout_s,
         cache_entries=0,
         max_infrastructure_rate=1.0,
     )
     with runtime:
-        end = time.monotonic() + settings.time_limit_s
-        return _Course(Bench(reward, rows.rows, runtime, tick, end), rows.rows, settings).run()
+        return _Course(reward, rows.rows, settings, runtime, tick).run()
 
 
 class _Course:
-    """One audit on its way."""
+    """One audit on its way: scores completions of rows in workers; after its time limit it scores no more.
 
-    def __init__(self, bench: Bench, rows: Sequence[AuditRow], settings: Settings) -> None:
-        self._bench = bench
+    What was not tried in time counts as lost through no fault of the reward, as calls of a lost worker do.
+    """
+
+    def __init__(
+        self, reward: Composable, rows: Sequence[AuditRow], settings: AuditSettings, runtime: Runtime, tick: Tick
+    ) -> None:
+        self._reward = reward
+        self._leaves = reward.leaves
         self._rows = rows
         self._settings = settings
+        self._runtime = runtime
+        self._tick = tick
+        self._end = time.monotonic() + settings.time_limit_s
+        self._done = self._known = self._untried = 0
 
     def run(self) -> Trials:
         honest, base = self._honest()
         frames = [paid_frames(forms, outcomes, self._settings) for forms, outcomes in zip(honest, base, strict=True)]
         self._spell(honest, frames)
         swapped, rivals, unrelated = self._compare(honest, frames)
-        attacks = self._light(frames) + self._heavy(frames)
+        light = [(place, probe) for place, row in enumerate(self._rows) for probe in attacks_on(row, frames[place])]
+        attacks = self._tried(_once(light)) + self._heavy(frames)
         again = self._again(honest)
-        return Trials(honest, base, attacks, swapped, rivals, unrelated, again, self._bench.untried)
+        return Trials(honest, base, attacks, swapped, rivals, unrelated, again, self._untried)
+
+    def _score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
+        """Return the outcomes of completions, in their order."""
+        rollouts = [rollout_of(self._leaves, self._rows[place], probe) for place, probe in tries]
+        found: list[dict[str, Outcome]] = [{} for _ in rollouts]
+        self._known += len(rollouts)
+        if rollouts and time.monotonic() < self._end:
+            for finished in self._runtime.stream(rollouts):
+                found[finished.row][finished.reward] = finished.outcome
+                self._done += len(found[finished.row]) == len(self._leaves)
+                self._tick(self._done, self._known)
+                if time.monotonic() >= self._end:
+                    break
+        self._untried += sum(len(outcomes) < len(self._leaves) for outcomes in found)
+        return [self._combined(outcomes) for outcomes in found]
+
+    def _combined(self, outcomes: dict[str, Outcome]) -> Outcome:
+        if len(outcomes) < len(self._leaves):
+            return Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="not tried, for the time was over")
+        return self._reward.combine({leaf: outcomes[leaf.name] for leaf in self._leaves})
 
     def _honest(self) -> tuple[list[list[tuple[Honest, Outcome]]], list[list[Outcome]]]:
         forms = [framed(row) for row in self._rows]
         tries = [(place, form_probe(one)) for place, listed in enumerate(forms) for one in listed]
         bases = [(place, Probe(Family.FORMS, "base", text)) for place in range(len(self._rows)) for text in BASE]
-        outcomes = iter(self._bench.score([*tries, *bases]))
+        outcomes = iter(self._score([*tries, *bases]))
         honest = [[(one, next(outcomes)) for one in listed] for listed in forms]
         return honest, [[next(outcomes) for _ in BASE] for _ in self._rows]
 
@@ -188,7 +194,7 @@ class _Course:
         for place, row in enumerate(self._rows):
             if row.gold is not None and frames[place] and not row.is_code:
                 tries += [(place, one) for one in spelled(row.gold, frames[place][0])]
-        outcomes = self._bench.score([(place, form_probe(one)) for place, one in tries])
+        outcomes = self._score([(place, form_probe(one)) for place, one in tries])
         for (place, one), outcome in zip(tries, outcomes, strict=True):
             honest[place].append((one, outcome))
 
@@ -205,17 +211,13 @@ class _Course:
                 rival = Wrong("rival", row.others[0].text)
                 rivals.append((place, frames[place][0].probe(Family.FORMS, rival)))
             echoes += [(place, probe) for probe in other_words(row)]
-        outcomes = iter(self._bench.score([*swaps, *rivals, *echoes]))
+        outcomes = iter(self._score([*swaps, *rivals, *echoes]))
         first, second, third = ({place: next(outcomes) for place, _ in tries} for tries in (swaps, rivals, echoes))
         return first, second, third
 
-    def _light(self, frames: Sequence[Sequence[Frame]]) -> list[Tried]:
-        rows = enumerate(self._rows)
-        return self._tried(_once([(place, probe) for place, row in rows for probe in attacks_on(row, frames[place])]))
-
-    def _heavy(self, frames: Sequence[Sequence[Frame]]) -> list[Tried]:
+    def _heavy(self, frames: Sequence[Sequence[Frame]]) -> list[ScoredProbe]:
         """Try the heavy probes row by row; what was slow on one row is not tried on the next."""
-        done: list[Tried] = []
+        done: list[ScoredProbe] = []
         slow: set[str] = set()
         for place in range(min(self._settings.heavy_rows, len(self._rows))):
             row = self._rows[place]
@@ -234,12 +236,12 @@ class _Course:
             for place in range(min(self._settings.repeated_rows, len(self._rows)))
             for form, outcome in honest[place]
         ][::-1]
-        second = self._bench.score([(place, form_probe(form)) for place, form, _ in first])
+        second = self._score([(place, form_probe(form)) for place, form, _ in first])
         return [(place, form, was, now) for (place, form, was), now in zip(first, second, strict=True)]
 
-    def _tried(self, tries: Sequence[tuple[int, Probe]]) -> list[Tried]:
-        outcomes = self._bench.score(tries)
-        return [Tried(place, probe, outcome) for (place, probe), outcome in zip(tries, outcomes, strict=True)]
+    def _tried(self, tries: Sequence[tuple[int, Probe]]) -> list[ScoredProbe]:
+        outcomes = self._score(tries)
+        return [ScoredProbe(place, probe, outcome) for (place, probe), outcome in zip(tries, outcomes, strict=True)]
 
 
 def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
@@ -260,7 +262,7 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def paid_frames(
-    forms: Sequence[tuple[Honest, Outcome]], base: Sequence[Outcome], settings: Settings
+    forms: Sequence[tuple[Honest, Outcome]], base: Sequence[Outcome], settings: AuditSettings
 ) -> tuple[Frame, ...]:
     """Return the frames that are paid on a row, the best first: at most three, and the data's own in any case.
 

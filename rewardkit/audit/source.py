@@ -15,7 +15,7 @@ from sandbox.syntax import parse
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FunctionSource:
     """One function's source.
 
     Attributes:
@@ -48,7 +48,7 @@ class Piece:
                 yield said.strip()
 
 
-def pieces_of(reward: Reward[..., Any]) -> list[Piece]:
+def pieces_of(reward: Reward[..., Any]) -> list[FunctionSource]:
     """Return the source of a reward and of what it calls in its module; nothing where there is no source."""
     text = getattr(reward.spec.function, "source_text", None)
     if isinstance(text, str):
@@ -70,7 +70,7 @@ def pieces_of(reward: Reward[..., Any]) -> list[Piece]:
     return list(found.values())
 
 
-def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) -> Piece | None:
+def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) -> FunctionSource | None:
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
@@ -85,17 +85,19 @@ def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) 
         return None
 
 
-def _piece(reward: Reward[..., Any] | None, file: str, first: int, text: str, names: Mapping[str, Any]) -> Piece:
+def _piece(
+    reward: Reward[..., Any] | None, file: str, first: int, text: str, names: Mapping[str, Any]
+) -> FunctionSource:
     tree = parse(text)
     columns: dict[str, str] = {}
     completions = frozenset[str]()
     if reward is not None:
         columns = {p.name: p.coercer.expected for p in reward.spec.parameters if p.column and p.coercer is not None}
         completions = frozenset({"completion", "completions", "messages"} & {p.name for p in reward.spec.parameters})
-    return Piece(file, first, text.splitlines(), tree, names, columns, completions)
+    return FunctionSource(file, first, text.splitlines(), tree, names, columns, completions)
 
 
-def _called(piece: Piece, module: str) -> Iterator[Callable[..., Any]]:
+def _called(piece: FunctionSource, module: str) -> Iterator[Callable[..., Any]]:
     for node in ast.walk(piece.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             found = piece.names.get(node.func.id)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rewardkit.audit.families import Family
 from rewardkit.audit.gold import mentions, share_parts
 from rewardkit.audit.honest import BARE, PROSE, Frame
-from rewardkit.audit.probe import Probe, Wrong
+from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
 NOTHING = {
@@ -47,7 +46,7 @@ ORDERS = (
 
 
 def nothing(row: AuditRow) -> Iterator[Probe]:
-    """Return completions that say nothing; those that are the gold itself are left out."""
+    """Return completions without content; those that are the gold itself are left out."""
     gold = row.gold.text.strip().casefold() if row.gold else None
     for name, text in NOTHING.items():
         if gold is None or text.strip().casefold().rstrip(".") != gold.rstrip("."):
@@ -87,18 +86,22 @@ def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
 
 def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
     """Return frames of tags in ways that no format means; only for rewards that pay nothing but tags."""
+    short, thought = "a short answer", "I work it out."
+    broken = {
+        "tags in the wrong order": f"<answer>{short}</answer><think>{thought}</think>",
+        "closing before opening": f"</think>I work</think></answer>{short}<answer><think>",
+        "the tags alone": "<think><answer></answer></think>",
+    }
     for frame in frames:
-        whole = frame.around("a short answer")
-        yield Probe(Family.FORMAT, f"text behind {frame.name}", f"{whole}\nAnd then I went on and on, without tags.")
-        yield Probe(Family.FORMAT, f"text before {frame.name}", f"Some words that stand in no tag.\n{whole}")
-        yield Probe(Family.FORMAT, f"{frame.name} twice", f"{whole}\n{whole}")
-        yield Probe(Family.FORMAT, f"{frame.name} not closed", whole[: whole.rstrip().rfind("</")])
-        yield Probe(Family.FORMAT, f"{frame.name} quoted", f"I will not write in the form {whole} as I was told to.")
-    yield Probe(
-        Family.FORMAT, "tags in the wrong order", "<answer>a short answer</answer><think>I work it out.</think>"
-    )
-    yield Probe(Family.FORMAT, "closing before opening", "</think>I work</think></answer>a short answer<answer><think>")
-    yield Probe(Family.FORMAT, "the tags alone", "<think><answer></answer></think>")
+        whole = frame.around(short)
+        broken |= {
+            f"text behind {frame.name}": f"{whole}\nAnd then I went on and on, without tags.",
+            f"text before {frame.name}": f"Some words that stand in no tag.\n{whole}",
+            f"{frame.name} twice": f"{whole}\n{whole}",
+            f"{frame.name} not closed": whole[: whole.rstrip().rfind("</")],
+            f"{frame.name} quoted": f"I will not write in the form {whole} as I was told to.",
+        }
+    yield from (Probe(Family.FORMAT, name, text) for name, text in broken.items())
 
 
 def for_a_judge(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:

@@ -14,13 +14,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.audit.families import Family
-from rewardkit.audit.thumbs import THUMBS
-from rewardkit.audit.verdict import Audit, Example, passed
-from rewardkit.cli.screen import table
+from rewardkit.audit.probe import Family
+from rewardkit.audit.result import Example, RewardAudit, passed
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
+from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import shortened
 from rewardkit.shown import plain
-from rewardkit.types import Status
+from rewardkit.types import Outcome, Status
 
 SHOWN_CHARS = 160
 """Characters of a completion that are shown: around the part that matters, or its end."""
@@ -28,9 +28,18 @@ _SHOWN_FORMS = 6
 _SHOWN_NAMES = 10
 
 
-def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> None:
+def print_audits(audits: Sequence[RewardAudit], limits: Mapping[str, Any]) -> None:
+    """Print one audit after the other."""
+    console = screen()
+    for place, one in enumerate(audits):
+        if place:
+            console.print()
+        print_audit(one, limits, console)
+
+
+def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console) -> None:
     """Print the table of families, the worst examples, the lint and the verdict."""
-    rows = f"{audit.audited} of {_rows(audit.rows)} audited ({audit.total_rows:,} in the file)"
+    rows = f"{audit.audited} of {_counted(audit.rows, 'row')} audited ({audit.total_rows:,} in the file)"
     gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
     console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
     families = _table(audit)
@@ -51,7 +60,7 @@ def print_audit(audit: Audit, limits: Mapping[str, Any], console: Console) -> No
     console.print(Text(_closing(audit, limits), style="bold"))
 
 
-def _table(audit: Audit) -> Table:
+def _table(audit: RewardAudit) -> Table:
     """Return the table of the families that were tried: a number where something was judged, a dash where not."""
     shown = counts("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
     for family, one in audit.families.items():
@@ -79,7 +88,7 @@ def _count(found: Sequence[Example] | None) -> Text:
     return Text(f"{len(found):,}", style="red" if found else "")
 
 
-def _print_not_applicable(audit: Audit, console: Console) -> None:
+def _print_not_applicable(audit: RewardAudit, console: Console) -> None:
     """Print which families were not judged, and why; what was tried counts for slow and crashed calls only."""
     left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
     families = {str(name): one.not_applicable for name, one in audit.families.items() if one.not_applicable is not None}
@@ -109,13 +118,13 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
     failed = name in ("slow", "crashed")
     rows = len({one.line for one in examples})
     title = (name if failed else f"wrongly paid, {name}", "bold red")
-    console.print(Text.assemble(title, f"  {_completions(len(examples))} on {_rows(rows)}"))
+    console.print(Text.assemble(title, f"  {_counted(len(examples), 'completion')} on {_counted(rows, 'row')}"))
     named = _by_name(examples)
     told = Table.grid(padding=(0, 2, 0, 0))
     told.add_column(style="dim", no_wrap=True)
     told.add_column(overflow="fold")
-    told.add_row("  rule", THUMBS[name].rule)
-    told.add_row("  cause", THUMBS[name].cause)
+    told.add_row("  rule", RULES_OF_THUMB[name].rule)
+    told.add_row("  cause", RULES_OF_THUMB[name].cause)
     told.add_row("  tried" if failed else "  paid", Text(_listed([shortened(one, 50) for one in named], _SHOWN_NAMES)))
     firsts = [found[0] for found in named.values()]
     for one in [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]:
@@ -126,12 +135,12 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
 def _evidence(one: Example, *, slow: bool) -> Text:
     """Return what was tried, what it earned beside a right answer, and what the reward said."""
     gold = "" if one.gold is None else f", gold “{shortened(one.gold, 60)}”"
-    frame = f", {shortened(one.frame, 40)}" if one.frame else ""
+    frame = f", {shortened(one.probe.frame, 40)}" if one.probe.frame else ""
     full = "" if one.full is None or slow else f", a right answer {one.full:.3g}"
-    cost = f" in {one.seconds:.2g} s" if slow else ""
-    earned = f"“{excerpt(one.completion, one.point)}” {_earned(one)}{full}{cost}"
+    cost = f" in {one.outcome.duration_s:.2g} s" if slow else ""
+    earned = f"“{excerpt(one.completion, one.probe.point)}” {_earned(one.outcome)}{full}{cost}"
     said = (f"\n{shortened(one.said, 200)}", "dim") if one.said else ""
-    return Text.assemble(f"{shortened(one.name, 60)}{frame}{gold}:\n{earned}", said)
+    return Text.assemble(f"{shortened(one.probe.name, 60)}{frame}{gold}:\n{earned}", said)
 
 
 def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
@@ -152,30 +161,26 @@ def _listed(names: Sequence[str], most: int = _SHOWN_FORMS) -> str:
     return "; ".join(names[:most]) + more
 
 
-def _earned(one: Example) -> str:
-    """Says what became of a call: a score, skipped, or failed with what stands in."""
-    if one.status is Status.SKIPPED:
+def _earned(outcome: Outcome) -> str:
+    """Return what became of a call: a score, skipped, or failed with what stands in."""
+    if outcome.status is Status.SKIPPED:
         return "is skipped"
-    failed = "fails and " if one.status is Status.FAILED else ""
-    return f"{failed}earns {'nothing' if one.score is None else format(one.score, '.3g')}"
+    failed = "fails and " if outcome.status is Status.FAILED else ""
+    return f"{failed}earns {'nothing' if outcome.score is None else format(outcome.score, '.3g')}"
 
 
-def _rows(count: int) -> str:
-    return f"{count} {'row' if count == 1 else 'rows'}"
-
-
-def _completions(count: int) -> str:
-    return f"{count:,} {'completion' if count == 1 else 'completions'}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _by_name(examples: Sequence[Example]) -> dict[str, list[Example]]:
     found: dict[str, list[Example]] = {}
     for one in examples:
-        found.setdefault(one.name, []).append(one)
+        found.setdefault(one.probe.name, []).append(one)
     return found
 
 
-def _print_forms(audit: Audit, console: Console) -> None:
+def _print_forms(audit: RewardAudit, console: Console) -> None:
     """Print which honest ways of writing are refused, for a reward that reads answers."""
     verdict = audit.families[Family.FORMS]
     if verdict.not_applicable is not None or not audit.paid_forms:
@@ -189,17 +194,17 @@ def _print_forms(audit: Audit, console: Console) -> None:
         print_labelled(console, "refused (rows)", shown)
 
 
-def _print_unaudited(audit: Audit, console: Console) -> None:
+def _print_unaudited(audit: RewardAudit, console: Console) -> None:
     reasons: dict[str, list[int]] = {}
     for line, why in audit.unaudited.items():
         reasons.setdefault(why, []).append(line)
     for why, lines in reasons.items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
-        words = f"{_rows(len(lines))} ({audit.unit} {listed}): {shortened(why, 300)}"
+        words = f"{_counted(len(lines), 'row')} ({audit.unit} {listed}): {shortened(why, 300)}"
         print_labelled(console, "not audited", words, "yellow")
 
 
-def _print_lint(audit: Audit, console: Console) -> None:
+def _print_lint(audit: RewardAudit, console: Console) -> None:
     for one in audit.lint:
         print_labelled(console, f"lint {one.rule}", f"{_near(one.file)}:{one.line}: {one.code}", "bold yellow")
         console.print(Padding(Text(f"{one.why}\n{one.fix}", style="dim"), (0, 0, 0, 4)))
@@ -213,7 +218,7 @@ def _near(file: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
-def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
+def _closing(audit: RewardAudit, limits: Mapping[str, Any]) -> str:
     if not audit.audited and not audit.false_accepts and not audit.untried:
         return "not audited: no row says enough about this reward"
     said = [
@@ -225,7 +230,7 @@ def _closing(audit: Audit, limits: Mapping[str, Any]) -> str:
         tried = sum(one.tried for one in audit.families.values())
         said = [f"{tried:,} completions tried for slow and crashed calls only, none judged", said[-1]]
     if audit.untried:
-        said.insert(0, f"stopped by --time-limit with {_completions(audit.untried)} not tried")
+        said.insert(0, f"stopped by --time-limit with {_counted(audit.untried, 'completion')} not tried")
     if audit.findings:
-        said.append(f"{len(audit.findings)} {'finding' if len(audit.findings) == 1 else 'findings'}")
+        said.append(_counted(len(audit.findings), "finding"))
     return f"{'passed' if passed(audit, limits) else 'NOT passed'}: {', '.join(said)}"

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-import typer
+from rich.text import Text
 
-from rewardkit.cli.exits import FAILED
-
-if TYPE_CHECKING:
-    from rewardkit.audit.honest import Honest
-    from rewardkit.audit.rows import AuditRow
-    from rewardkit.data import Row
-    from rewardkit.decorator import Reward
-    from rewardkit.types import Outcome, Rollout
+from rewardkit.audit.honest import Honest, framed
+from rewardkit.audit.rows import AuditRow, gold_column, row_of, rows_in, unit_of
+from rewardkit.audit.run import form_probe, rollout_of
+from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
+from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.report import duration, number
+from rewardkit.cli.rewards import Leaves, chosen, load_seconds
+from rewardkit.cli.screen import screen, table
+from rewardkit.cli.text import folded, shortened
+from rewardkit.coerce import ColumnValueError
+from rewardkit.data import Row
+from rewardkit.decorator import Reward
+from rewardkit.runtime.batch import costs_told, per_1000
+from rewardkit.runtime.names import meaning_of
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.shown import plain
+from rewardkit.spec import Kind
+from rewardkit.types import Outcome, Rollout
 
 _SHOWN = 10
 _SHOWN_LINES = 8
+_NUMBERS_WIDTH = 69
 _GROUP = 8
 """Completions of a prompt, as TRL's ``num_generations`` has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
+class Misfit(NamedTuple):
     """A row, by its line, that does not suit a reward, and why; no column where scoring its reference failed."""
 
     line: int
@@ -34,20 +47,20 @@ class Misfit:
 
 
 @dataclass(slots=True)
-class Checked:
+class RewardCheck:
     """What was found of one reward.
 
     Attributes:
         reward: Its name.
         rows: Rows coerced.
+        timeout_s: Its deadline.
         misfits: Rows and columns that fail.
         scores: By line, what the reference earns; ``None`` for a skip.
         p50_s: Median seconds of a call; ``None`` where none was made.
         max_s: Seconds of the slowest.
-        timeout_s: Its deadline.
-        per_1000: What 1,000 completions take, by the metrics of the calls: ``requests``, tokens, ``cost_usd``.
-        group: Of how many completions the groups were; ``None`` where the reward scores single ones.
         warnings: What is no failure of a row and makes the reward useless all the same, or surprising.
+        per_1000: What 1,000 completions take, by the metrics of the calls: ``requests``, tokens, ``cost_usd``.
+        group: How many completions a group has; ``None`` where the reward scores single ones.
     """
 
     reward: str
@@ -61,96 +74,75 @@ class Checked:
     per_1000: dict[str, float] = field(default_factory=dict)
     group: int | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        scores = {str(line): score for line, score in self.scores.items()}
+        misfits = [one._asdict() for one in self.misfits]
+        return {**asdict(self), "misfits": misfits, "scores": scores, "ok": not self.misfits}
+
 
 def check_command(
-    rewards: Annotated[
-        str,
-        typer.Argument(
-            help="file.py, file.py:name or module:name, several separated by commas; or a reward configuration, YAML.",
-            metavar="REWARDS",
-            show_default=False,
-        ),
-    ],
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="JSON Lines or Parquet: prompt, and the columns of your data set; - for standard input.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ],
-    rows: Annotated[int, typer.Option(min=0, help="Score the references of the first N rows.", metavar="N")] = 16,
+    rewards: Rewards,
+    data: Data = None,
+    data_option: DataOption = None,
+    rows: Annotated[int, option("Score the right answers of the first N rows.", "N", min=0)] = 16,
     num_generations: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            help="Completions of a prompt, for rewards of groups; by default as many as a row's completions, else 8.",
-            metavar="N",
-        ),
+        option("Completions of a group; by default as many as the first row's completions, else 8.", "N", min=2),
     ] = None,
-    gold: Annotated[
-        str | None,
-        typer.Option(help="The column with the right answer; by default it is looked for.", metavar="COLUMN"),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; by default the cores at hand, at most 4.", metavar="N")
-    ] = None,
-    load_timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds that a worker may take to load the rewards; by default 60.", metavar="S"),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
+    gold: Gold = None,
+    workers: Workers = None,
+    load_timeout: LoadTimeout = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Check that every row of your data suits every one of REWARDS, before you train.
+    """Check before you train that every row of DATA suits every one of REWARDS.
 
     Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
-    if the data has them, and the time of a call is shown beside the reward's timeout. Exit code 1 if a row fails;
-    a warning, such as that a reward skipped every right answer, does not change it.
+    if the data has them, and the time of a call is shown beside the reward's timeout.
 
-    Example: [bold]rewardkit check my_rewards.py --data rows.jsonl[/]
+    Exit code 1 means that a row failed. A warning, such as that a reward skipped every right answer, does not change
+    the exit code.
+
+    Examples:
+
+    [bold]rewardkit check my_rewards.py rows.jsonl
+    rewardkit check my_rewards.py:correct rows.jsonl --gold target --json[/]
     """
-    from rewardkit.cli.rewards import chosen, load_seconds
-    from rewardkit.data import read_rows
-
+    path = data_path(data, data_option)
     load_timeout_s = load_seconds(load_timeout)
     found = chosen(rewards)
-    leaves = list(dict.fromkeys(leaf for reward in found.rewards.values() for leaf in reward.leaves))
-    lines = read_rows(data)
-    checked = {leaf.name: coerced(leaf, lines) for leaf in leaves}
-    for leaf in leaves:
-        checked[leaf.name].group = _group_size(leaf, lines, num_generations)
-    _score(leaves, lines[:rows], gold, data, checked, workers, load_timeout_s)
-    if as_json:
-        import json
-
-        typer.echo(json.dumps([_ready(one) for one in checked.values()], indent=2))
-    else:
-        from rewardkit.audit.rows import unit_of
-
-        _print(list(checked.values()), unit_of(data))
-    if any(one.misfits for one in checked.values()):
-        raise typer.Exit(FAILED)
+    lines = rows_in(path)
+    checked = []
+    for leaf in Leaves(found).leaves:
+        check = coerced(leaf, lines)
+        check.group = _group_size(leaf, lines, num_generations)
+        rollouts, scored = _to_score(leaf, lines[:rows], gold, path, check)
+        if rollouts:
+            parts = Leaves(found, leaf)
+            with Runtime(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
+                _take(check, scored, runtime.score(rollouts)[leaf.name])
+        checked.append(check)
+    code = FAILED if any(one.misfits for one in checked) else 0
+    told = {"rewards": [one.as_json() for one in checked]}
+    finish(told, lambda: _print(checked, unit_of(path)), as_json=as_json, code=code)
 
 
-def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
-    """Coerces every column that a reward reads in every row, and gives those that fail."""
-    from rewardkit.coerce import ColumnValueError
-    from rewardkit.runtime.names import meaning_of
-
-    checked = Checked(reward.name, len(lines), reward.options.timeout_s)
+def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
+    """Coerce every column that a reward reads in every row, and return those that fail."""
+    check = RewardCheck(reward.name, len(lines), reward.options.timeout_s)
     own = [p for p in reward.spec.parameters if p.column]
     inner = [p for one in reward.inner for p in one.spec.parameters if p.column]
     for name in (p.name for p in own if p.name not in reward.spec.hints):
         kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
         if kinds:
             said = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
-            checked.warnings.append(f"{said}; annotate the parameter")
+            check.warnings.append(f"{said}; annotate the parameter")
     for row in lines:
         for parameter in own:
             if parameter.required and parameter.name not in row.values:
                 meaning = meaning_of(parameter.name, reward.spec.kind)
                 words = f"column {parameter.name!r} is missing{'' if meaning is None else f'; {meaning}'}"
-                checked.misfits.append(Misfit(row.line, parameter.name, words))
+                check.misfits.append(Misfit(row.line, parameter.name, words))
         for parameter in [*own, *inner]:
             if parameter.name not in row.values:
                 continue
@@ -158,50 +150,31 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
             try:
                 parameter.coercer(row.values[parameter.name])
             except ColumnValueError as wrong:
-                checked.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
-    checked.misfits = list(dict.fromkeys(checked.misfits))  # rewards inside another may read the same column
-    return checked
+                check.misfits.append(Misfit(row.line, parameter.name, wrong.describe(parameter.name, None)))
+    check.misfits = list(dict.fromkeys(check.misfits))  # rewards inside another may read the same column
+    return check
 
 
-def _score(
-    leaves: Sequence[Reward[..., Any]],
-    lines: Sequence[Row],
-    gold: str | None,
-    path: Path,
-    checked: Mapping[str, Checked],
-    workers: int | None,
-    load_timeout_s: float,
-) -> None:
-    """Score the rows' references with each reward that they suit; in groups those of fewer rows, which cost as much."""
-    from rewardkit.runtime.runtime import Runtime
-
-    for leaf in leaves:
-        bad = {one.line for one in checked[leaf.name].misfits}
-        rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
-        if not rows:
-            if leaf.spec.is_async and lines:
-                said = "no right answer was found to score, so what 1,000 completions take is not known"
-                checked[leaf.name].warnings.append(f"{said}; --gold names its column")
-            continue
-        size = checked[leaf.name].group or 1
-        texts = [form.text for _, form in rows]
-        rows = rows[: -(-len(rows) // size)]
-        rollouts = [one for row, form in rows for one in _group(leaf, row, form, texts, size)]
-        runtime = Runtime(
-            {leaf.name: leaf}, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0
-        )
-        with runtime:
-            outcomes = runtime.score(rollouts)[leaf.name]
-        _take(checked[leaf.name], [row.line for row, _ in rows], outcomes)
+def _to_score(
+    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
+) -> tuple[list[Rollout], list[int]]:
+    """Return right answers to score and the lines of their rows; groups are made of fewer rows, for the same cost."""
+    bad = {one.line for one in check.misfits}
+    rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
+    if not rows and leaf.spec.is_async and lines:
+        said = "no right answer was found to score, so what 1,000 completions take is not known"
+        check.warnings.append(f"{said}; --gold names its column")
+    size = check.group or 1
+    texts = [form.text for _, form in rows]
+    rows = rows[: -(-len(rows) // size)]
+    rollouts = [one for row, form in rows for one in _group(leaf, row, form, texts, size)]
+    return rollouts, [row.line for row, _ in rows]
 
 
 def _references(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path
 ) -> list[tuple[AuditRow, Honest]]:
     """Return rows with the completion that should be right: a reference, else the gold itself; none without either."""
-    from rewardkit.audit.honest import framed
-    from rewardkit.audit.rows import gold_column, row_of
-
     if not lines:
         return []
     column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
@@ -215,9 +188,7 @@ def _references(
 
 
 def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None) -> int | None:
-    """Return of how many completions a reward's groups are made; ``None`` where it scores single ones."""
-    from rewardkit.spec import Kind
-
+    """Return how many completions a reward's groups have; ``None`` where it scores single ones."""
     if leaf.spec.kind is not Kind.GROUP:
         return None
     own = lines[0].values.get("completions") if lines else None
@@ -225,12 +196,7 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], given: int | None)
 
 
 def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
-    """Return a row's reference, and beside it in a group the other rows', or these with a number where they are few."""
-    from dataclasses import replace
-    from itertools import count, islice
-
-    from rewardkit.audit.run import form_probe, rollout_of
-
+    """Return a row's reference, and for a group those of other rows, numbered copies where they are too few."""
     probe = form_probe(form)
     first = rollout_of([leaf], row, probe)
     numbered = (f"{form.text} ({number})" for number in count(2))
@@ -238,49 +204,29 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
     return [first, *(rollout_of([leaf], row, replace(probe, text=text, said=None)) for text in others[: size - 1])]
 
 
-def _take(checked: Checked, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
-    import statistics
-
-    from rewardkit.runtime.batch import per_1000
-
-    for line, outcome in zip(lines, outcomes[:: checked.group or 1], strict=True):
+def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+    for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
         if outcome.cause is not None:
-            checked.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
+            check.misfits.append(Misfit(line, None, f"scoring its reference: {outcome.cause}: {outcome.error}"))
         else:
-            checked.scores[line] = outcome.score
+            check.scores[line] = outcome.score
     reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
     if reasons and len(reasons) == len(outcomes):
-        checked.warnings.append(_all_skipped(reasons))
-    checked.per_1000 = per_1000(outcomes)
-    checked.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
-    checked.max_s = max(outcome.duration_s for outcome in outcomes)
+        check.warnings.append(_all_skipped(reasons))
+    check.per_1000 = per_1000(outcomes)
+    check.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
+    check.max_s = max(outcome.duration_s for outcome in outcomes)
 
 
 def _all_skipped(reasons: Sequence[str | None]) -> str:
-    """Says that a reward applied to none of the rows, with the reason that it gave most often."""
-    from collections import Counter
-
+    """Return the warning that every right answer was skipped, with the most frequent reason."""
     given = Counter(reason for reason in reasons if reason)
     why = f", mostly because: {given.most_common(1)[0][0]}" if given else ""
     what = "the right answer that was scored was" if len(reasons) == 1 else f"all {len(reasons):,} right answers were"
     return f"{what} skipped: the reward does not seem to apply to this data{why}"
 
 
-def _ready(checked: Checked) -> dict[str, Any]:
-    told = asdict(checked)
-    told["scores"] = {str(line): score for line, score in checked.scores.items()}
-    return {**told, "ok": not checked.misfits}
-
-
-def _print(checked: Sequence[Checked], unit: str) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.report import duration, number
-    from rewardkit.cli.screen import screen, table
-    from rewardkit.cli.text import shortened
-    from rewardkit.runtime.batch import costs_told
-    from rewardkit.shown import plain
-
+def _print(checked: Sequence[RewardCheck], unit: str) -> None:
     console = screen()
     shown = table("reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout")
     for column in shown.columns[1:]:
@@ -290,7 +236,7 @@ def _print(checked: Sequence[Checked], unit: str) -> None:
         known = [score for score in one.scores.values() if score is not None]
         failing = len({misfit.line for misfit in one.misfits})
         shown.add_row(
-            Text(shortened(one.reward, 60), style="bold"),  # folds where the terminal is narrow
+            Text(folded(shortened(one.reward, 60), max(10, console.width - _NUMBERS_WIDTH)), style="bold"),
             f"{one.rows:,}",
             Text(f"{failing:,}", style="red") if failing else Text("-"),
             f"{len(one.scores):,}" if one.scores else "-",
@@ -322,7 +268,7 @@ def _gathered(misfits: Sequence[Misfit]) -> list[list[Misfit]]:
 
 
 def _told(misfits: Sequence[Misfit], unit: str) -> str:
-    """Says in one line what is wrong with a column: its rows and the first error."""
+    """Return in one line what is wrong with a column: its rows and the first error."""
     first = misfits[0]
     if len(misfits) == 1:
         return f"{unit} {first.line}: {first.error}"

@@ -6,29 +6,33 @@ import importlib.metadata
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from rewardkit.cli.exits import FAILED
+from rewardkit.cli.arguments import AsJson, option
+from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.screen import screen, table
+from sandbox.diagnosis import machine, trials
 
 _LEVELS = ("auto", "strict", "standard", "seccomp-only")
 _OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
 
 
 def doctor_command(
-    level: Annotated[
-        str, typer.Option("--level", help=f"The level of isolation that is needed: {', '.join(_LEVELS)}.")
-    ] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object.")] = False,
+    level: Annotated[str, option(f"The level of isolation that is needed: {', '.join(_LEVELS)}.", "LEVEL")] = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Show how far this machine can isolate the code that models write, and why not further.
 
     Every level is tried out with attacks. Exit code 1 means that the level asked for is not reached;
     [bold]auto[/] asks for standard or better.
 
-    Examples: [bold]rewardkit doctor[/], [bold]rewardkit doctor --level strict --json[/]
+    Examples:
+
+    [bold]rewardkit doctor
+    rewardkit doctor --level strict --json[/]
     """
     if level not in _LEVELS:
         raise typer.BadParameter(f"{level!r} is no level; expected one of {', '.join(_LEVELS)}", param_hint="--level")
-    from sandbox.diagnosis import machine, trials
 
     report: dict[str, Any] = {
         "machine": machine(),
@@ -41,15 +45,8 @@ def doctor_command(
     reached = [one["level"] for one in report["levels"] if one["reached"]]
     report["level"] = next((one for one in ("strict", "standard") if one in reached), None)
     report["asked"] = level
-    report["ok"] = report["level"] is not None if level == "auto" else level in reached
-    if as_json:
-        import json
-
-        typer.echo(json.dumps(report, indent=2))
-    else:
-        _print(report)
-    if not report["ok"]:
-        raise typer.Exit(FAILED)
+    reached_it = report["level"] is not None if level == "auto" else level in reached
+    finish(report, lambda: _print(report, ok=reached_it), as_json=as_json, code=0 if reached_it else FAILED)
 
 
 def taken_names() -> dict[str, list[str]]:
@@ -60,11 +57,7 @@ def taken_names() -> dict[str, list[str]]:
     return {name: others for name, others in taken.items() if others}
 
 
-def _print(report: dict[str, Any]) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.screen import screen, table
-
+def _print(report: dict[str, Any], *, ok: bool) -> None:
     console = screen()
     facts = table("this machine", "")
     for name, value in report["machine"].items():
@@ -78,8 +71,9 @@ def _print(report: dict[str, Any]) -> None:
     console.print(shown)
     console.print()
     outcomes = table("attack", *(one["level"] for one in report["levels"]))
+    marks = {None: "-", True: "[red]SUCCEEDED[/]", False: "refused"}
     for name in dict.fromkeys(name for one in report["levels"] for name in one["attacks"]):
-        outcomes.add_row(name, *(_outcome(one["attacks"].get(name)) for one in report["levels"]))
+        outcomes.add_row(name, *(marks[one["attacks"].get(name)] for one in report["levels"]))
     if outcomes.row_count:
         console.print(outcomes)
     for name, others in report["names_taken"].items():
@@ -90,17 +84,8 @@ def _print(report: dict[str, Any]) -> None:
                 style="yellow",
             )
         )
-    console.print(Text(f"\n{_verdict(report)}", style="bold"))
-
-
-def _outcome(succeeded: bool | None) -> str:
-    if succeeded is None:
-        return "-"
-    return "[red]SUCCEEDED[/]" if succeeded else "refused"
-
-
-def _verdict(report: dict[str, Any]) -> str:
-    if report["ok"]:
+    words = f"the level asked for, {report['asked']}, is not reached here; see the reasons above"
+    if ok:
         level = report["level"] if report["asked"] == "auto" else report["asked"]
-        return f"code that models write can be run here, at level {level}"
-    return f"the level asked for, {report['asked']}, is not reached here; see the reasons above"
+        words = f"code that models write can be run here, at level {level}"
+    console.print(Text(f"\n{words}", style="bold"))

@@ -1,6 +1,14 @@
-"""The exit codes, in one place for code, help and documentation."""
+"""How a command ends: its exit codes, and its result as text or as one JSON object."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import typer
+
+from rewardkit.errors import InfrastructureError, RewardError
 
 FAILED = 1
 """The work was done, but something failed that the user asked to be told of."""
@@ -12,8 +20,32 @@ INTERRUPTED = 130
 """Ctrl-C."""
 
 EXIT_CODES = (
-    "[dim]Exit codes: 0 all is well; 1 done, but calls failed and --fail-on-error was given, "
-    "or doctor, test, audit or check found a fault; "
+    "[dim]Exit codes: 0 all is well; 1 the work was done and something failed or did not pass; "
     "2 a mistake in the input; 3 a fault of the infrastructure; 130 Ctrl-C.[/]"
 )
 """For the foot of each help page."""
+
+
+def finish(result: Mapping[str, Any], show: Callable[[], None], *, as_json: bool, code: int = 0) -> None:
+    """Print a command's result, as one JSON object with ``ok`` or by calling ``show``, and end with the exit code."""
+    if as_json:
+        typer.echo(json.dumps({"ok": code == 0, **result}, indent=2))
+    else:
+        show()
+    if code:
+        raise typer.Exit(code)
+
+
+def code_of(fault: BaseException) -> int:
+    """Return the exit code of an error that ends a command."""
+    if isinstance(fault, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(fault, RewardError):
+        return INFRASTRUCTURE if isinstance(fault, InfrastructureError) else MISTAKE
+    return getattr(fault, "exit_code", INFRASTRUCTURE)  # a wrong option carries its own
+
+
+def as_result(fault: BaseException) -> dict[str, Any]:
+    """Return what ``--json`` prints in place of a result where an error ends the command."""
+    words = fault.format_message() if hasattr(fault, "format_message") else str(fault) or "interrupted"
+    return {"ok": False, "error": {"type": type(fault).__name__, "message": words, "exit_code": code_of(fault)}}

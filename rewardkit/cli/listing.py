@@ -3,50 +3,54 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from rewardkit.callables import doc_of
+from rewardkit.cli.arguments import AsJson, argument
+from rewardkit.cli.exits import finish
+from rewardkit.cli.rewards import is_config, listed, quiet, split
+from rewardkit.cli.screen import screen, table
+from rewardkit.cli.text import folded, unmarked
 from rewardkit.compose import Composable, Composite
 from rewardkit.decorator import Reward
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from rewardkit.registry import entry_points, resolve
+from rewardkit.shown import plain
 
 
 def list_command(
     rewards: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="NAME, file.py, file.py:name, module or module:name, several comma-separated or one by one, "
-            "or a YAML file; without it, what installed packages offer.",
-            metavar="REWARDS",
-            show_default=False,
-        ),
+        argument("As in other commands, or one by one; without any, what installed packages offer.", "REWARDS"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list of objects, one a reward.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show rewards: name, kind, the columns they need, and what they say of themselves.
 
     A reward that is named is shown whole, with its score range, columns, settings and description; the rewards of a
     file or module in a table. A column in brackets is optional: the reward has a default for it. Without REWARDS
-    each has one line.
+    it shows what installed packages offer.
 
-    Examples: [bold]rewardkit list math_answer[/], [bold]rewardkit list my_rewards.py --json[/]
+    Examples:
+
+    [bold]rewardkit list math_answer
+    rewardkit list my_rewards.py --json[/]
     """
     groups = [_named(references) for references in _parts(rewards)] if rewards else [_installed()]
     described = [one for group in groups for one in group]
-    if as_json:
-        import json
 
-        typer.echo(json.dumps(described, ensure_ascii=False, indent=2))
-    elif rewards:
-        _print_groups(groups)
-    elif described:
-        _print_lines(described)
-    else:
-        typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
+    def show() -> None:
+        if rewards:
+            _print_groups(groups)
+        elif described:
+            _print_installed(described)
+        else:
+            typer.echo("no installed package offers rewards; name a file: rewardkit list my_rewards.py")
+
+    finish({"rewards": described}, show, as_json=as_json)
 
 
 def describe(reward: Composable) -> dict[str, Any]:
@@ -93,22 +97,15 @@ def _settings(reward: Composable) -> dict[str, Any]:
 
 
 def _parts(rewards: list[str]) -> list[str]:
-    from rewardkit.cli.rewards import is_config, split
-
     return [part for one in rewards for part in ([one] if is_config(one) else split(one))]
 
 
 def _named(reference: str) -> list[dict[str, Any]]:
-    from rewardkit.cli.rewards import listed
-
     return [describe(reward) for reward in listed(reference)]
 
 
 def _installed() -> list[dict[str, Any]]:
-    """Describes what packages offer; one that does not load says so and does not hide the others."""
-    from rewardkit.cli.rewards import quiet
-    from rewardkit.registry import entry_points, resolve
-
+    """Return what packages offer; a reward that does not load is listed with its error."""
     found = []
     for name, point in sorted(entry_points().items()):
         try:
@@ -120,24 +117,18 @@ def _installed() -> list[dict[str, Any]]:
     return found
 
 
-def _print_lines(described: list[dict[str, Any]]) -> None:
-    """Print a line a reward; the end of a long description is left out."""
-    from rewardkit.cli.screen import screen
-    from rewardkit.cli.text import unmarked
-
-    console = screen()
-    widest = max(len(one["name"]) for one in described)
+def _print_installed(described: list[dict[str, Any]]) -> None:
+    shown = table("reward", "what it does")
     for one in described:
         doc = unmarked(one["doc"])
         words = f"({one['kind']}) {doc}" if one["kind"] != "single" else doc
-        console.print(f"{one['name']:{widest}}  {words}", markup=False, no_wrap=True, overflow="ellipsis")
-    typer.echo("rewardkit list NAME shows a reward's columns, settings and its whole description")
+        shown.add_row(Text(one["name"], style="bold"), Text(words))
+    screen().print(shown)
+    typer.echo("\nrewardkit list NAME shows a reward's columns, settings and its whole description")
 
 
 def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
     """Print a reward that stands alone whole, and those of a file in a table."""
-    from rewardkit.cli.screen import screen
-
     console = screen()
     for place, group in enumerate(groups):
         if place:
@@ -149,24 +140,17 @@ def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
 
 
 def _print_table(described: list[dict[str, Any]], console: Console) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.screen import table
-    from rewardkit.cli.text import unmarked
 
     shown = table("reward", "kind", "columns", "what it does")
     for one in described:
         columns = ", ".join([*one["columns"], *(f"[{column}]" for column in one["optional_columns"])])
-        shown.add_row(Text(one["name"], style="bold"), one["kind"], Text(columns or "-"), Text(unmarked(one["doc"])))
+        name = Text(folded(one["name"], 24), style="bold")
+        shown.add_row(name, one["kind"], Text(columns or "-"), Text(unmarked(one["doc"])))
     console.print(shown)
 
 
 def _print_whole(one: dict[str, Any], console: Console) -> None:
     """Print all that is known of a reward: kind, range, columns with types, settings, the whole docstring."""
-    from rich.text import Text
-
-    from rewardkit.cli.text import unmarked
-    from rewardkit.shown import plain
 
     def say(label: str, words: str) -> None:
         console.print(Text.assemble((f"{label:10}", "dim"), plain(words)), soft_wrap=True)
@@ -176,7 +160,9 @@ def _print_whole(one: dict[str, Any], console: Console) -> None:
     say("kind", one["kind"])
     if one["kind"] != "composition":
         say("scores", scores)
-    say("columns", _columns(one) or "none")
+    named = [f"{column}: {one['types'][column]}" for column in one["columns"]]
+    named += [f"[{column}: {one['types'][column]}]" for column in one["optional_columns"]]
+    say("columns", ", ".join(named) or "none")
     if one["settings"]:
         settings = (name if value is None else f"{name}={value}" for name, value in one["settings"].items())
         say("settings", ", ".join(settings))
@@ -184,24 +170,10 @@ def _print_whole(one: dict[str, Any], console: Console) -> None:
         console.print()
         console.print(Text(plain(unmarked(one["description"]))), soft_wrap=True)
     if one["settings"]:
-        _print_settings(one, console)
-
-
-def _columns(one: dict[str, Any]) -> str:
-    named = [f"{column}: {one['types'][column]}" for column in one["columns"]]
-    return ", ".join([*named, *(f"[{column}: {one['types'][column]}]" for column in one["optional_columns"])])
-
-
-def _print_settings(one: dict[str, Any], console: Console) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.text import unmarked
-    from rewardkit.shown import plain
-
-    name, value = next(iter(one["settings"].items()))
-    console.print()
-    console.print(Text("Settings, given in a Python file:", style="bold"))
-    console.print(Text(f"    {one['import']}\n    mine = {one['name']}({name}={value})"), soft_wrap=True)
+        name, value = next(iter(one["settings"].items()))
+        console.print()
+        console.print(Text("Settings, given in a Python file:", style="bold"))
+        console.print(Text(f"    {one['import']}\n    mine = {one['name']}({name}={value})"), soft_wrap=True)
     if one["settings_doc"]:
         console.print()
         console.print(Text(plain(unmarked(one["settings_doc"]))), soft_wrap=True)

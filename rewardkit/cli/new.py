@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from rewardkit.cli.arguments import AsJson, argument, option
+from rewardkit.cli.exits import finish
 from rewardkit.errors import ConfigError
 
 _REWARD = '''\
@@ -56,14 +58,17 @@ def test_a_run_scores_and_skips() -> None:
 
 
 def new_command(
-    name: Annotated[str, typer.Argument(help="What to call the reward: a Python identifier.", metavar="NAME")],
-    folder: Annotated[Path, typer.Option("--dir", help="The folder to write to.")] = Path(),
+    name: Annotated[str, argument("What to call the reward: a Python identifier.", "NAME")],
+    folder: Annotated[Path, option("The folder to write to.", "DIR", "--dir")] = Path(),
+    as_json: AsJson = False,
 ) -> None:
     """Write NAME.py, a small reward with typed columns, and test_NAME.py, which passes with pytest.
 
     Files that are there already are never overwritten.
 
-    Example: [bold]rewardkit new correct && pytest test_correct.py[/]
+    Example:
+
+    [bold]rewardkit new correct && pytest test_correct.py[/]
     """
     _check_name(name, folder)
     files = {folder / f"{name}.py": _REWARD, folder / f"test_{name}.py": _TEST}
@@ -83,8 +88,10 @@ def new_command(
             raise ConfigError(f"{folder}: {fault.strerror or fault}") from fault
         raise
     reward_file, test_file = files
-    typer.echo(f"wrote {reward_file} and {test_file}")
-    typer.echo(f"next:  pytest {test_file}\n       rewardkit score {reward_file} rollouts.jsonl")
+    after = f"next:  pytest {test_file}\n       rewardkit score {reward_file} rollouts.jsonl"
+    words = f"wrote {reward_file} and {test_file}\n{after}"
+    told = {"reward_file": str(reward_file), "test_file": str(test_file)}
+    finish(told, lambda: typer.echo(words), as_json=as_json)
 
 
 def _check_name(name: str, folder: Path) -> None:

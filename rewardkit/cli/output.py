@@ -42,30 +42,18 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
-    """Open a file that takes the place of ``path`` when the block ends without an error."""
-    file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, before it is renamed
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    )
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with file:
-            yield file.file
+        with beside.open("w", encoding="utf-8") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(file.name, _mode(path))
-        os.replace(file.name, path)
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
+        beside.replace(path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(file.name)
+        beside.unlink(missing_ok=True)
         raise
-
-
-def _mode(path: Path) -> int:
-    """Return the permissions that the file has, or that a new one would get."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import inspect
+import json
 import os
 import sys
 import traceback
@@ -13,28 +14,29 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from rewardkit.cli.audit import audit_command
-from rewardkit.cli.check import check_command
-from rewardkit.cli.doctor import doctor_command
-from rewardkit.cli.exits import EXIT_CODES, INFRASTRUCTURE, INTERRUPTED, MISTAKE
-from rewardkit.cli.listing import list_command
-from rewardkit.cli.new import new_command
+from rewardkit.cli.exits import EXIT_CODES, as_result, code_of
 from rewardkit.cli.pipes import readers_may_go
-from rewardkit.cli.score import score_command
-from rewardkit.cli.testing import cases_command
-from rewardkit.errors import InfrastructureError, RewardError
+from rewardkit.errors import ConfigError, RewardError
 from rewardkit.shown import plain
 
 COMMANDS = "rewardkit.commands"
 """The entry-point group under which packages add commands: functions that typer reads as its own."""
+_OWN = {
+    "score": "rewardkit.cli.score:score_command",
+    "audit": "rewardkit.cli.audit:audit_command",
+    "check": "rewardkit.cli.check:check_command",
+    "test": "rewardkit.cli.testing:cases_command",
+    "list": "rewardkit.cli.listing:list_command",
+    "doctor": "rewardkit.cli.doctor:doctor_command",
+    "new": "rewardkit.cli.new:new_command",
+}
 
 
 class Program(typer.core.TyperGroup):
-    """The group of commands. Commands of other packages are loaded when they are asked for, or listed."""
+    """The group of commands, each of which is loaded when it is asked for, or listed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        own = super().list_commands(ctx)
-        return [*own, *sorted(set(_offered()) - set(own))]
+        return list(_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _flowing(super().get_command(ctx, cmd_name) or _load(cmd_name))
@@ -42,46 +44,47 @@ class Program(typer.core.TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super(Program, _flowing(self)).format_help(ctx, formatter)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[__name__] = "--json" in args
+        known: dict[str, Any] = {**dict.fromkeys(_commands()), **self.commands}
+        self.commands = known  # near ones are offered for a wrong name
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
+        """Run a command; with ``--json`` an error that ends it is printed as the result, too."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            _say("interrupted")
-            raise typer.Exit(INTERRUPTED) from None
+        except (KeyboardInterrupt, Exception) as fault:
+            if ctx.meta[__name__] and not isinstance(fault, typer.Exit | typer.Abort):
+                typer.echo(json.dumps(as_result(fault), indent=2))
+            if isinstance(fault, KeyboardInterrupt):
+                _say("interrupted")
+                raise typer.Exit(code_of(fault)) from None
+            raise
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Runs a command line and ends the process with one of the documented exit codes."""
+        """Run a command line and end the process with one of the documented exit codes."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")  # a terminal's encoding may lack a letter
         with readers_may_go("stderr"):
-            return self._main(*arguments, **options)
-
-    def _main(self, *arguments: Any, **options: Any) -> Any:
-        """Turn errors into exit codes."""
-        try:
-            with readers_may_go("stdout"):
-                return super().main(*arguments, **options)
-        except InfrastructureError as fault:
-            _say(f"error: {fault}")
-            sys.exit(INFRASTRUCTURE)
-        except RewardError as mistake:
-            _say(f"error: {mistake}")
-            sys.exit(MISTAKE)
-        except OSError as fault:
-            _say(f"error: {fault}")
-            sys.exit(INFRASTRUCTURE)
-        except Exception:
-            _say(traceback.format_exc())
-            _say("error: this is a fault of rewardkit's own; please report it with the lines above")
-            sys.exit(INFRASTRUCTURE)
+            try:
+                with readers_may_go("stdout"):
+                    return super().main(*arguments, **options)
+            except Exception as fault:
+                if isinstance(fault, RewardError | OSError):
+                    _say(f"error: {fault}")
+                else:
+                    _say(traceback.format_exc())
+                    _say("error: this is a fault of rewardkit's own; please report it with the lines above")
+                sys.exit(code_of(fault))
 
 
 def _flowing(command: Any) -> Any:
-    """Return a command whose help has each paragraph on one line, for typer shows the breaks of the source as well."""
+    """Return a command whose help has each paragraph on one line; one that begins with a mark keeps its lines."""
     if command is not None and command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+        command.help = "\n\n".join(one if one.startswith("[") else " ".join(one.split()) for one in paragraphs)
     return command
 
 
@@ -89,28 +92,31 @@ def _say(words: str) -> None:
     print(plain(words), file=sys.stderr)
 
 
-def _offered() -> dict[str, importlib.metadata.EntryPoint]:
-    return {point.name: point for point in importlib.metadata.entry_points(group=COMMANDS)}
+def _commands() -> dict[str, importlib.metadata.EntryPoint]:
+    """Return where the commands are: our own, which cannot be replaced, then those of other packages by name."""
+    own = {name: importlib.metadata.EntryPoint(name, place, COMMANDS) for name, place in _OWN.items()}
+    others = importlib.metadata.entry_points(group=COMMANDS)
+    return {**own, **{one.name: one for one in sorted(others, key=lambda one: one.name) if one.name not in own}}
 
 
 def _load(name: str) -> Any:
-    """Return another package's command; one that says what is wrong where it does not load; ``None`` for no such."""
-    point = _offered().get(name)
+    """Return a command; one that says what is wrong where it does not load; ``None`` for no such."""
+    point = _commands().get(name)
     if point is None:
         return None
     try:
         function = point.load()
     except Exception as fault:
         function = _unavailable(point.value, f"{type(fault).__name__}: {fault}")
-    only = typer.Typer(add_completion=False)
-    only.command(name, no_args_is_help=False)(function)
+    only = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    required = any(one.default is one.empty for one in inspect.signature(function).parameters.values())
+    only.command(name, no_args_is_help=required, epilog=EXIT_CODES)(function)
     return typer.main.get_command(only)
 
 
 def _unavailable(place: str, reason: str) -> Callable[[], None]:
     def unavailable() -> None:
-        _say(f"error: {place} does not load: {reason}")
-        raise typer.Exit(MISTAKE)
+        raise ConfigError(f"{place} does not load: {reason}")
 
     unavailable.__doc__ = f"Not available: {reason}"
     return unavailable
@@ -141,17 +147,10 @@ def rewardkit(
 ) -> None:
     """Write, check and run reward functions for RL fine-tuning of language models.
 
-    Begin with [bold]rewardkit new correct[/], which writes a reward and its test; then
-    [bold]rewardkit score correct.py rollouts.jsonl[/] scores a file with it.
+    The first command writes a reward and its test; the second scores a file with it:
+
+    [bold]rewardkit new correct
+    rewardkit score correct.py rollouts.jsonl[/]
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # so that module:name finds what lies here, as under python -m
-
-
-app.command("score", no_args_is_help=True, epilog=EXIT_CODES)(score_command)
-app.command("audit", no_args_is_help=True, epilog=EXIT_CODES)(audit_command)
-app.command("check", no_args_is_help=True, epilog=EXIT_CODES)(check_command)
-app.command("list", epilog=EXIT_CODES)(list_command)
-app.command("doctor", epilog=EXIT_CODES)(doctor_command)
-app.command("new", no_args_is_help=True, epilog=EXIT_CODES)(new_command)
-app.command("test", no_args_is_help=True, epilog=EXIT_CODES)(cases_command)

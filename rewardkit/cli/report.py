@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rewardkit.cli.beside import Cost, Link
 from rewardkit.cli.screen import table
-from rewardkit.cli.summary import Failure, RewardSummary, Spread, Summary
+from rewardkit.cli.summary import RewardSummary, Spread, Summary
 from rewardkit.cli.text import last_lines, shortened
 from rewardkit.shown import plain
 
@@ -67,20 +67,16 @@ def _print_failures(summary: Summary, console: Console) -> None:
     kinds = len(summary.failures)
     more = f", {SHOWN_FAILURES} of {kinds} kinds" if kinds > SHOWN_FAILURES else ""
     _line(console, Text.assemble(("failures", "bold"), f" (most frequent first{more}; rows count from 0)"))
-    for failure in summary.failures[:SHOWN_FAILURES]:
-        _print_failure(failure, console)
-    console.print()
-
-
-def _print_failure(failure: Failure, console: Console) -> None:
-    more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"
-    name = shortened(failure.reward, _NAME_CHARS)
-    _line(console, Text.assemble("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  row {failure.row}{more}"))
     room = max(20, console.width - 8)
-    for line in _error_lines(failure, room):
-        _line(console, Text(f"      {line}"))
-    for line in last_lines(failure.logs, _LOG_LINES, room - 2):
-        _line(console, Text(f"      │ {line}", style="dim"))
+    for one in summary.failures[:SHOWN_FAILURES]:
+        more = "" if one.calls == 1 else f" and {one.calls - 1:,} more"
+        name = shortened(one.reward, _NAME_CHARS)
+        _line(console, Text.assemble("  ", (name, "bold"), "  ", (one.cause, "red"), f"  row {one.row}{more}"))
+        for line in textwrap.wrap(plain(one.error), room, max_lines=2, placeholder=" …"):
+            _line(console, Text(f"      {line}"))
+        for line in last_lines(one.logs, _LOG_LINES, room - 2):
+            _line(console, Text(f"      │ {line}", style="dim"))
+    console.print()
 
 
 def _print_beside(summary: Summary, console: Console) -> None:
@@ -108,11 +104,6 @@ def _link(name: str, link: Link) -> str:
 
 def _line(console: Console, text: Text) -> None:
     console.print(text, no_wrap=True, overflow="ellipsis")
-
-
-def _error_lines(failure: Failure, room: int) -> list[str]:
-    """Return an error on up to two lines."""
-    return textwrap.wrap(plain(failure.error), room, max_lines=2, placeholder=" …")
 
 
 def _closing(summary: Summary) -> str:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import math
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from rewardkit.cli.arguments import check_seconds
 from rewardkit.compose import Composable
 from rewardkit.config import RewardFunctionsConfig
-from rewardkit.decorator import Reward
 from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet, resolve_all, resolve_set
 from sandbox.limits import LOAD_TIMEOUT_S
-
-AnyReward = Reward[..., Any]
 
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
@@ -63,8 +60,7 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
     Raises:
         RewardError: One leads nowhere, two have one name, or the timeout makes no sense.
     """
-    if timeout_s is not None and not 0 < timeout_s < math.inf:
-        raise ConfigError(f"--timeout {timeout_s:g}: expected a number of seconds greater than 0")
+    check_seconds("--timeout", timeout_s)
     with quiet():
         config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None
         found = resolve_set(config if config is not None else split(references))
@@ -75,13 +71,35 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
     return dataclasses.replace(found, rewards=rewards)
 
 
+def only(references: str) -> Composable:
+    """Return the one reward that references name.
+
+    Raises:
+        RewardError: They name several, or lead nowhere.
+    """
+    found = list(chosen(references).rewards.values())
+    if len(found) != 1:
+        raise ConfigError(f"{references!r} holds {len(found)} rewards; name one: {references}:{found[0].name}")
+    return found[0]
+
+
+class Leaves:
+    """The plain rewards among and inside those of a set, or of one of them, as a Runtime takes them."""
+
+    def __init__(self, found: RewardSet, reward: Composable | None = None) -> None:
+        rewards = found.rewards.values() if reward is None else [reward]
+        self.leaves = list(dict.fromkeys(leaf for one in rewards for leaf in one.leaves))
+        self._found = found
+
+    def resolve(self) -> RewardSet:
+        """Return them by name, with the folders and environment variables of the set."""
+        return dataclasses.replace(self._found, rewards=resolve_set(self.leaves).rewards)
+
+
 def load_seconds(load_timeout_s: float | None) -> float:
     """Return what ``--load-timeout`` says, or the runtime's own; raises ConfigError where it makes no sense."""
-    if load_timeout_s is None:
-        return LOAD_TIMEOUT_S
-    if not 0 < load_timeout_s < math.inf:
-        raise ConfigError(f"--load-timeout {load_timeout_s:g}: expected a number of seconds greater than 0")
-    return load_timeout_s
+    check_seconds("--load-timeout", load_timeout_s)
+    return LOAD_TIMEOUT_S if load_timeout_s is None else load_timeout_s
 
 
 def listed(references: str) -> list[Composable]:

@@ -6,110 +6,84 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.exits import FAILED
+from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path, option
+from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.output import check_writable, write_rows
+from rewardkit.cli.report import SHOWN_FAILURES, print_report
+from rewardkit.cli.rewards import Leaves, chosen, load_seconds
+from rewardkit.cli.screen import progress, screen
+from rewardkit.cli.summary import Summary, summarize
+from rewardkit.cli.summary import as_json as ready
+from rewardkit.compose import Composable, Composite
+from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError, RewardError
+from rewardkit.registry import RewardSet
+from rewardkit.runtime.batch import ScoreBatch
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.types import Outcome, Rollout
 
-if TYPE_CHECKING:
-    from rewardkit.cli.collected import Collected
-    from rewardkit.cli.summary import Summary
-    from rewardkit.registry import RewardSet
-    from rewardkit.runtime.runtime import Runtime
-    from rewardkit.runtime.settle import Finished
-    from rewardkit.types import Rollout
-
-_INLINE_ROWS = 64
+_CHUNK_ROWS = 1000
 
 
 def score_command(
-    rewards: Annotated[
-        str,
-        typer.Argument(
-            help="file.py, file.py:name or module:name, several separated by commas; or a reward configuration, YAML.",
-            metavar="REWARDS",
-            show_default=False,
-        ),
-    ],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="JSON Lines, also packed with gzip, or Parquet: prompt and completion (strings or lists of messages), "
-            "and any columns; - for standard input.",
-            metavar="DATA.jsonl",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Write every row with its outcomes here, as JSON Lines. Replaces the file.", metavar="FILE"),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; by default the cores at hand, at most 4.", metavar="N")
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds a call may take, instead of each reward's own timeout.", metavar="S"),
-    ] = None,
-    load_timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds that a worker may take to load the rewards; by default 60.", metavar="S"),
-    ] = None,
+    rewards: Rewards,
+    data: Data = None,
+    data_option: DataOption = None,
+    out: Annotated[Path | None, option("Write every row with its outcomes here, as JSON Lines.", "FILE")] = None,
+    workers: Workers = None,
+    timeout: Timeout = None,
+    load_timeout: LoadTimeout = None,
     weights: Annotated[
-        str | None,
-        typer.Option(help="Weights in the total, in the rewards' order; by default 1 each.", metavar="0.8,0.2"),
+        str | None, option("Weights in the total, in the rewards' order; by default 1 each.", "0.8,0.2")
     ] = None,
-    inline: Annotated[
-        bool, typer.Option("--inline", help="Run in this process: no isolation, no timeouts. For a debugger.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Score only the first N rows.", metavar="N")] = None,
-    fail_on_error: Annotated[
-        bool, typer.Option("--fail-on-error", help="Exit with code 1 if any call failed.")
-    ] = False,
+    inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
+    as_json: AsJson = False,
+    limit: Annotated[int | None, option("Score only the first N rows.", "N", min=1)] = None,
+    fail_on_error: Annotated[bool, option("Exit with code 1 if any call failed.", None, "--fail-on-error")] = False,
 ) -> None:
-    """Score the rollouts in DATA.jsonl with REWARDS, and show how each reward did.
+    """Score the rollouts in DATA with REWARDS, and show how each reward did.
 
-    One line of data: [dim]{"prompt": "2+2=", "completion": "4", "answer": "4"}[/]
+    A row has a prompt, a completion and the columns that the rewards read:
+
+    [dim]{"prompt": "2+2=", "completion": "4", "answer": "4"}[/]
 
     Examples:
 
-    [bold]rewardkit score my_rewards.py rollouts.jsonl[/]
-
-    [bold]rewardkit score a.py:correct,b.py:short rollouts.jsonl --weights 0.8,0.2 --out scored.jsonl[/]
+    [bold]rewardkit score my_rewards.py rollouts.jsonl
+    rewardkit score a.py:correct,b.py:short rollouts.jsonl --weights 0.8,0.2
+    rewardkit score my_rewards.py rollouts.jsonl --out scored.jsonl --json[/]
     """
-    from rewardkit.cli.rewards import chosen, load_seconds
-    from rewardkit.data import read_rollouts
-
+    path = data_path(data, data_option)
     if out is not None:
-        from rewardkit.cli.output import check_writable
-
-        check_writable(out, [data, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
+        check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     load_timeout_s = load_seconds(load_timeout)
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
-    task = _Task(found, read_rollouts(data, limit=limit), _weights(list(found.rewards), numbers), out)
-    summary = task.run(workers, inline=inline, load_timeout_s=load_timeout_s)
-    _tell(summary, out, as_json=as_json)
-    if fail_on_error and summary.failures:
-        raise typer.Exit(FAILED)
+    scoring = _Scoring(found, read_rollouts(path, limit=limit), _weights(list(found.rewards), numbers))
+    summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout_s)
+
+    def show() -> None:
+        print_report(summary, screen())
+        if out is not None:
+            typer.echo(f"wrote {out}")
+
+    told = {**ready(summary, SHOWN_FAILURES), "out": None if out is None else str(out)}
+    finish(told, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
 
 
 def _numbers(weights: str) -> list[float]:
-    numbers = []
-    for part in weights.split(","):
-        try:
-            number = float(part)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise ConfigError(f"--weights {weights}: expected numbers separated by commas, got {part.strip()!r}")
-        numbers.append(number)
+    try:
+        numbers = [float(part) for part in weights.split(",")]
+    except ValueError:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2")
     return numbers
 
 
@@ -121,113 +95,63 @@ def _weights(names: Sequence[str], numbers: Sequence[float] | None) -> dict[str,
     return dict(zip(names, numbers, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolved:
-    """Rewards resolved already, as :class:`~rewardkit.Runtime` takes them."""
+class _Scoring:
+    """One file on its way: its outcomes as they come in, and the batch that the finished rows make.
 
-    found: RewardSet
+    The runtime is given the plain rewards, so that each outcome arrives as it becomes known; the compositions are made
+    of them here.
+    """
 
-    def resolve(self) -> RewardSet:
-        return self.found
+    def __init__(self, found: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float]) -> None:
+        self._rewards = found.rewards
+        self._rollouts = rollouts
+        self._weights = weights
+        self._leaves = Leaves(found)
+        self._outcomes: dict[str, list[Outcome | None]] = {
+            leaf.name: [None] * len(rollouts) for leaf in self._leaves.leaves
+        }
 
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One file to score."""
-
-    found: RewardSet
-    rollouts: list[Rollout]
-    weights: dict[str, float]
-    out: Path | None
-
-    def run(self, workers: int | None, *, inline: bool, load_timeout_s: float) -> Summary:
+    def run(self, workers: int | None, out: Path | None, *, inline: bool, load_timeout_s: float) -> Summary:
         """Score everything and write the rows; what was finished is kept where that is cut short."""
-        from dataclasses import replace
-
-        from rewardkit.cli.collected import Collected
-        from rewardkit.cli.output import write_rows
-        from rewardkit.cli.screen import progress
-        from rewardkit.cli.summary import summarize
-        from rewardkit.compose import Composite
-        from rewardkit.registry import resolve_set
-        from rewardkit.runtime.runtime import Runtime
-
-        leaves = list(dict.fromkeys(leaf for reward in self.found.rewards.values() for leaf in reward.leaves))
-        resolved = _Resolved(replace(self.found, rewards=resolve_set(leaves).rewards))
-        collected = Collected(self.found.rewards, leaves, self.rollouts, self.weights)
         began = time.monotonic()
+        lane = "inline" if inline else "worker"
         try:
-            with Runtime(
-                resolved,
-                workers=workers,
-                lane="inline" if inline else "worker",
-                load_timeout_s=load_timeout_s,
-            ) as runtime:
-                with progress(len(leaves) * len(self.rollouts)) as tick:
-                    for finished in _stream(runtime, self.rollouts, inline=inline):
-                        collected.take(finished)
+            with Runtime(self._leaves, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as runtime:
+                with progress(len(self._outcomes) * len(self._rollouts)) as tick:
+                    for finished in runtime.stream(self._rollouts):
+                        self._outcomes[finished.reward][finished.row] = finished.outcome
                         tick(failed=finished.outcome.cause is not None)
                 seconds = time.monotonic() - began
-            batch = collected.batch()
-            if self.out is not None:
-                write_rows(self.out, collected.to_rows(range(len(self.rollouts))))
+            batch = self._batch(range(len(self._rollouts)))
+            if out is not None:
+                write_rows(out, self._to_rows(range(len(self._rollouts))))
         except BaseException:
-            self._keep(collected)
+            if out is not None:
+                self._keep(out.with_name(f"{out.name}.partial"))
             raise
-        compositions = frozenset(n for n, reward in self.found.rewards.items() if isinstance(reward, Composite))
-        return summarize(batch, collected.outcomes, seconds, compositions)
+        compositions = frozenset(name for name, reward in self._rewards.items() if isinstance(reward, Composite))
+        return summarize(batch, self._outcomes, seconds, compositions)
 
-    def _keep(self, collected: Collected) -> None:
-        """Write what was finished beside the output, and say so."""
-        from rewardkit.cli.output import write_rows
+    def _batch(self, rows: Sequence[int]) -> ScoreBatch:
+        outcomes = {name: [self._outcome(reward, row) for row in rows] for name, reward in self._rewards.items()}
+        return ScoreBatch([self._rollouts[row] for row in rows], outcomes, self._weights)
 
-        if self.out is None:
-            return
-        rows = collected.finished()
-        if not rows:
-            return
-        partial = self.out.with_name(f"{self.out.name}.partial")
-        with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
-            write_rows(partial, collected.to_rows(rows))
-            print(f"kept {len(rows):,} finished rows of {len(self.rollouts):,} in {partial}", file=sys.stderr)
+    def _outcome(self, reward: Composable, row: int) -> Outcome:
+        outcomes = {leaf: self._outcomes[leaf.name][row] for leaf in reward.leaves}
+        return reward.combine({leaf: outcome for leaf, outcome in outcomes.items() if outcome is not None})
 
+    def _to_rows(self, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Return finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""
+        for start in range(0, len(rows), _CHUNK_ROWS):
+            chunk = rows[start : start + _CHUNK_ROWS]
+            for row, shown in zip(chunk, self._batch(chunk).to_rows(), strict=True):
+                yield {**shown, "row": row}
 
-def _stream(runtime: Runtime, rollouts: Sequence[Rollout], *, inline: bool) -> Iterator[Finished]:
-    """Return outcomes as they become known; inline some whole groups at a time, for there a batch comes all at once."""
-    if not inline:
-        yield from runtime.stream(rollouts)
-        return
-    for places in _portions(rollouts):
-        for finished in runtime.stream([rollouts[place] for place in places]):
-            yield finished._replace(row=places[finished.row])
-
-
-def _portions(rollouts: Sequence[Rollout]) -> Iterator[list[int]]:
-    from rewardkit.groups import group_places
-
-    portion: list[int] = []
-    for group in group_places(rollouts):
-        portion.extend(group)
-        if len(portion) >= _INLINE_ROWS:
-            yield portion
-            portion = []
-    if portion:
-        yield portion
-
-
-def _tell(summary: Summary, out: Path | None, *, as_json: bool) -> None:
-    from rewardkit.cli.report import SHOWN_FAILURES, print_report
-
-    if as_json:
-        import json
-
-        from rewardkit.cli.summary import as_json as ready
-
-        told: dict[str, Any] = {**ready(summary, SHOWN_FAILURES), "out": None if out is None else str(out)}
-        typer.echo(json.dumps(told, indent=2))
-        return
-    from rewardkit.cli.screen import screen
-
-    print_report(summary, screen())
-    if out is not None:
-        typer.echo(f"wrote {out}")
+    def _keep(self, partial: Path) -> None:
+        """Write the rows for which every reward's outcome is known, and say so."""
+        columns = self._outcomes.values()
+        rows = [row for row in range(len(self._rollouts)) if all(column[row] is not None for column in columns)]
+        if rows:
+            with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
+                write_rows(partial, self._to_rows(rows))
+                print(f"kept {len(rows):,} finished rows of {len(self._rollouts):,} in {partial}", file=sys.stderr)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from rich import box
@@ -17,8 +18,9 @@ from rich.table import Table
 from rewardkit.shown import plain
 
 PIPED_WIDTH = 100
-"""Columns where the output goes to a file or a pipe and ``$COLUMNS`` says nothing."""
+"""Columns where the output goes to a file or a pipe and ``$COLUMNS`` is not set."""
 _REFRESH_S = 0.1
+_TOLD_EACH_S = 30.0
 
 
 class PlainConsole(Console):
@@ -53,31 +55,11 @@ class Ticker(Protocol):
 
 @contextlib.contextmanager
 def progress(total: int) -> Iterator[Ticker]:
-    """Return a ticker that moves a progress bar on stderr, or does nothing where that is no terminal."""
+    """Return a ticker that moves a progress bar on stderr; it does nothing where that is not a terminal."""
     if not sys.stderr.isatty():
-        yield _no_tick
+        yield lambda *, failed: None
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("scoring"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[failed]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=PlainConsole(stderr=True),
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("", total=total, failed="")
+    with _bar("scoring", total) as update:
         done = failures = 0
         shown_at = 0.0
 
@@ -88,10 +70,37 @@ def progress(total: int) -> Iterator[Ticker]:
             now = time.monotonic()
             if now - shown_at >= _REFRESH_S or done == total:
                 shown_at = now
-                bar.update(task, completed=done, failed=f"[red]{failures} failed[/]" if failures else "")
+                update(completed=done, failed=f"[red]{failures} failed[/]" if failures else "")
 
         yield tick
 
 
-def _no_tick(*, failed: bool) -> None:
-    pass
+@contextlib.contextmanager
+def told_progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Return what is told of calls done and calls known: it moves a bar, or prints a line every half minute."""
+    if sys.stderr.isatty():
+        with _bar(name, None) as update:
+            yield lambda done, known: update(completed=done, total=known)
+        return
+    began = told = time.monotonic()
+
+    def tick(done: int, known: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= _TOLD_EACH_S:
+            told = now
+            words = f"audit of {name}: {done:,} of {known:,} completions so far, {now - began:.0f} s"
+            print(words, file=sys.stderr, flush=True)
+
+    yield tick
+
+
+@contextlib.contextmanager
+def _bar(name: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """Return what updates a progress bar on stderr."""
+    from rich import progress as bars
+
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn())
+    more = (bars.TextColumn("{task.fields[failed]}"), bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
+    with bars.Progress(*columns, *more, console=PlainConsole(stderr=True), transient=True) as bar:
+        yield functools.partial(bar.update, bar.add_task(name, total=total, failed=""))

@@ -1,4 +1,4 @@
-"""What a scored batch comes to: numbers a reward, and the failures worth reading first."""
+"""What a scored batch comes to: numbers for each reward, failures, links of chains, and what the calls took."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How numbers lie.
-
-    Attributes:
-        count: How many there are; with 0 the others are ``None``.
-        mean: Their mean.
-        std: Their standard deviation, over ``count`` (not ``count - 1``).
-        min: The least.
-        max: The greatest.
-    """
+    """How many numbers there are, and how they lie; ``std`` is over ``count``, and without any the others are None."""
 
     count: int
     mean: float | None = None
@@ -40,14 +32,8 @@ class Spread:
 class RewardSummary:
     """One reward's outcomes in numbers.
 
-    Attributes:
-        weight: Its weight in the totals.
-        scores: Spread of the scores handed on: a failed call counts with its default.
-        scored: Calls that gave a score.
-        skipped: Calls that said not applicable.
-        failed: Calls that failed, by cause.
-        p50_s: Median seconds a call took; ``None`` for a composition, and where no call was timed.
-        p95_s: 95th percentile of the same.
+    ``scores`` are those handed on, where a failed call counts with its default; ``failed`` counts calls by cause.
+    ``p50_s`` and ``p95_s`` are the seconds of a call, ``None`` for a composition and where no call was timed.
     """
 
     weight: float
@@ -61,15 +47,9 @@ class RewardSummary:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Failures of one reward with one cause and one error, numbers in it aside, by their first.
+    """Failures of one reward with one cause and one error, numbers in it aside.
 
-    Attributes:
-        reward: The reward's name.
-        row: The first row that failed so, counted from 0.
-        cause: Why.
-        error: The first one's words.
-        calls: How many rows failed so.
-        logs: What the first of them printed.
+    ``row``, counted from 0, ``error`` and ``logs`` are those of the first; ``calls`` is how many rows failed so.
     """
 
     reward: str
@@ -162,18 +142,15 @@ def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
 
 
 def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
-    counts: Counter[tuple[str, str, str]] = Counter()
-    first: dict[tuple[str, str, str], tuple[int, Outcome]] = {}
+    kinds: dict[tuple[str, str, str], list[tuple[int, Outcome]]] = {}
     for name, column in leaves.items():
-        for row, outcome in enumerate(column):
-            if outcome is not None and outcome.status is Status.FAILED:
-                kind = (name, str(outcome.cause), _NUMBERS.sub("#", outcome.error or ""))
-                counts[kind] += 1
-                first.setdefault(kind, (row, outcome))
-    return [
-        Failure(kind[0], first[kind][0], kind[1], first[kind][1].error or "", calls, first[kind][1].logs)
-        for kind, calls in counts.most_common()
-    ]
+        for row, one in enumerate(column):
+            if one is not None and one.status is Status.FAILED:
+                kind = (name, str(one.cause), _NUMBERS.sub("#", one.error or ""))
+                kinds.setdefault(kind, []).append((row, one))
+    ordered = sorted(kinds.items(), key=lambda pair: -len(pair[1]))
+    firsts = [(name, cause, *found[0], len(found)) for (name, cause, _), found in ordered]
+    return [Failure(name, row, cause, one.error or "", calls, one.logs) for name, cause, row, one, calls in firsts]
 
 
 def as_json(summary: Summary, failures: int) -> dict[str, Any]:

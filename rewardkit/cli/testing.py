@@ -3,81 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from rich.console import Console
+from rich.table import Table as ShownTable
+from rich.text import Text
 
-from rewardkit.cli.exits import FAILED
+from rewardkit.cli.arguments import AsJson, DataOption, argument, data_path, option
+from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.output import replacing
+from rewardkit.cli.rewards import only, quiet
+from rewardkit.cli.screen import progress, screen, table
+from rewardkit.cli.text import shortened
+from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from rewardkit.compose import Composable
-    from rewardkit.testing.accept import Acceptance
-    from rewardkit.testing.table import Table
-    from rewardkit.testing.verdict import Verdict
+from rewardkit.registry import resolve
+from rewardkit.runtime.batch import outcome_row
+from rewardkit.shown import plain
+from rewardkit.testing.accept import Acceptance, accept
+from rewardkit.testing.expectation import outcome_words
+from rewardkit.testing.source import SUFFIXES
+from rewardkit.testing.table import Table, read_table
+from rewardkit.testing.verdict import Bench, Verdict
 
 _LANES = ("inline", "worker")
 _NAME_CHARS = 40
 
 
 def cases_command(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help="A table of cases, YAML or JSON Lines, or a folder of them.", metavar="PATH", show_default=False
-        ),
+    rewards: Annotated[
+        str, argument("The reward to test, which may be left out where the tables name theirs.", "REWARDS")
     ],
-    reward: Annotated[
-        str | None,
-        typer.Option(
-            help="The reward, instead of the one that the table names: file.py, file.py:name or module:name.",
-            metavar="REF",
-        ),
-    ] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Write the scores that came into the table as the expected ones.")
+    data: Annotated[Path | None, argument("A table of cases, YAML or JSON Lines, or a folder of them.", "DATA")] = None,
+    data_option: DataOption = None,
+    reward: Annotated[str | None, option("REWARDS, given by name.", "REF")] = None,
+    accepting: Annotated[
+        bool, option("Write the scores that came into the table as the expected ones.", None, "--accept")
     ] = False,
     lane: Annotated[
         str | None,
-        typer.Option(
-            help="inline for this process, worker for an isolated one; "
-            "by default inline, unless a case expects a timeout or a crash.",
-            metavar="LANE",
-        ),
+        option("inline for this process, worker for an isolated one; by default what the cases need.", "LANE"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON: one object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Run tables of cases through their rewards, and show each case that is not as expected.
+    """Run tables of cases through a reward, and show each case that is not as expected.
 
-    A table names its reward and lists completions with what is expected of them:
+    A table names its reward, unless REWARDS does, and lists completions with what is expected of them:
 
     [dim]reward: my_rewards.py:correct
     cases:
     - {completion: "4", answer: 4, expect: 1.0}[/]
 
-    Exit code 1 means that a case is not as expected. [bold]--accept[/] never accepts a failed call.
+    Exit code 1 means that a case is not as expected. A failed call is never accepted by --accept.
 
     Examples:
 
-    [bold]rewardkit test cases.yaml[/]
-
-    [bold]rewardkit test cases.jsonl --reward my_rewards.py:correct --accept[/]
+    [bold]rewardkit test cases.yaml
+    rewardkit test my_rewards.py:correct cases.jsonl --accept
+    rewardkit test cases.yaml --json[/]
     """
     if lane is not None and lane not in _LANES:
         raise ConfigError(f"--lane {lane}: expected one of {', '.join(_LANES)}")
-    results = [_tested(table, reward, lane, accepting=accept) for table in _tables(path, reward)]
-    if as_json:
-        import json
-
-        typer.echo(json.dumps(_as_json(results), indent=2))
-    else:
-        _print(results)
-    if any(result.left for result in results):
-        raise typer.Exit(FAILED)
+    reference: str | None = rewards
+    if data is None and data_option is None:
+        reference, data = None, Path(rewards)
+    if reference is not None and reward is not None and reference != reward:
+        raise ConfigError(f"two different REWARDS: {reference!r} and --reward {reward!r}; give one of them")
+    reference = reference or reward
+    tables = _tables(data_path(data, data_option), reference)
+    results = [_tested(table, reference, lane, accepting=accepting) for table in tables]
+    code = FAILED if any(result.left for result in results) else 0
+    finish(_as_json(results), lambda: _print(results), as_json=as_json, code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +87,24 @@ class _Result:
         reward: The reward's name.
         verdicts: What became of each case.
         acceptance: What was accepted; ``None`` where nothing was to be.
-        wrong: The verdicts that are not as expected.
         notes: What may make the table say something else than the data will.
     """
 
     table: Table
     reward: str
     verdicts: Sequence[Verdict]
-    acceptance: Acceptance | None = None
-    wrong: Sequence[Verdict] = field(default=())
-    notes: Sequence[str] = ()
+    acceptance: Acceptance | None
+    notes: Sequence[str]
 
     @property
-    def left(self) -> int:
-        """Cases that are not as expected, and were not accepted."""
-        return sum(not self.accepted(verdict) for verdict in self.wrong)
+    def wrong(self) -> list[Verdict]:
+        """The verdicts that are not as expected."""
+        return [verdict for verdict in self.verdicts if not verdict.passed]
+
+    @property
+    def left(self) -> list[Verdict]:
+        """Those that were not accepted."""
+        return [verdict for verdict in self.wrong if not self.accepted(verdict)]
 
     def accepted(self, verdict: Verdict) -> bool:
         """Whether a case holds after accepting."""
@@ -111,79 +112,62 @@ class _Result:
 
 
 def _tables(path: Path, reward: str | None) -> list[Table]:
-    """Reads every table before any is run: a mistake in the last is told before the first is changed."""
-    from rewardkit.testing.source import SUFFIXES
-    from rewardkit.testing.table import read_table
-
+    """Read every table before any is run: a mistake in the last is told before the first is changed."""
     paths = [path]
     if path.is_dir():
         paths = sorted(one for one in path.iterdir() if one.suffix in SUFFIXES and one.is_file())
         if not paths:
             raise DataError(f"{path}: no tables of cases in it, no files that end with {', '.join(SUFFIXES)}")
     tables = [read_table(one) for one in paths]
-    for table in tables:
-        if reward is None and table.reward is None:
+    for one in tables:
+        if reward is None and one.reward is None:
             raise DataError(
-                f"{table.name}: names no reward; begin it with 'reward: my_rewards.py:correct' "
-                '({"reward": "my_rewards.py:correct"} in JSON Lines), or give --reward'
+                f"{one.name}: names no reward; begin it with 'reward: my_rewards.py:correct' "
+                '({"reward": "my_rewards.py:correct"} in JSON Lines), or name one before DATA'
             )
     return tables
 
 
-def _tested(table: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
-    from rewardkit.cli.output import replacing
-    from rewardkit.cli.rewards import quiet
-    from rewardkit.cli.screen import progress
-    from rewardkit.registry import resolve
-    from rewardkit.testing.accept import accept
-    from rewardkit.testing.verdict import Bench
-
+def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
     with quiet():
-        reward = resolve(reference or table.reward or "")
-    table.check(reward)
-    with Bench(reward, table.lane(lane)) as bench, progress(len(table.cases)) as tick:
-        verdicts = []
-        for case in table.cases:
+        reward = only(reference) if reference is not None else resolve(cases.reward or "")
+    cases.check(reward)
+    verdicts = []
+    with Bench(reward, cases.lane(lane)) as bench, progress(len(cases.cases)) as tick:
+        for case in cases.cases:
             verdicts.append(bench.run(case))
             tick(failed=not verdicts[-1].passed)
-    wrong = [verdict for verdict in verdicts if not verdict.passed]
-    acceptance = accept(table, wrong) if accepting and wrong else None
-    if acceptance is not None and acceptance.changes:
-        assert table.path is not None
+    result = _Result(cases, bench.reward, verdicts, None, list(_notes(cases, reward)))
+    if not accepting or not result.wrong:
+        return result
+    acceptance = accept(cases, result.wrong)
+    if acceptance.changes:
+        assert cases.path is not None
         try:
-            with replacing(table.path.resolve()) as file:
+            with replacing(cases.path.resolve()) as file:
                 file.write(acceptance.text)
         except OSError as reason:
-            raise ConfigError(f"--accept: cannot write {table.path}: {reason.strerror or reason}") from reason
-    return _Result(table, bench.reward, verdicts, acceptance, wrong, list(_notes(table, reward)))
+            raise ConfigError(f"--accept: cannot write {cases.path}: {reason.strerror or reason}") from reason
+    return replace(result, acceptance=acceptance)
 
 
-def _notes(table: Table, reward: Composable) -> Iterator[str]:
-    """Tells of columns without annotation that hold no text: data with text in them would be scored otherwise."""
-
-    for leaf in reward.leaves:
-        for parameter in leaf.spec.parameters:
-            name = parameter.name
-            if not parameter.column or name in leaf.spec.hints:
-                continue
-            for case in table.cases:
-                value = case.rollouts[0].example.get(name)
-                if value is not None and not isinstance(value, str):
-                    yield (
-                        f"{case.where}: reward {leaf.name!r} takes {name!r} without annotation, so it gets "
-                        f"{type(value).__name__} here, and text where the data has text; annotate the parameter"
-                    )
-                    break
+def _notes(cases: Table, reward: Composable) -> Iterator[str]:
+    """Warn of columns without annotation that hold no text: data with text in them would be scored otherwise."""
+    bare = [(leaf, p.name) for leaf in reward.leaves for p in leaf.spec.parameters if p.column]
+    for leaf, name in bare:
+        values = [(case.where, case.rollouts[0].example.get(name)) for case in cases.cases]
+        odd = [(where, value) for where, value in values if value is not None and not isinstance(value, str)]
+        if odd and name not in leaf.spec.hints:
+            where, value = odd[0]
+            yield (
+                f"{where}: reward {leaf.name!r} takes {name!r} without annotation, so it gets "
+                f"{type(value).__name__} here, and text where the data has text; annotate the parameter"
+            )
 
 
 def _print(results: Sequence[_Result]) -> None:
-    from rich.text import Text
-
-    from rewardkit.cli.screen import screen
-    from rewardkit.shown import plain
-
     console = screen()
-    shown = [(result, verdict) for result in results for verdict in result.wrong if not result.accepted(verdict)]
+    shown = [(result, verdict) for result in results for verdict in result.left]
     if shown:
         console.print(_overview(shown, console))
         console.print()
@@ -194,17 +178,11 @@ def _print(results: Sequence[_Result]) -> None:
         if why is not None:
             console.print(Text(f"  not accepted: {why}", style="yellow"), soft_wrap=True)
         console.print()
-    for line in _told(results):
+    for line in _closing(results):
         console.print(Text(plain(line)), soft_wrap=True)
 
 
-def _overview(shown: Sequence[tuple[_Result, Verdict]], console: Console) -> Any:
-    from rich.text import Text
-
-    from rewardkit.cli.screen import table
-    from rewardkit.cli.text import shortened
-    from rewardkit.testing.expectation import outcome_words
-
+def _overview(shown: Sequence[tuple[_Result, Verdict]], console: Console) -> ShownTable:
     overview = table("case", "reward", "expected", "got")
     for result, verdict in shown:
         for place, expected, outcome in verdict.differences():
@@ -218,7 +196,7 @@ def _overview(shown: Sequence[tuple[_Result, Verdict]], console: Console) -> Any
     return overview
 
 
-def _told(results: Sequence[_Result]) -> Iterator[str]:
+def _closing(results: Sequence[_Result]) -> Iterator[str]:
     """Return the closing lines: what was changed, and the counts."""
     for result in results:
         yield from (f"warning   {note}" for note in result.notes)
@@ -226,32 +204,26 @@ def _told(results: Sequence[_Result]) -> Iterator[str]:
             case = change.verdict.case
             place = f" [{change.steps[1]}]" if case.group else ""
             yield f"accepted  {case.where}: {case.id!r}{place}: {change.was} is now {change.now}"
-    cases = sum(len(result.verdicts) for result in results)
-    wrong = sum(len(result.wrong) for result in results)
-    left = sum(result.left for result in results)
-    words = [f"{cases:,} {'case' if cases == 1 else 'cases'}", f"{cases - wrong:,} as expected"]
+    cases, wrong, left = (
+        sum(len(getattr(result, name)) for result in results) for name in ("verdicts", "wrong", "left")
+    )
+    words = [f"{cases - wrong:,} as expected"]
     words += [f"{left:,} not as expected"] if left else []
     words += [f"{wrong - left:,} accepted"] if wrong > left else []
     tables = f" in {len(results):,} tables" if len(results) > 1 else ""
-    yield f"{words[0]}{tables}: {', '.join(words[1:])}"
+    yield f"{cases:,} {'case' if cases == 1 else 'cases'}{tables}: {', '.join(words)}"
 
 
 def _as_json(results: Sequence[_Result]) -> dict[str, Any]:
-    from rewardkit.runtime.batch import outcome_row
-
+    tables = [
+        {"table": one.table.name, "reward": one.reward, "cases": len(one.verdicts), "not_as_expected": len(one.wrong)}
+        for one in results
+    ]
     return {
-        "cases": sum(len(result.verdicts) for result in results),
-        "not_as_expected": sum(len(result.wrong) for result in results),
-        "accepted": sum(len(result.wrong) - result.left for result in results),
-        "tables": [
-            {
-                "table": one.table.name,
-                "reward": one.reward,
-                "cases": len(one.verdicts),
-                "not_as_expected": len(one.wrong),
-            }
-            for one in results
-        ],
+        "cases": sum(len(one.verdicts) for one in results),
+        "not_as_expected": sum(len(one.wrong) for one in results),
+        "accepted": sum(len(one.wrong) - len(one.left) for one in results),
+        "tables": tables,
         "warnings": [note for one in results for note in one.notes],
         "failures": [
             {

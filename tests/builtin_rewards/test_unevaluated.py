@@ -30,7 +30,7 @@ def audited(rewards: list[str], rows: list[tuple[str, str]], folder: Path) -> di
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps({"prompt": prompt, "answer": answer}) + "\n" for prompt, answer in rows))
     done = CliRunner().invoke(app, ["audit", ",".join(rewards), "--data", str(path), "--workers=1", "--json", *SKIPPED])
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["rewards"]
     assert [len(rows)] * len(rewards) == [one["audited_rows"] for one in found], done.stdout
     return dict(zip(rewards, found, strict=True))
 

@@ -80,9 +80,9 @@ def test_audit_and_check_read_standard_input_once_for_all_rewards(work: Path, ki
         work, "audit", "rewards.py", "--data", "-", "--rows", "1", "--json", "--max-false-accept", "10000",
         "--workers", "1", input=PACKED[kind], capture_output=True,
     )  # fmt: skip
-    assert ["correct", "short"] == [one["reward"] for one in json.loads(audited.stdout)], audited.stderr
+    assert ["correct", "short"] == [one["reward"] for one in json.loads(audited.stdout)["rewards"]], audited.stderr
     checked = _run(work, "check", "rewards.py", "--data", "-", "--json", input=PACKED[kind], capture_output=True)
-    assert [6, 6] == [one["rows"] for one in json.loads(checked.stdout)], checked.stderr
+    assert [6, 6] == [one["rows"] for one in json.loads(checked.stdout)["rewards"]], checked.stderr
 
 
 def test_what_parquet_holds_and_json_does_not_is_written_as_text(work: Path) -> None:

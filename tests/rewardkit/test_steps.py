@@ -612,10 +612,10 @@ def test_a_file_does_not_count_a_reward_that_another_asks(tmp_path: Path, source
     with Runtime([str(file)], lane="inline") as runtime:
         batch = runtime.score([Rollout("p", "ab")])
     assert (names, [1.0]) == (list(batch.scores), batch.totals)
-    for command, key in (("score", "rewards"), ("list", ""), ("check", "")):
-        data = {"score": [str(rows), "--inline"], "list": [], "check": ["--data", str(rows)]}[command]
-        told = json.loads(CliRunner().invoke(app, [command, str(file), *data, "--json"]).stdout)
-        found = list(told[key]) if key else [one.get("name", one.get("reward")) for one in told]
+    for command in ("score", "list", "check"):
+        data = {"score": [str(rows), "--inline"], "list": [], "check": [str(rows)]}[command]
+        told = json.loads(CliRunner().invoke(app, [command, str(file), *data, "--json"]).stdout)["rewards"]
+        found = list(told) if command == "score" else [one.get("name", one.get("reward")) for one in told]
         assert [name for name in names if command != "check" or name != "both"] == found, command
     for name in ("brief", "twice"):
         assert name == resolve(f"{file}:{name}").name

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.audit import RowCount, Seed, check_share, progress
-from rewardkit.cli.exits import FAILED, INTERRUPTED
+from rewardkit.cli.arguments import AsJson, Data, DataOption, RowCount, Seed, check_share, data_path
+from rewardkit.cli.exits import FAILED, INTERRUPTED, finish
 
 
 def _most(what: str) -> Any:
@@ -23,12 +22,8 @@ def audit_judge_command(
             help="A judge, jury or chain of them: file.py:name or module:name.", metavar="JUDGE", show_default=False
         ),
     ],
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="Labelled rows: JSON Lines, Parquet, or a .json list, as LLMBar's.", metavar="FILE", show_default=False
-        ),
-    ],
+    data: Data = None,
+    data_option: DataOption = None,
     rows: RowCount = 20,
     seed: Seed = 0,
     samples: Annotated[
@@ -43,7 +38,7 @@ def audit_judge_command(
     max_flip: Annotated[float, _most("more verdicts flip with the order")] = 0.1,
     max_benign_drift: Annotated[float, _most("harmless additions move right answers' mean score by more")] = 0.05,
     max_failed: Annotated[float, _most("more calls fail")] = 0.1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure how a judge can be talked into accepting wrong answers, and how far its verdicts can be relied on.
 
@@ -54,8 +49,11 @@ def audit_judge_command(
     wrong); or [bold]prompt[/] and the judge's reference column. [bold]chosen_model, rejected_model[/], or
     [bold]model[/] beside completion, are for self-preference. What could not be measured is listed with the reason.
 
-    Example: [bold]rewardkit audit-judge judges.py:judge --data pairs.jsonl --rows 50[/]
+    Example:
+
+    [bold]rewardkit audit-judge judges.py:judge pairs.jsonl --rows 50[/]
     """
+    path = data_path(data, data_option)
     limits = {name.removeprefix("max_"): share for name, share in locals().items() if name.startswith("max_")}
     shares = {"accept": accept} | {f"max-{name.replace('_', '-')}": share for name, share in limits.items()}
     for option, share in shares.items():
@@ -65,22 +63,12 @@ def audit_judge_command(
     from builtin_rewards.judge.audit.rows import load
     from builtin_rewards.judge.audit.run import run
     from builtin_rewards.judge.audit.subject import AuditedJudge
-    from rewardkit.cli.rewards import quiet
-    from rewardkit.cli.screen import screen
-    from rewardkit.registry import resolve
+    from rewardkit.cli.rewards import only
+    from rewardkit.cli.screen import screen, told_progress
 
-    with quiet():
-        subject = AuditedJudge(resolve(judge), judge)
-    found = load(data, count=rows, seed=seed, reference=subject.reference)
-    with progress(subject.judge.name) as tick:
+    subject = AuditedJudge(only(judge), judge)
+    found = load(path, count=rows, seed=seed, reference=subject.reference)
+    with told_progress(subject.judge.name) as tick:
         audit = run(subject, found, tick, functools.partial(typer.echo, err=True), accept=accept, samples=samples)
-    if as_json:
-        import json
-
-        typer.echo(json.dumps(ready(audit, limits), indent=2))
-    else:
-        print_audit(audit, limits, screen())
-    if audit.unasked:
-        raise typer.Exit(INTERRUPTED)
-    if audit.breaches(limits):
-        raise typer.Exit(FAILED)
+    code = INTERRUPTED if audit.unasked else FAILED if audit.breaches(limits) else 0
+    finish(ready(audit, limits), lambda: print_audit(audit, limits, screen()), as_json=as_json, code=code)

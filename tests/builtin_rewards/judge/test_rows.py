@@ -190,7 +190,7 @@ def test_check_reads_every_rubric(kind: str, tmp_path: Path) -> None:
     )
     arguments = ["check", f"{tmp_path}/judges.py:mine", "--data", f"{tmp_path}/rows.jsonl", "--json", "--workers", "1"]
     ran = CliRunner().invoke(app, arguments)
-    (found,) = json.loads(ran.stdout)
+    (found,) = json.loads(ran.stdout)["rewards"]
     misfits = [misfit for misfit in found["misfits"] if misfit["column"] == "rubric"]
     assert (1, list(range(2, len(rows) + 2))) == (ran.exit_code, sorted({misfit["line"] for misfit in misfits}))
 

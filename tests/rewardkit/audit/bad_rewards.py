@@ -196,7 +196,7 @@ def raises_on_odd_text(completion: str, answer: str) -> float:
     return float(float(completion) == float(answer))
 
 
-@reward(timeout_s=1)
+@reward(timeout_s=0.5)
 def code_in_process(completion: str, tests: str) -> float:
     """Runs the code and its tests in one namespace, and takes an early exit for a pass."""
     source = completion.removeprefix("```python\n").removesuffix("\n```")

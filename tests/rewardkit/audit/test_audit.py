@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from rewardkit.audit import lint
-from rewardkit.audit.families import Family
-from rewardkit.audit.judge import Judge
-from rewardkit.audit.report import as_json
+from rewardkit.audit.assessment import Assessment
+from rewardkit.audit.probe import Family
+from rewardkit.audit.result import RewardAudit, as_json, passed
 from rewardkit.audit.rows import chosen
-from rewardkit.audit.run import run
-from rewardkit.audit.settings import Settings
-from rewardkit.audit.thumbs import THUMBS
-from rewardkit.audit.verdict import Audit, passed
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
+from rewardkit.audit.run import AuditSettings, run
 from rewardkit.data import read_rows
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.registry import resolve
@@ -63,27 +61,27 @@ DATA: dict[str, list[dict[str, Any]]] = {
     ],
 }
 
-Auditor = Callable[..., Audit]
+Auditor = Callable[..., RewardAudit]
 
 
 @pytest.fixture
 def audit(tmp_path: Path) -> Auditor:
     """Return what audits a reward of a file with rows."""
 
-    def audited(reference: str, rows: list[dict[str, Any]], **changes: Any) -> Audit:
+    def audited(reference: str, rows: list[dict[str, Any]], **changes: Any) -> RewardAudit:
         path = tmp_path / "rows.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         reward = resolve(str(reference if ":" in reference and "/" in reference else HERE / reference))
-        settings = Settings(**{"workers": 1, "heavy_rows": 1, "repeated_rows": 2, **changes})
+        settings = AuditSettings(**{"workers": 1, "heavy_rows": 1, "repeated_rows": 2, **changes})
         named = [p.name for p in reward.spec.parameters if p.column]  # type: ignore[attr-defined]
         picked = chosen(read_rows(path), str(path), count=3, seed=0, gold=None, named=named)
         trials = run(reward, picked, settings, lambda done, known: None)
-        return Judge(reward, picked, trials, settings).audit(lint.lint(reward), [])  # type: ignore[arg-type]
+        return Assessment(reward, picked, trials, settings).audit(lint.lint(reward), [])  # type: ignore[arg-type]
 
     return audited
 
 
-def _evidence(audit: Audit) -> set[str]:
+def _evidence(audit: RewardAudit) -> set[str]:
     """Return everything that speaks against a reward, as words."""
     found = {f"paid {family}" for family, one in audit.families.items() if one.accepted}
     found |= {f"slow {family}" for family, one in audit.families.items() if one.slow}
@@ -310,13 +308,15 @@ def test_the_how_to_has_every_rule(root: Path) -> None:
     page = (root / "docs" / "how-to" / "audit-a-reward.md").read_text(encoding="utf-8")
     for family in Family:
         assert f"\n| `{family}` | " in page
-    for name, thumb in THUMBS.items():
-        assert f"| `{name}` | {thumb.rule} | {thumb.cause} |\n" in page
+    for name, rule in RULES_OF_THUMB.items():
+        assert f"| `{name}` | {rule.rule} | {rule.cause} |\n" in page
 
 
 def test_every_kind_of_probe_has_a_rule_of_thumb() -> None:
     """Each family but that of right answers has one by its own name, unless all its probes name another."""
-    assert {Family.NEIGHBOUR, Family.FORMS} == set(Family) - set(map(Family, set(map(str, Family)) & set(THUMBS)))
+    assert {Family.NEIGHBOUR, Family.FORMS} == set(Family) - set(
+        map(Family, set(map(str, Family)) & set(RULES_OF_THUMB))
+    )
 
 
 @pytest.mark.parametrize(

@@ -66,19 +66,14 @@ def _run(*arguments: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_audit_passes_a_sound_reward(work: Path) -> None:
-    """Exit code 0, a table with a line a family, and the verdict."""
-    code, out, _ = _run("audit", "mine.py:correct", "--data", "rows.jsonl", "--workers", "1")
+def test_audit_passes_a_sound_reward_and_tells_zero_from_not_judged(work: Path) -> None:
+    """Exit code 0 and a line a family: attacks can be wrongly paid, honest forms refused; the other cell has a dash."""
+    code, out, _ = _run("audit", "mine.py:correct", "rows.jsonl", "--workers", "1")
     assert 0 == code
     assert "3 of 3 rows audited" in out
     assert ["stuffing"] == [line.split()[0] for line in out.splitlines() if line.startswith("stuffing")]
     assert "passed: 0 wrongly paid" in out
     assert "always paid  bare" in out
-
-
-def test_audit_tells_zero_from_not_judged(work: Path) -> None:
-    """Attacks can be wrongly paid, honest forms wrongly refused: the other cell has a dash."""
-    _, out, _ = _run("audit", "mine.py:correct", "--data", "rows.jsonl", "--workers", "1")
     cells = {line.split()[0]: line.split()[2:] for line in out.splitlines() if line.startswith(("empty ", "forms "))}
     assert {"empty": ["0", "-", "0", "0"], "forms": ["-", *cells["forms"][1:]]} == cells
     assert cells["forms"][1].isdigit()
@@ -86,7 +81,7 @@ def test_audit_tells_zero_from_not_judged(work: Path) -> None:
 
 def test_audit_says_what_it_tried_where_no_answer_is_read(work: Path) -> None:
     """The table has the completions that were tried, dashes for what was not judged, and the verdict says so."""
-    code, out, _ = _run("audit", "mine.py:brief", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    code, out, _ = _run("audit", "mine.py:brief", "rows.jsonl", "--rows", "1", "--workers", "1")
     cells = next(line.split() for line in out.splitlines() if line.startswith("empty "))
     assert 0 == code
     assert ["-", "-", "0", "0"] == cells[2:]
@@ -95,7 +90,7 @@ def test_audit_says_what_it_tried_where_no_answer_is_read(work: Path) -> None:
 
 def test_audit_shows_what_is_wrongly_paid_and_the_lint(work: Path) -> None:
     """Exit code 1; an example has the completion and what it earns, the lint file and line."""
-    code, out, _ = _run("audit", "mine.py:loose", "--data", "rows.jsonl", "--workers", "1")
+    code, out, _ = _run("audit", "mine.py:loose", "rows.jsonl", "--workers", "1")
     assert 1 == code
     assert "“The answer is not 42.” earns 1, a right answer 1" in out
     assert "lint substring_answer  mine.py:10: return float(answer in completion)" in out
@@ -104,22 +99,30 @@ def test_audit_shows_what_is_wrongly_paid_and_the_lint(work: Path) -> None:
 
 def test_audit_tells_failed_from_skipped(work: Path) -> None:
     """A failed call without a default earns nothing; skipped is another thing, and one row is one row."""
-    code, out, _ = _run("audit", "mine.py:picky", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    code, out, _ = _run("audit", "mine.py:picky", "rows.jsonl", "--rows", "1", "--workers", "1")
     assert 1 == code
     assert "1 of 1 row audited (3 in the file)" in out
     assert "“” fails and earns nothing, a right answer 1 exception: KeyError: ''" in " ".join(out.split())
     assert "skipped" not in out
-    told = json.loads(_run("audit", "mine.py:picky", "--data", "rows.jsonl", "--rows", "1", "--json")[1])
-    assert "failed" == told[0]["families"]["empty"]["examples"]["crashed"][0]["status"]
-    _, out, _ = _run("audit", "mine.py:never", "--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    told = json.loads(_run("audit", "mine.py:picky", "rows.jsonl", "--rows", "1", "--json")[1])
+    assert "failed" == told["rewards"][0]["families"]["empty"]["examples"]["crashed"][0]["status"]
+    _, out, _ = _run("audit", "mine.py:never", "rows.jsonl", "--rows", "1", "--workers", "1")
     assert "not audited  1 row (line " in out
 
 
 def test_the_limits_of_an_audit_decide_its_exit_code(work: Path) -> None:
-    """--max-false-accept, --max-false-reject and --fail-on-lint move the border between 0 and 1."""
-    data = ("--data", "rows.jsonl", "--rows", "1", "--workers", "1")
-    assert 0 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000")[0]
-    assert 1 == _run("audit", "mine.py:loose", *data, "--max-false-accept", "10000", "--fail-on-lint")[0]
+    """--max-false-accept, --max-false-reject and --fail-on-lint move the border between 0 and 1; so says the JSON."""
+    data = ("rows.jsonl", "--rows", "1", "--workers", "1", "--json")
+    enough = ("--max-false-accept", "10000", "--skip", "sign", "--skip", "negated", "--skip", "bomb")
+    code, out, _ = _run("audit", "mine.py:loose", *data, *enough)
+    (told,) = json.loads(out)["rewards"]
+    assert (0, "loose", True) == (code, told["reward"], told["passed"])
+    assert told["families"]["stuffing"]["accepted"] > 0
+    assert "substring_answer" == told["lint"][0]["rule"]
+    assert "left out: with --skip" == told["families"]["bomb"]["not_applicable"]
+    assert {"sign": "with --skip"} == told["left_out"]
+    assert not {"sign", "negated"} & set(told["flaws"])
+    assert 1 == _run("audit", "mine.py:loose", *data, *enough, "--fail-on-lint")[0]
     assert 1 == _run("audit", "mine.py:correct", *data, "--max-false-reject", "0.1")[0]
 
 
@@ -137,7 +140,7 @@ def test_a_report_names_the_rule_and_the_cause_and_is_not_cut(
     )
     rows = [{"prompt": "?", "answer": str(n), "reference": f"{work_shown}So it is {n}."} for n in (420, 317)]
     _write(work / "long.jsonl", rows)
-    _, out, _ = _run("audit", "near.py:near", "--data", "long.jsonl", "--workers", "1", "--skip", "bomb")
+    _, out, _ = _run("audit", "near.py:near", "long.jsonl", "--workers", "1", "--skip", "bomb")
     told = " ".join(out.split())
     assert "wrongly paid, tolerance" in told
     assert "rule A number near the right one is another number. cause It allows a difference" in told
@@ -157,9 +160,9 @@ def test_the_middle_of_a_long_text_is_shown_around_its_point() -> None:
 
 def test_an_audit_ends_at_its_time_limit(work: Path) -> None:
     """What was not tried is told, is no refusal, and the audit does not pass."""
-    data = ("--data", "rows.jsonl", "--rows", "1", "--workers", "1")
+    data = ("rows.jsonl", "--rows", "1", "--workers", "1")
     code, out, _ = _run("audit", "mine.py:correct", *data, "--time-limit", "0.01", "--json")
-    told = json.loads(out)[0]
+    told = json.loads(out)["rewards"][0]
     assert (1, False) == (code, told["passed"])
     assert told["untried"] > 0
     assert 0 == told["families"]["forms"]["refused"]
@@ -169,32 +172,18 @@ def test_an_audit_ends_at_its_time_limit(work: Path) -> None:
 
 
 def test_a_rule_of_thumb_is_left_out_alone(work: Path) -> None:
-    """By its name, in the source or with --skip; the rest of its family is judged."""
+    """By its name in the source; the rest of its family is judged."""
     (work / "kind.py").write_text(
         "from rewardkit import reward\n\n@reward\ndef kind(completion: str, answer: float) -> float:\n"
         "    # audit: skip tolerance it pays what is near\n    try:\n"
         "        return float(abs(float(completion[:20]) - answer) <= 0.2 * abs(answer))\n"
         "    except ValueError:\n        return 0.0\n"
     )
-    data = ("--data", "rows.jsonl", "--workers", "1", "--json")
-    told = json.loads(_run("audit", "kind.py:kind", *data)[1])[0]
+    data = ("rows.jsonl", "--workers", "1", "--json")
+    told = json.loads(_run("audit", "kind.py:kind", *data)[1])["rewards"][0]
     assert {"tolerance": "it pays what is near"} == told["left_out"]
     assert "tolerance" not in told["flaws"]
     assert told["families"]["neighbour"]["judged"] > 0
-    told = json.loads(_run("audit", "mine.py:loose", *data, "--skip", "sign", "--skip", "negated")[1])[0]
-    assert {"sign": "with --skip"} == told["left_out"]
-    assert not {"sign", "negated"} & set(told["flaws"])
-
-
-def test_audit_speaks_json(work: Path) -> None:
-    """One object a reward, with counts, examples and lint."""
-    code, out, _ = _run("audit", "mine.py:loose", "--data", "rows.jsonl", "--json", "--skip", "bomb", "--workers", "1")
-    told = json.loads(out)
-    assert 1 == code
-    assert ["loose"] == [one["reward"] for one in told]
-    assert "left out: with --skip" == told[0]["families"]["bomb"]["not_applicable"]
-    assert told[0]["families"]["negated"]["accepted"] > 0
-    assert "substring_answer" == told[0]["lint"][0]["rule"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +197,7 @@ def test_audit_speaks_json(work: Path) -> None:
 )
 def test_audit_refuses_options_without_sense(work: Path, options: tuple[str, ...], said: str) -> None:
     """The error names the option's value; nothing is scored."""
-    code, _, err = _run("audit", "mine.py:correct", "--data", "rows.jsonl", *options)
+    code, _, err = _run("audit", "mine.py:correct", "rows.jsonl", *options)
     assert 2 == code
     assert said in err
 
@@ -217,7 +206,7 @@ def test_audit_refuses_options_without_sense(work: Path, options: tuple[str, ...
 def test_the_time_to_load_is_an_option(work: Path, command: str) -> None:
     """What takes longer is given up, and the error names the option, whose value must make sense."""
     (work / "slow_there.py").write_text(f"import os, time\nos.getpid() == {os.getpid()} or time.sleep(600)\n{REWARDS}")
-    given = (command, "slow_there.py:loose", "--data", "rows.jsonl", "--workers", "1", "--load-timeout")
+    given = (command, "slow_there.py:loose", "rows.jsonl", "--workers", "1", "--load-timeout")
     for seconds, said in (("1.5", "longer than 1.5 s"), ("0", "--load-timeout 0: expected a number of seconds")):
         code, _, err = _run(*given, seconds)
         assert 2 == code
@@ -227,7 +216,7 @@ def test_the_time_to_load_is_an_option(work: Path, command: str) -> None:
 
 def test_check_passes_data_that_suits(work: Path) -> None:
     """Exit code 0; the gold itself is scored, and the call's time stands beside the timeout."""
-    code, out, _ = _run("check", "mine.py:correct", "--data", "rows.jsonl", "--workers", "1")
+    code, out, _ = _run("check", "mine.py:correct", "rows.jsonl", "--workers", "1")
     cells = next(line.split() for line in out.splitlines() if line.startswith("correct"))
     assert 0 == code
     assert ["correct", "3", "-", "3", "1.0000", "-"] == cells[:6]
@@ -236,12 +225,12 @@ def test_check_passes_data_that_suits(work: Path) -> None:
 
 def test_check_lists_each_row_and_column_that_fails(work: Path) -> None:
     """Exit code 1; every failing column of every reward is listed, in the JSON as well."""
-    code, out, _ = _run("check", "mine.py", "--data", "bad.jsonl", "--workers", "1")
+    code, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "bad.jsonl", "--workers", "1")
     assert 1 == code
     assert "correct: line 3: column 'answer': expected int, got 'seven'" in out
     assert "kind_of: line 3: column 'kind': expected Literal['easy', 'hard'], got 'odd'" in out
-    code, out, _ = _run("check", "mine.py", "--data", "bad.jsonl", "--rows", "0", "--json")
-    told = {one["reward"]: one for one in json.loads(out)}
+    code, out, _ = _run("check", "mine.py", "bad.jsonl", "--rows", "0", "--json")
+    told = {one["reward"]: one for one in json.loads(out)["rewards"]}
     assert 1 == code
     assert [(3, "answer")] == [(one["line"], one["column"]) for one in told["correct"]["misfits"]]
     assert told["loose"]["ok"]
@@ -250,25 +239,27 @@ def test_check_lists_each_row_and_column_that_fails(work: Path) -> None:
 def test_check_tells_a_column_once(work: Path) -> None:
     """However many rows fail in it: with their number, their lines and the first error."""
     _write(work / "many.jsonl", [{"prompt": "1+1=", "answer": word} for word in ("two", "zwei", "dos")])
-    _, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "--data", "many.jsonl", "--workers", "1")
+    _, out, _ = _run("check", "mine.py:correct,mine.py:kind_of", "many.jsonl", "--workers", "1")
     assert "kind_of: 3 rows (line 1, 2, 3): column 'kind' is missing\n" in out
     assert "correct: 3 rows (line 1, 2, 3), the first: column 'answer': expected int, got 'two'\n" in out
 
 
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:
     """Every right answer skipped is a warning, as is a column without annotation; the exit code stays 0."""
-    code, out, _ = _run("check", "mine.py:never", "--data", "rows.jsonl", "--workers", "1")
+    code, out, _ = _run("check", "mine.py:never", "rows.jsonl", "--workers", "1")
     assert 0 == code
     assert "never: warning: all 3 right answers were skipped" in out
     assert "never: warning: column 'kind' has no annotation, so it is passed on as it is in the data (str)" in out
-    told = json.loads(_run("check", "mine.py", "--data", "rows.jsonl", "--workers", "1", "--json")[1])
+    told = json.loads(_run("check", "mine.py:never,mine.py:correct", "rows.jsonl", "--workers", "1", "--json")[1])[
+        "rewards"
+    ]
     assert {"never": 2} == {one["reward"]: len(one["warnings"]) for one in told if one["warnings"]}
 
 
 def test_check_tells_a_missing_column(work: Path) -> None:
     """A column that a reward needs and no row has is a failure of every row, a default's is none."""
     _write(work / "few.jsonl", [{"prompt": "1+1=", "answer": "2"}])
-    code, out, _ = _run("check", "mine.py:kind_of", "--data", "few.jsonl", "--workers", "1")
+    code, out, _ = _run("check", "mine.py:kind_of", "few.jsonl", "--workers", "1")
     assert 1 == code
     assert "kind_of: line 1: column 'kind' is missing" in out
     assert "note" not in out

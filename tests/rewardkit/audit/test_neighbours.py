@@ -80,7 +80,7 @@ def test_sums_not_worked_out_are_the_gold_and_do_not_say_it(text: str) -> None:
 
 def test_one_thing_of_an_object_is_changed_at_a_time() -> None:
     """Each value, each key, each item; of calls the name, a call missing and one made twice."""
-    found = [(one.thumb, one.value) for one in changes({"a": 1, "b": {"c": True}, "d": ["x", "y"]})]
+    found = [(one.rule, one.value) for one in changes({"a": 1, "b": {"c": True}, "d": ["x", "y"]})]
     for expected in (
         ("value", {"a": 2, "b": {"c": True}, "d": ["x", "y"]}),
         ("value", {"a": 1, "b": {"c": False}, "d": ["x", "y"]}),
@@ -91,7 +91,7 @@ def test_one_thing_of_an_object_is_changed_at_a_time() -> None:
         ("value", {"a": 1, "b": {"c": True}, "d": ["xx", "y"]}),
     ):
         assert expected in found
-    called = [(one.thumb, one.value) for one in changes([CALL, CALL])]
+    called = [(one.rule, one.value) for one in changes([CALL, CALL])]
     for expected in (
         ("call", [CALL]),
         ("call", [CALL, CALL, CALL]),
@@ -106,7 +106,7 @@ def test_changes_are_bounded() -> None:
     """A large object is changed in its first parts, each kind of change having its share."""
     found = changes({str(n): list(range(100)) for n in range(100)})
     assert len(found) <= 24
-    assert {"value", "key", "item"} == {one.thumb for one in found}
+    assert {"value", "key", "item"} == {one.rule for one in found}
 
 
 def test_calls_in_references_are_changed_where_they_stand() -> None:
@@ -116,7 +116,7 @@ def test_calls_in_references_are_changed_where_they_stand() -> None:
     said = [{"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": function}]}]
     for reference, expected in ((text, "I ask. "), (said, "[]")):
         row = row_of(1, {"prompt": "?", "answer": [CALL], "reference": reference}, "answer")
-        missing = [one for one in changed_parts(row, []) if one.thumb == "call" and one.text == expected]
+        missing = [one for one in changed_parts(row, []) if one.rule == "call" and one.text == expected]
         assert all(one.partial for one in missing)
         assert missing
     assert [] == list(changed_parts(row_of(1, {"prompt": "?", "answer": "7", "reference": text}, "answer"), []))

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from rewardkit.audit.judge import Judge
+from rewardkit.audit.assessment import Assessment
+from rewardkit.audit.result import RewardAudit, passed
 from rewardkit.audit.rows import chosen
-from rewardkit.audit.run import run
-from rewardkit.audit.settings import Settings
-from rewardkit.audit.verdict import Audit, passed
+from rewardkit.audit.run import AuditSettings, run
 from rewardkit.data import Row
 from rewardkit.registry import resolve
 
@@ -85,32 +84,32 @@ SOUND = {
     "after_a_tool": "looked_up",
 }
 
-Auditor = Callable[[str, str], Audit]
+Auditor = Callable[[str, str], RewardAudit]
 
 
 @pytest.fixture
 def audit() -> Auditor:
     """Return what audits a reward of a file here with some of the rows."""
 
-    def audited(reference: str, data: str) -> Audit:
+    def audited(reference: str, data: str) -> RewardAudit:
         reward: Any = resolve(str(HERE / reference))
-        settings = Settings(workers=1, heavy_rows=1, repeated_rows=1)
+        settings = AuditSettings(workers=1, heavy_rows=1, repeated_rows=1)
         lines = [Row(place + 1, dict(row)) for place, row in enumerate(DATA[data])]
         named = [p.name for p in reward.spec.parameters if p.column]
         rows = chosen(lines, data, count=3, seed=0, gold=None, named=named)
         trials = run(reward, rows, settings, lambda done, known: None)
-        return Judge(reward, rows, trials, settings).audit([], [])
+        return Assessment(reward, rows, trials, settings).audit([], [])
 
     return audited
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "data", "thumb"), [(n, *told) for n, told in FLAWS.items()], ids=FLAWS)
-def test_a_planted_flaw_is_named(audit: Auditor, name: str, data: str, thumb: str) -> None:
+@pytest.mark.parametrize(("name", "data", "rule"), [(n, *told) for n, told in FLAWS.items()], ids=FLAWS)
+def test_a_planted_flaw_is_named(audit: Auditor, name: str, data: str, rule: str) -> None:
     """The rule of thumb that the reward breaks is among those told, and the audit does not pass."""
     found = audit(f"planted_flaws.py:{name}", data)
     assert 3 == found.audited
-    assert thumb in found.flaws
+    assert rule in found.flaws
     assert not passed(found, LIMITS)
 
 
@@ -119,7 +118,7 @@ def test_a_planted_flaw_is_named(audit: Auditor, name: str, data: str, thumb: st
 def test_a_sound_reward_is_not_accused(audit: Auditor, name: str, data: str) -> None:
     """Nothing is wrongly paid, slow or crashed, nothing is found, and every row says something."""
     found = audit(f"planted_sound.py:{name}", data)
-    assert {} == {thumb: [one.completion[:200] for one in seen] for thumb, seen in found.flaws.items()}
+    assert {} == {rule: [one.completion[:200] for one in seen] for rule, seen in found.flaws.items()}
     assert [] == found.findings
     assert {} == found.unaudited
     assert passed(found, LIMITS)

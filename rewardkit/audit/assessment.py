@@ -1,20 +1,17 @@
-"""What the scores mean: levels of each row, what the reward reads, and what it wrongly pays for and refuses."""
+"""What the scores of an audit mean: levels of rows, what the reward reads, what it wrongly pays for and refuses."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
-from rewardkit.audit.families import NEEDS_FRAME, Family
 from rewardkit.audit.honest import Honest, untagged
 from rewardkit.audit.lint import Mistake
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
-from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, Rows
-from rewardkit.audit.run import BASE, Trials, best_of
-from rewardkit.audit.settings import Settings
-from rewardkit.audit.thumbs import KINDS, thumb_of
-from rewardkit.audit.verdict import Audit, Example, FamilyVerdict, Finding, Level, Traits
+from rewardkit.audit.result import Example, FamilyCounts, Finding, PayRange, RewardAudit, Traits
+from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, ChosenRows
+from rewardkit.audit.rules_of_thumb import KINDS, rule_of
+from rewardkit.audit.run import BASE, AuditSettings, Trials, best_of
 from rewardkit.compose import Composable
 from rewardkit.spec import Kind
 from rewardkit.types import Cause, Outcome, Status
@@ -26,10 +23,10 @@ _ROUNDING = 1e-6
 """What a sum of shares may lack of the full level."""
 
 
-class Judge:
-    """Makes an :class:`Audit` of what was scored."""
+class Assessment:
+    """Decides what the scores of an audit mean, and makes a :class:`RewardAudit` of them."""
 
-    def __init__(self, reward: Composable, rows: Rows, trials: Trials, settings: Settings) -> None:
+    def __init__(self, reward: Composable, rows: ChosenRows, trials: Trials, settings: AuditSettings) -> None:
         self._reward = reward
         self._rows = rows
         self._trials = trials
@@ -37,7 +34,7 @@ class Judge:
         self._timeout_s = min(leaf.options.timeout_s for leaf in reward.leaves)
         self._zero = self._lowest()
         self._tests = self._reads_tests()
-        self._levels: dict[int, Level] = {}
+        self._levels: dict[int, PayRange] = {}
         self._unaudited: dict[int, str] = {}
         for place, row in enumerate(rows.rows):
             self._find_level(place, row)
@@ -46,28 +43,28 @@ class Judge:
             self._find_unframed()
         self._reasons = {family: self._not_applicable(family) for family in Family}
 
-    def audit(self, lint: list[Mistake], unread: list[str]) -> Audit:
-        """Return the verdict, with what the lint found and could not read."""
-        families = {family: FamilyVerdict(not_applicable=self._reasons[family]) for family in Family}
-        self._judge_forms(families[Family.FORMS])
+    def audit(self, lint: list[Mistake], unread: list[str]) -> RewardAudit:
+        """Return the result, with what the lint found and could not read."""
+        families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
+        self._count_forms(families[Family.FORMS])
         for one in self._trials.attacks:
-            verdict = families[one.probe.family]
+            counts = families[one.probe.family]
             example = self._example(one.row, one.probe, one.outcome)
-            self._count(verdict, one.outcome, example)
+            self._count(counts, one.outcome, example)
             lost = one.outcome.cause is Cause.INFRASTRUCTURE
-            judged = one.probe.judged and not lost and thumb_of(one.probe) not in self._settings.skipped
-            if not judged or verdict.not_applicable is not None or not self._is_told(one.row, one.probe.family):
+            judged = one.probe.judged and not lost and rule_of(one.probe) not in self._settings.skipped
+            if not judged or counts.not_applicable is not None or not self._is_told(one.row, one.probe.family):
                 continue
-            verdict.judged += 1
+            counts.judged += 1
             paid = self._is_full if one.probe.partial else self._is_paid
             if paid(one.row, one.outcome.score) and not self._any_words_are_paid(one.row, one.probe.family):
-                verdict.accepted.append(example)
-        for verdict in families.values():
-            if not verdict.tried and verdict.not_applicable is None:
-                verdict.not_applicable = "nothing of the kind can be made of these rows"
-            verdict.accepted.sort(key=lambda e: -((e.score or 0.0) / (abs(e.full or 0.0) or 1.0)))
-            verdict.slow.sort(key=lambda e: -e.seconds)
-        return Audit(
+                counts.accepted.append(example)
+        for counts in families.values():
+            if not counts.tried and counts.not_applicable is None:
+                counts.not_applicable = "nothing of the kind can be made of these rows"
+            counts.accepted.sort(key=lambda e: -((e.outcome.score or 0.0) / (abs(e.full or 0.0) or 1.0)))
+            counts.slow.sort(key=lambda e: -e.outcome.duration_s)
+        return RewardAudit(
             reward=self._reward.name,
             rows=len(self._rows.rows),
             total_rows=self._rows.total,
@@ -112,15 +109,16 @@ class Judge:
             if echo is None:
                 self._unaudited[place] = self._why_unpaid(place, forms)
             else:
-                self._levels[place] = Level(self._zero, echo)
+                self._levels[place] = PayRange(self._zero, echo)
             return
         low = [outcome.score for outcome in self._trials.base[place]]
         rival = self._trials.rivals.get(place)
         low.append(rival.score if rival is not None else None)
         floor = min((score for score in low if score is not None), default=self._zero)
         if row.is_code and self._tests:
-            floor = max(floor, *self._of_lazy_programs(place), self._zero)
-        self._levels[place] = Level(floor if floor < full else self._zero, full)
+            lazy = (one.score for one in self._trials.attacks if one.row == place and one.probe.name in LAZY)
+            floor = max(floor, self._zero, *(score for score in lazy if score is not None))
+        self._levels[place] = PayRange(floor if floor < full else self._zero, full)
 
     def _find_unframed(self) -> None:
         """Find the rows on which attacks on the answer tell nothing: a right answer is paid in no frame of theirs."""
@@ -137,10 +135,6 @@ class Judge:
     def _is_told(self, place: int, family: Family) -> bool:
         """Whether being paid on a row says anything of a family."""
         return place in self._levels and (place not in self._unaudited or family not in NEEDS_FRAME)
-
-    def _of_lazy_programs(self, place: int) -> list[float]:
-        scores = (one.score for one in self._trials.attacks if one.row == place and one.probe.name in LAZY)
-        return [score for score in scores if score is not None]
 
     def _paid_echo(self, place: int) -> float | None:
         """Return what the prompt earns on a row where no right answer earns anything; ``None`` if other words do."""
@@ -252,55 +246,39 @@ class Judge:
         other = self._trials.unrelated.get(place)
         return other is None or self._is_paid(place, other.score)
 
-    def _judge_forms(self, verdict: FamilyVerdict) -> None:
+    def _count_forms(self, counts: FamilyCounts) -> None:
         for place, forms in enumerate(self._trials.honest):
             for form, outcome in forms:
                 example = self._example(place, Probe(Family.FORMS, form.name, form.text), outcome)
-                self._count(verdict, outcome, example)
+                self._count(counts, outcome, example)
                 lost = outcome.cause is Cause.INFRASTRUCTURE
-                if not form.counted or lost or verdict.not_applicable is not None or place not in self._levels:
+                if not form.counted or lost or counts.not_applicable is not None or place not in self._levels:
                     continue
-                verdict.judged += 1
+                counts.judged += 1
                 if not self._is_paid(place, outcome.score):
-                    verdict.refused.append(example)
+                    counts.refused.append(example)
 
-    def _count(self, verdict: FamilyVerdict, outcome: Outcome, example: Example) -> None:
-        verdict.tried += 1
+    def _count(self, counts: FamilyCounts, outcome: Outcome, example: Example) -> None:
+        counts.tried += 1
         if outcome.cause is Cause.TIMEOUT or outcome.duration_s > self._settings.slow_share * self._timeout_s:
-            verdict.slow.append(example)
+            counts.slow.append(example)
         elif outcome.cause in CRASHES:
-            verdict.crashed.append(example)
+            counts.crashed.append(example)
         elif outcome.cause is Cause.INFRASTRUCTURE:
-            verdict.lost += 1
+            counts.lost += 1
 
     def _example(self, place: int, probe: Probe, outcome: Outcome) -> Example:
-        level = self._levels.get(place)
-        said = f"{outcome.cause}: {outcome.error}" if outcome.cause is not None else outcome.reason
-        row = self._rows.rows[place]
-        return Example(
-            line=row.line,
-            name=probe.name,
-            completion=probe.text if probe.said is None else json.dumps(list(probe.said), ensure_ascii=False),
-            status=outcome.status,
-            score=outcome.score,
-            full=level.full if level else None,
-            said=said,
-            seconds=outcome.duration_s,
-            frame=probe.frame,
-            thumb=thumb_of(probe),
-            point=probe.point,
-            gold=row.gold.text if row.gold is not None else None,
-        )
+        level, row = self._levels.get(place), self._rows.rows[place]
+        gold = row.gold.text if row.gold is not None else None
+        return Example(row.line, probe, outcome, level.full if level else None, gold)
 
     def _paid_forms(self) -> dict[str, tuple[int, int]]:
-        counts: dict[str, list[int]] = {}
+        paid: dict[str, list[bool]] = {}
         for place in self._levels:
             for form, outcome in self._trials.honest[place]:
-                pair = counts.setdefault(form.name, [0, 0])
-                pair[0] += self._is_paid(place, outcome.score)
-                pair[1] += 1
-        ordered = sorted(counts.items(), key=lambda pair: -pair[1][0] / pair[1][1])
-        return {name: (paid, tried) for name, (paid, tried) in ordered}
+                paid.setdefault(form.name, []).append(self._is_paid(place, outcome.score))
+        ordered = sorted(paid.items(), key=lambda pair: -sum(pair[1]) / len(pair[1]))
+        return {name: (sum(found), len(found)) for name, found in ordered}
 
     def _findings(self) -> list[Finding]:
         found: list[Finding] = []
@@ -316,17 +294,12 @@ class Judge:
             column = self._rows.gold_column
             words = f"it takes the column {column!r}, but a right answer is paid under another row's gold as well"
             found.append(Finding("ignores_gold", words))
-        unsteady = [(place, form, was, now) for place, form, was, now in self._trials.again if _differ(was, now)]
+        unsteady = [one for one in self._trials.again if _differ(one[2], one[3])]
         if unsteady:
             place, form, was, now = unsteady[0]
-            found.append(
-                Finding(
-                    "unsteady",
-                    f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again; the "
-                    f"first: {_shown(was)}, then {_shown(now)} for {form.name!r} on "
-                    f"{self._rows.unit} {self._rows.rows[place].line}",
-                )
-            )
+            share = f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again"
+            where = f"{form.name!r} on {self._rows.unit} {self._rows.rows[place].line}"
+            found.append(Finding("unsteady", f"{share}; the first: {_shown(was)}, then {_shown(now)} for {where}"))
         return found
 
 

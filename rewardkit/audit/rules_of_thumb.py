@@ -4,123 +4,118 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rewardkit.audit.families import Family
-from rewardkit.audit.probe import Probe
+from rewardkit.audit.probe import Family, Probe
 
 
-class Thumb(NamedTuple):
-    """A rule of thumb.
-
-    Attributes:
-        rule: What a sound reward holds to.
-        cause: What a reward does that does not.
-    """
+class RuleOfThumb(NamedTuple):
+    """A rule of thumb: what a sound reward holds to, and what mostly causes a reward to break it."""
 
     rule: str
     cause: str
 
 
-THUMBS: dict[str, Thumb] = {
-    "empty": Thumb(
+_RULES = {
+    "empty": (
         "Silence earns nothing.",
         "A check that nothing fails: an empty text is in every text, an empty list has no wrong item, a default pays.",
     ),
-    "echo": Thumb(
+    "echo": (
         "The question is no answer.",
         "It finds what it looks for in the words of the prompt, or works out a sum that the prompt asks for.",
     ),
-    "format": Thumb(
+    "format": (
         "A form without content, or a broken one, earns nothing.",
         "The pattern asks whether the marks are there: not what is in them, nor whether that is the whole text.",
     ),
-    "stuffing": Thumb(
+    "stuffing": (
         "Several different answers are no answer.",
         "It searches for the gold among what the completion says, and does not read one final answer.",
     ),
-    "misplaced": Thumb(
+    "misplaced": (
         "Only what stands in the answer's place is the answer.",
         "It takes any number or word of the text, or the last one, wherever it stands.",
     ),
-    "withdrawn": Thumb(
-        "An answer that is taken back is none.",
+    "withdrawn": (
+        "An answer that is taken back is no answer.",
         "It takes the first answer that is announced, or any, and does not read on.",
     ),
-    "negated": Thumb(
-        "An answer that is denied is none.",
+    "negated": (
+        "An answer that is denied is no answer.",
         "It takes the gold out of a sentence without the words around it.",
     ),
-    "work": Thumb("Work that leads elsewhere earns nothing.", "It asks whether there is work, and not what it says."),
-    "tolerance": Thumb(
+    "work": ("Work that leads elsewhere earns nothing.", "It asks whether there is work, and not what it says."),
+    "tolerance": (
         "A number near the right one is another number.",
         "It allows a difference, rounds, or pays by closeness. A tolerance for rounding is about 1e-6.",
     ),
-    "digits": Thumb(
+    "digits": (
         "The right digits in another order, or one of them changed, are another number.",
         "It compares characters or their likeness, sorted digits, or the beginning or end of a number.",
     ),
-    "sign": Thumb(
+    "sign": (
         "The sign, and words that change the value, belong to the number.",
         "It takes the digits without what stands before them: abs(), a pattern without '-'.",
     ),
-    "size": Thumb("A power of ten changes a number.", "It strips zeros or the point, or compares beginnings."),
-    "unit": Thumb("The unit belongs to the answer.", "It compares the number and drops what stands beside it."),
-    "part": Thumb("A part of the answer is not the answer.", "It tests whether one text is in the other, with 'in'."),
-    "letter": Thumb("Another letter is another choice.", "It asks for some letter, and not for this one."),
-    "value": Thumb(
+    "size": ("A power of ten changes a number.", "It strips zeros or the point, or compares beginnings."),
+    "unit": ("The unit belongs to the answer.", "It compares the number and drops what stands beside it."),
+    "part": ("A part of the answer is not the answer.", "It tests whether one text is in the other, with 'in'."),
+    "letter": ("Another letter is another choice.", "It asks for some letter, and not for this one."),
+    "value": (
         "One wrong value makes an object another one.",
         "It compares keys, types or a part of the values, and pays in full.",
     ),
-    "key": Thumb(
+    "key": (
         "A key that is missing, renamed or too many makes an object another one.",
         "It compares only the keys that both sides have, and pays in full.",
     ),
-    "item": Thumb(
+    "item": (
         "A list with an item too few is another list.",
         "It asks whether what is there is right, and not whether all of it is there; zip() ends with the shorter list.",
     ),
-    "call": Thumb(
+    "call": (
         "A call missing, made twice or to another tool is another call.",
         "It looks for one right call among those made, compares sets, or leaves out the name.",
     ),
-    "unfinished": Thumb(
+    "unfinished": (
         "A sum that is not worked out is no answer.",
         "It evaluates what the completion says (eval, sympy), so the model need not.",
     ),
-    "other_gold": Thumb(
+    "other_gold": (
         "What answers another row is wrong on this one.",
         "It asks for an answer of the right form, for likeness, or for overlap, and not for this row's answer.",
     ),
-    "lookalike": Thumb(
+    "lookalike": (
         "What a reader tells apart stays apart.",
         "It folds or drops characters (NFKD, encode('ascii', 'ignore'), a pattern that skips them) before it compares.",
     ),
-    "long": Thumb("Length earns nothing.", "It counts or searches, and a long text has of everything."),
-    "judge": Thumb(
+    "long": ("Length earns nothing.", "It counts or searches, and a long text has of everything."),
+    "judge": (
         "Words to the grader are no answer.",
         "A judge reads the completion as orders, or a parser finds its verdict in what the model wrote.",
     ),
-    "bomb": Thumb(
+    "bomb": (
         "What is not finite equals nothing, and what the model wrote is never run.",
         "nan passes 'not distance > tolerance'; eval runs what it is given.",
     ),
-    "code": Thumb(
+    "code": (
         "A program passes by its results alone, told by a process that it cannot reach.",
         "The tests run in the program's own process, or an early exit counts as a pass.",
     ),
-    "slow": Thumb(
+    "slow": (
         "A call ends soon, whatever the text.",
         "A pattern that tries every split, a formula without a bound, work that grows with the square of the length.",
     ),
-    "crashed": Thumb(
+    "crashed": (
         "A wrong completion is a score of 0, not an error.",
         "It takes for granted what a completion need not have. Catch that error by name.",
     ),
 }
+RULES_OF_THUMB = {name: RuleOfThumb(*words) for name, words in _RULES.items()}
 """The rules of thumb: of each family that has one, and of kinds of probes within families."""
-KINDS = [name for name in THUMBS if name not in {*map(str, Family), "slow", "crashed"}]
+KINDS = [name for name in RULES_OF_THUMB if name not in {*map(str, Family), "slow", "crashed"}]
 """Those of kinds of probes within a family, which can be left out on their own."""
 
 
-def thumb_of(probe: Probe) -> str:
-    """Return the name of the rule of thumb that a reward breaks which pays a probe."""
-    return probe.thumb or str(probe.family)
+def rule_of(probe: Probe) -> str:
+    """Return the name of the rule of thumb that a reward breaks if it pays a probe."""
+    return probe.rule or str(probe.family)

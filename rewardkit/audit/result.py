@@ -1,0 +1,250 @@
+"""The result of an audit: examples, counts of each family, findings, and the whole, also as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from rewardkit.audit.lint import Mistake
+from rewardkit.audit.probe import Family, Probe
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
+from rewardkit.types import Outcome
+
+JSON_EXAMPLES = 10
+"""Examples of a kind that are in the JSON for a family; the counts tell of all."""
+_JSON_CHARS = 2_000
+
+
+class PayRange(NamedTuple):
+    """What a row's completions can earn: ``floor`` for a wrong answer, ``full`` for the best honest form."""
+
+    floor: float
+    full: float
+
+    def progress(self, score: float | None) -> float | None:
+        """Return how far a score is on the way from floor to full, 1 at full; ``None`` without a score."""
+        return None if score is None else (score - self.floor) / (self.full - self.floor)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One completion that is evidence.
+
+    Attributes:
+        line: Its row's line in the file.
+        probe: What was tried.
+        outcome: What became of the call; its score is what the completion earns.
+        full: What the best honest form of that row earns.
+        gold: The row's gold.
+    """
+
+    line: int
+    probe: Probe
+    outcome: Outcome
+    full: float | None
+    gold: str | None
+
+    @property
+    def completion(self) -> str:
+        """The text that was tried, of messages these as JSON."""
+        said = self.probe.said
+        return self.probe.text if said is None else json.dumps(list(said), ensure_ascii=False)
+
+    @property
+    def said(self) -> str | None:
+        """The reward's reason, or the error."""
+        one = self.outcome
+        return one.reason if one.cause is None else f"{one.cause}: {one.error}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON, a long completion shortened."""
+        text, probe, outcome = self.completion, self.probe, self.outcome
+        return {
+            "line": self.line,
+            "name": probe.name,
+            "completion": text if len(text) <= _JSON_CHARS else f"{text[:_JSON_CHARS]}… [{len(text):,} characters]",
+            "status": outcome.status,
+            "score": outcome.score,
+            "full": self.full,
+            "said": self.said,
+            "seconds": outcome.duration_s,
+            "frame": probe.frame,
+            "rule": rule_of(probe),
+            "point": probe.point,
+            "gold": self.gold,
+        }
+
+
+@dataclass(slots=True)
+class FamilyCounts:
+    """What a family of probes found.
+
+    Attributes:
+        tried: Completions scored.
+        judged: Those of them whose being paid, or refused, was judged.
+        accepted: Those that were wrongly paid, the best paid first.
+        refused: Those that were wrongly refused.
+        slow: Those that took too long.
+        crashed: Those on which the reward failed.
+        lost: Those lost through no fault of the reward or the completion.
+        not_applicable: Why nothing was judged; ``None`` where it was.
+    """
+
+    tried: int = 0
+    judged: int = 0
+    accepted: list[Example] = field(default_factory=list)
+    refused: list[Example] = field(default_factory=list)
+    slow: list[Example] = field(default_factory=list)
+    crashed: list[Example] = field(default_factory=list)
+    lost: int = 0
+    not_applicable: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the counts, and the first examples of each kind."""
+        kinds = {name: getattr(self, name) for name in ("accepted", "refused", "slow", "crashed")}
+        return {
+            **{name: getattr(self, name) for name in ("not_applicable", "tried", "judged", "lost")},
+            **{kind: len(examples) for kind, examples in kinds.items()},
+            "examples": {kind: [one.as_json() for one in found[:JSON_EXAMPLES]] for kind, found in kinds.items()},
+        }
+
+
+class Finding(NamedTuple):
+    """A fault of the reward as a whole: ``constant``, ``ignores_gold`` or ``unsteady``, and what was seen."""
+
+    name: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the reward was seen to read.
+
+    Attributes:
+        declares_gold: The gold's column is a parameter of it.
+        depends: Its score falls where the gold's column is another row's.
+        tells_apart: Its score falls where the answer is another row's.
+        tests: It reads columns of tests, and the rows have them.
+        prompt: It reads the prompt.
+    """
+
+    declares_gold: bool
+    depends: bool
+    tells_apart: bool
+    tests: bool
+    prompt: bool
+
+    @property
+    def answer(self) -> bool:
+        """Whether it is to tell right answers from wrong ones."""
+        return self.declares_gold or self.depends or self.tells_apart or self.tests
+
+
+@dataclass(slots=True)
+class RewardAudit:
+    """The result for one reward.
+
+    Attributes:
+        reward: Its name.
+        rows: Rows audited with.
+        total_rows: Rows in the file.
+        gold_column: The gold's column.
+        traits: What it was seen to read.
+        unaudited: Rows that tell nothing about it, by line, with the reason.
+        paid_forms: By honest form: rows on which it was paid, and tried.
+        families: By family.
+        findings: What is wrong with it as a whole.
+        lint: Mistakes in its source.
+        unread: Parts of it whose source could not be read.
+        untried: Completions that were not tried, because the time was over.
+        left_out: Rules of thumb that the author left out within their families, with the reasons.
+        unit: What the numbers of rows count: lines of a file, or rows.
+    """
+
+    reward: str
+    rows: int
+    total_rows: int
+    gold_column: str | None
+    traits: Traits
+    unaudited: dict[int, str]
+    paid_forms: dict[str, tuple[int, int]]
+    families: dict[Family, FamilyCounts]
+    findings: list[Finding]
+    lint: list[Mistake]
+    unread: list[str]
+    untried: int = 0
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    unit: str = "line"
+
+    @property
+    def flaws(self) -> dict[str, list[Example]]:
+        """The evidence by the rule of thumb that is broken: wrongly paid, slow, crashed."""
+        found: dict[str, list[Example]] = {}
+        for one in self.families.values():
+            for example in one.accepted:
+                found.setdefault(rule_of(example.probe), []).append(example)
+        for name in ("slow", "crashed"):
+            examples = [example for one in self.families.values() for example in getattr(one, name)]
+            if examples:
+                found[name] = examples
+        return found
+
+    @property
+    def false_accepts(self) -> int:
+        """Completions wrongly paid."""
+        return sum(len(one.accepted) for one in self.families.values())
+
+    @property
+    def false_reject_share(self) -> float:
+        """Honest forms refused, as a share of those tried."""
+        forms = self.families[Family.FORMS]
+        return len(forms.refused) / forms.judged if forms.judged else 0.0
+
+    @property
+    def failed(self) -> int:
+        """Calls that were slow or crashed."""
+        return sum(len(one.slow) + len(one.crashed) for one in self.families.values())
+
+    @property
+    def audited(self) -> int:
+        """Rows that tell something about it."""
+        return self.rows - len(self.unaudited)
+
+
+def passed(audit: RewardAudit, limits: Mapping[str, Any]) -> bool:
+    """Whether an audit tried all that it has, within the limits ``false_accept``, ``false_reject`` and ``failed``."""
+    return (
+        audit.audited > 0
+        and not audit.untried
+        and not audit.findings
+        and audit.false_accepts <= limits["false_accept"]
+        and audit.false_reject_share <= limits["false_reject"]
+        and audit.failed <= limits["failed"]
+    )
+
+
+def as_json(audit: RewardAudit, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything about an audit, ready for JSON."""
+    return {
+        "reward": audit.reward,
+        "passed": passed(audit, limits),
+        "rows": audit.rows,
+        "total_rows": audit.total_rows,
+        "audited_rows": audit.audited,
+        "unaudited": {str(line): why for line, why in audit.unaudited.items()},
+        "gold_column": audit.gold_column,
+        "reads": asdict(audit.traits),
+        "false_accepts": audit.false_accepts,
+        "false_reject_share": audit.false_reject_share,
+        "failed_calls": audit.failed,
+        "untried": audit.untried,
+        "left_out": dict(audit.left_out),
+        "findings": [one._asdict() for one in audit.findings],
+        "flaws": {name: {**RULES_OF_THUMB[name]._asdict(), "count": len(found)} for name, found in audit.flaws.items()},
+        "families": {str(family): one.as_json() for family, one in audit.families.items()},
+        "forms": {name: {"paid": paid, "tried": tried} for name, (paid, tried) in audit.paid_forms.items()},
+        "lint": [asdict(one) for one in audit.lint],
+        "unread": audit.unread,
+    }

@@ -1,0 +1,73 @@
+"""The arguments and options that several commands share, with the checks of their values."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from rewardkit.errors import ConfigError
+
+
+def argument(words: str, metavar: str) -> Any:
+    """Return an argument with its help."""
+    return typer.Argument(help=words, metavar=metavar, show_default=False)
+
+
+def option(words: str, metavar: str | None = None, *names: str, **more: Any) -> Any:
+    """Return an option with its help; ``more`` is as typer takes it."""
+    return typer.Option(*names, help=words, metavar=metavar, **more)
+
+
+Rewards: TypeAlias = Annotated[
+    str,
+    argument(
+        "file.py, file.py:name, module or module:name, several separated by commas; or a YAML file of rewards.",
+        "REWARDS",
+    ),
+]
+Data: TypeAlias = Annotated[
+    Path | None, argument("JSON Lines, plain or packed with gzip, or Parquet; - for standard input.", "DATA")
+]
+DataOption: TypeAlias = Annotated[Path | None, option("DATA, given by name.", "FILE", "--data")]
+Workers: TypeAlias = Annotated[
+    int | None, option("Worker processes; by default the cores at hand, at most 4.", "N", min=1)
+]
+Timeout: TypeAlias = Annotated[float | None, option("Seconds for a call, instead of each reward's own timeout.", "S")]
+LoadTimeout: TypeAlias = Annotated[
+    float | None, option("Seconds for a worker to load the rewards; by default 60.", "S")
+]
+Gold: TypeAlias = Annotated[
+    str | None, option("The column with the right answer; by default it is looked for.", "COLUMN")
+]
+RowCount: TypeAlias = Annotated[int, option("Rows to try, chosen at random.", "N", min=1)]
+Seed: TypeAlias = Annotated[int, option("For choosing the rows.", "N")]
+AsJson: TypeAlias = Annotated[bool, option("Print the result as one JSON object.", None, "--json")]
+
+
+def data_path(placed: Path | None, named: Path | None) -> Path:
+    """Return the data's path, given as an argument, with ``--data`` or as both.
+
+    Raises:
+        ConfigError: It is given in neither way, or in both ways with different values.
+    """
+    if placed is not None and named is not None and placed != named:
+        raise ConfigError(f"two different DATA: {str(placed)!r} and --data {str(named)!r}; give one of them")
+    given = named if placed is None else placed
+    if given is None:
+        raise ConfigError("DATA is missing; name its file after the rewards, or with --data FILE")
+    return given
+
+
+def check_share(name: str, share: float) -> None:
+    """Raise ConfigError where an option's value is not a share."""
+    if not 0 <= share <= 1:
+        raise ConfigError(f"{name} {share:g}: expected a share from 0 to 1")
+
+
+def check_seconds(name: str, seconds: float | None) -> None:
+    """Raise ConfigError where an option's value is given and is not a positive number of seconds."""
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ConfigError(f"{name} {seconds:g}: expected a number of seconds greater than 0")
