@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint
+from rewardkit.function import Versioned
 from rewardkit.types import Outcome, Status
 
 if TYPE_CHECKING:
@@ -27,17 +28,12 @@ Values = Mapping["Reward[..., Any]", float | None]
 """The leaves' scores, ``None`` for a skipped leaf."""
 
 
-class Composable:
+class Composable(Versioned):
     """What can be added, weighted and gated: a reward, or a composition of rewards."""
 
     @property
     def name(self) -> str:
         """What tables, logs and metrics call it."""
-        raise NotImplementedError
-
-    @property
-    def version(self) -> str:
-        """12 hexadecimal digits that change when what decides the score may have changed."""
         raise NotImplementedError
 
     @property
@@ -101,29 +97,31 @@ class Composable:
 class Composite(Composable):
     """A composition of rewards. Subclasses say how leaves' scores become one."""
 
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        """What it is directly made of."""
-        raise NotImplementedError
-
     def value(self, values: Values, step: int | None) -> float | None:
         """Return the score from the leaves' scores; ``None`` means skipped."""
         raise NotImplementedError
 
+    def _settings(self) -> dict[str, Any]:
+        """Return the fields: each composition is a dataclass."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        """What it is directly made of: the rewards and compositions among its settings."""
+        return tuple(part for value in self._settings().values() for part in _parts(value))
+
     @property
     def version(self) -> str:
         """Fingerprint of the parts and of how they are put together, 12 hexadecimal digits."""
-        settings = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]  # each is a dataclass
-        return Fingerprint(type(self).__name__, *settings).digits
+        return Fingerprint(type(self).__name__, *self._settings().values()).digits
 
-    @property
+    @functools.cached_property
     def leaves(self) -> tuple[Reward[..., Any], ...]:
         return tuple(dict.fromkeys(leaf for part in self.parts for leaf in part.leaves))
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composite:
         changed = functools.cache(change)
-        mapped = {field.name: _mapped(getattr(self, field.name), changed) for field in fields(self)}  # type: ignore[arg-type]  # as above
-        return replace(self, **mapped)  # type: ignore[type-var]
+        return replace(self, **{name: _mapped(value, changed) for name, value in self._settings().items()})  # type: ignore[type-var]
 
     if not TYPE_CHECKING:  # a type checker would take every attribute to be there
 
@@ -162,8 +160,15 @@ class Composite(Composable):
         )
 
 
+def _parts(value: Any) -> tuple[Composable, ...]:
+    """Return the rewards and compositions in a setting: a part, a tuple of parts, or pairs of a weight and a part."""
+    if isinstance(value, Composable):
+        return (value,)
+    return tuple(part for one in value for part in _parts(one)) if isinstance(value, tuple) else ()
+
+
 def _mapped(value: Any, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
-    """Return a field of a composition with what stands in it changed: a part, parts, or what is none."""
+    """Return a setting of a composition with the leaves in it changed."""
     if isinstance(value, Composable):
         return value.map_leaves(change)
     return tuple(_mapped(one, change) for one in value) if isinstance(value, tuple) else value
@@ -203,10 +208,6 @@ class Named(Composite):
     def name(self) -> str:
         return self.label
 
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return (self.inner,)
-
     def value(self, values: Values, step: int | None) -> float | None:
         return self.inner.value(values, step)
 
@@ -222,10 +223,6 @@ class WeightedSum(Composite):
     def name(self) -> str:
         named = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
         return " + ".join([*named, *([f"{self.constant:g}"] if self.constant else [])])
-
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return tuple(part for _, part in self.terms)
 
     def value(self, values: Values, step: int | None) -> float | None:
         weighted = [(weight, _value(part, values, step)) for weight, part in self.terms]
@@ -245,10 +242,6 @@ class Reduced(Composite):
     def name(self) -> str:
         return f"{self.label}({', '.join(node.name for node in self.nodes)})"
 
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return self.nodes
-
     def value(self, values: Values, step: int | None) -> float | None:
         present = _present(self.nodes, values, step)
         return self.reduce(present) if present else None
@@ -267,10 +260,6 @@ class Gate(Composite):
     def name(self) -> str:
         return f"gate({self.condition.name}, {self.then.name})"
 
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return (self.condition, self.then)
-
     def value(self, values: Values, step: int | None) -> float | None:
         condition = _value(self.condition, values, step)
         if condition is None:
@@ -288,10 +277,6 @@ class Scheduled(Composite):
     @property
     def name(self) -> str:
         return f"scheduled({self.node.name})"
-
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return (self.node,)
 
     def value(self, values: Values, step: int | None) -> float | None:
         value = _value(self.node, values, step)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 
+from rewardkit.function import described
 from rewardkit.meanings import Held
 
 
@@ -32,9 +33,8 @@ class Fingerprint:
         self._digits: str | None = None
         self._held = Held()
         self._root: object = function
-        text = getattr(inspect.unwrap(function) if callable(function) else function, "source_text", None)
-        named = getattr(function, "__name__", "")
-        own = (named, text) if isinstance(text, str) else self._held.meaning(function)  # given as text: that is it
+        text = described(inspect.unwrap(function) if callable(function) else function).source_text
+        own = self._held.meaning(function) if text is None else (getattr(function, "__name__", ""), text)
         self._words: object = (own, *map(self._held.meaning, beside))
 
     @property

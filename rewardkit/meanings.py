@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rewardkit.function import Versioned
 from rewardkit.transport import FILE_MODULES
 
 PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis), range)
@@ -32,15 +33,8 @@ _MOST_SOURCES = 1_000
 _Inner: TypeAlias = Callable[[Any], object]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Versioned:
-    """A value that says its version itself."""
-
-    value: Any
-
-
 Sourced: TypeAlias = types.FunctionType | type | types.ModuleType | Versioned
-"""What has source, or says its version itself."""
+"""What has source, or states its version itself."""
 
 
 class Held:
@@ -85,7 +79,7 @@ class Held:
     def _source(self, value: Sourced) -> object:
         """Return where in :attr:`sourced` a function, class or module is."""
         for place, one in enumerate(self.sourced):
-            if one is value:
+            if one is value and not isinstance(value, Versioned):
                 return "source", place
         if len(self.sourced) >= _MOST_SOURCES:
             return _kind(value)
@@ -108,8 +102,8 @@ class Held:
             return _kind(value), *map(inner, value)
         if isinstance(value, functools.partial):
             return "partial", inner(value.func), inner(value.args), inner(value.keywords)
-        if isinstance(getattr(type(value), "version", None), property):  # a reward, or what fingerprints itself
-            return _kind(value), self._source(Versioned(value))
+        if isinstance(value, Versioned):
+            return _kind(value), self._source(value)
         return _kind(value), self._source(type(value)), inner(_wrapped(value)), *_settings(value, inner)
 
 

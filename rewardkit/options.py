@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypedDict
 
 from rewardkit.errors import RewardDefinitionError
 
@@ -21,6 +22,24 @@ class OnInfrastructure(StrEnum):
     """The reward's ``default``."""
     RAISE = "raise"
     """The whole batch stops with :class:`~rewardkit.errors.InfrastructureError`."""
+
+
+class Options(TypedDict, total=False):
+    """The options of :class:`RewardOptions` as keyword arguments, without the name."""
+
+    timeout_s: float
+    retries: int
+    default: float | None
+    score_range: tuple[float, float] | None
+    cache: bool
+    on_infrastructure: str | OnInfrastructure
+    concurrency: int | None
+
+
+class NamedOptions(Options, total=False):
+    """The same with the name."""
+
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable, Composite
@@ -45,6 +45,14 @@ class RewardSet:
     rewards: dict[str, Composable]
     overlay: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class HasRewards(Protocol):
+    """What names its rewards itself, as :class:`~rewardkit.config.RewardFunctionsConfig` does."""
+
+    def resolve(self) -> RewardSet:
+        """Return the rewards and what their workers need."""
 
 
 def resolve(reference: RewardLike) -> Composable:
@@ -197,9 +205,8 @@ def resolve_set(rewards: Any) -> RewardSet:
         RewardDefinitionError: There is none, one is no reward, or two have one name.
         RewardLoadError: A reference leads nowhere.
     """
-    if hasattr(rewards, "resolve"):
-        resolved: RewardSet = rewards.resolve()
-        return resolved
+    if isinstance(rewards, HasRewards):
+        return rewards.resolve()
     if isinstance(rewards, Mapping):
         return RewardSet(
             {name: _as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _some(rewards).items()}

@@ -9,11 +9,12 @@ import ast
 import inspect
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, TypedDict, Union, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, Union, Unpack
 
 from rewardkit.decorator import Reward, make_options
 from rewardkit.errors import CoercionError, InfrastructureError, RewardDefinitionError, RewardTextError
-from rewardkit.options import OnInfrastructure, RewardOptions
+from rewardkit.function import RewardFunction
+from rewardkit.options import Options, RewardOptions
 from rewardkit.spec import Kind, sandbox_of_process
 from rewardkit.types import Cause, Score
 from sandbox.errors import NotPlainError, RestrictedSourceError
@@ -33,18 +34,6 @@ _SIMPLE: dict[str, Any] = {
 }  # fmt: skip
 _WITH_PARTS = {"list": 1, "List": 1, "set": 1, "Set": 1, "dict": 2, "Dict": 2}
 _ALLOWED = "str, int, float, bool, list, dict, tuple, set, None, Any, Optional, Union, Literal and |"
-
-
-class Options(TypedDict, total=False):
-    """The options of :class:`~rewardkit.options.RewardOptions`, without the name."""
-
-    timeout_s: float
-    retries: int
-    default: float | None
-    score_range: tuple[float, float] | None
-    cache: bool
-    on_infrastructure: str | OnInfrastructure
-    concurrency: int | None
 
 
 def reward_from_source(text: str, name: str | None = None, **options: Unpack[Options]) -> Reward[..., Any]:
@@ -82,7 +71,7 @@ class TextReward(Reward[..., Any]):
 
     def __init__(self, function: _JailedFunction, options: RewardOptions) -> None:
         function = function.within(options)
-        super().__init__(function, Kind.SINGLE, options, function.hints)
+        super().__init__(function, Kind.SINGLE, options)
 
     def _having(self, options: RewardOptions) -> Reward[..., Any]:
         return TextReward(_of(self), options)
@@ -102,13 +91,8 @@ def _rebuild(text: str, function: str, options: RewardOptions) -> TextReward:
     return TextReward(_JailedFunction(text, function), options)
 
 
-class _JailedFunction:
-    """Calls a function of a text in this process's jail.
-
-    Attributes:
-        source_text: The text.
-        hints: The function's annotations, resolved.
-    """
+class _JailedFunction(RewardFunction):
+    """Calls a function of a text in this process's jail."""
 
     __signature__: inspect.Signature
 
@@ -120,13 +104,21 @@ class _JailedFunction:
         except RestrictedSourceError as refused:
             raise RewardDefinitionError(f"reward given as text{_named(name)}: {refused}") from refused
         tree = _chosen(checked, name)
-        self.source_text = text
+        self._text = text
         self.__name__ = tree.name
         self.__doc__ = ast.get_docstring(tree)
-        self.__signature__, self.hints = _signature(tree)
+        self.__signature__, self._hints = _signature(tree)
         self._checked = checked
         self._timeout_s = RewardOptions(tree.name).timeout_s
         self._width = 1
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        return self._hints
+
+    @property
+    def source_text(self) -> str:
+        return self._text
 
     def within(self, options: RewardOptions) -> _JailedFunction:
         """Return the same function with the time and the jails that a reward's options give it."""

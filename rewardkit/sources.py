@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rewardkit.meanings import PLAIN, Held, Sourced, Versioned, code_meaning, file_of, reference
+from rewardkit.function import Versioned
+from rewardkit.meanings import PLAIN, Held, Sourced, code_meaning, file_of, reference
 from rewardkit.names_used import Use
 from rewardkit.own_modules import Module, home_of, is_own, read, read_cell
 from rewardkit.reach import Reach
@@ -40,7 +41,7 @@ class Reading:
 
     def _told(self, value: Sourced) -> object:
         if isinstance(value, Versioned):
-            return value.value.version
+            return value.version
         if isinstance(value, types.FunctionType):
             return self._function(value)
         return self._module(value) if isinstance(value, types.ModuleType) else self._class(value)
@@ -110,8 +111,7 @@ def _innermost(function: object) -> object:
 
 def _called(value: Any) -> Any:
     """Return the function of a reward, which may be the very one whose version is asked for, or use it."""
-    function = getattr(value, "__wrapped__", None) if hasattr(type(value), "version") else None
-    return value if function is None else function
+    return vars(value).get("__wrapped__", value) if isinstance(value, Versioned) else value
 
 
 def _definition(module: Module, code: types.CodeType) -> Any:

@@ -20,6 +20,7 @@ from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, Taken
+from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
@@ -153,7 +154,7 @@ class RewardSpec:
     @property
     def jailed(self) -> bool:
         """Whether its calls use a jail: it takes a Sandbox, or is given as text."""
-        return any(p.supplied for p in self.parameters) or hasattr(self.function, "source_text")
+        return any(p.supplied for p in self.parameters) or described(self.function).source_text is not None
 
     def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a call as a plain function need not give, and has not given."""
@@ -220,6 +221,7 @@ def build_spec(
         signature = inspect.signature(function)
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
+    hints = described(function).hints if hints is None else hints
     hints = hints_of(function, name) if hints is None else hints
     awaited = is_async(function)
     bound = set_by_partials(function)

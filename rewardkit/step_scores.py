@@ -13,14 +13,12 @@ from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.shown import one_line
-from rewardkit.types import STEP_KINDS, Score, Step
+from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step
 
 MOST_SHOWN = 64
 """Steps that have a metric and a line in the reason each; the score counts all."""
 _DISCOUNT = 0.9
 _REDUCTIONS = ("mean", "min", "last", "discounted")
-_SUMMED = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
-"""Metrics of what a step took; of others the mean is told."""
 _REASON_CHARS, _NAME_CHARS = 9_000, 40
 _LABEL = re.compile(r"[^\W\d][\w.:-]*")
 _NO_CALLS = " in its messages; each='span' reads those that are written in the text, by their tags"
@@ -118,11 +116,11 @@ def _line(step: Step, score: Score) -> str:
 
 def _together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the steps' own metrics as one: what they took is summed, where it is known of all; the rest is a mean."""
-    took = [one for one in metrics if any(name in one for name in _SUMMED)]
+    took = [one for one in metrics if any(name in one for name in COST_METRICS)]
     found: dict[str, float] = {}
     for name in dict.fromkeys(name for one in metrics for name in one):
         values = [one[name] for one in metrics if name in one]
-        if name not in _SUMMED:
+        if name not in COST_METRICS:
             found[name] = math.fsum(value / len(values) for value in values)
         elif len(values) == len(took):
             found[name] = math.fsum(values)

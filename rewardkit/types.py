@@ -22,6 +22,9 @@ Text: TypeAlias = str | Sequence[Message]
 STEP_KINDS: Mapping[str, str] = {"turn": "turns", "tool_call": "tool calls", "span": "spans"}
 """The kinds of steps, and what several of them are called."""
 
+COST_METRICS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
+"""The metrics that say what a call of a server took; over several calls they are summed."""
+
 
 class Status(StrEnum):
     """What became of one call. The three are never mixed up."""

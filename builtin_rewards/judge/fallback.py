@@ -17,7 +17,6 @@ from typing import Any
 from builtin_rewards.judge.costs import billed, with_costs
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.members import UNSEEN, AskingMembers, Judging, Said, ask, checked, none_left
-from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.own_labels import Calibrated, Rows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 from rewardkit.loops import finished, turns
@@ -60,17 +59,11 @@ class JudgeReward(Reward[..., Any]):
     def __init__(self, function: Judging, options: RewardOptions) -> None:
         self._judging = function
         self._is_set_up = False
-        super().__init__(function, self.kind, options, function.hints)
+        super().__init__(function, self.kind, options)
 
     def __call__(self, *arguments: Any, **columns: Any) -> Any:
         """Judges; to be awaited where an event loop runs, and otherwise the score itself. The first call sets up."""
-        called = super().__call__(*arguments, **columns)
-        parameters = self.spec.parameters
-        if missing := [p.name for p in parameters[len(arguments) :] if p.required and p.name not in columns]:
-            called.close()
-            takes = ", ".join(parameter.name for parameter in parameters)
-            raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}")
-        return finished(self._set_up_before(called))
+        return finished(self._set_up_before(super().__call__(*arguments, **columns)))
 
     async def _set_up_before(self, asked: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -85,18 +78,6 @@ class JudgeReward(Reward[..., Any]):
             if not self._is_set_up:
                 self.set_up()
             self._is_set_up = True
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """The rewards that it asks itself, and those inside them."""
-        return self._judging.inner
-
-    def set_up(self) -> None:
-        """Raises JudgeSetupError where a server behind it has no such model or refuses the key; asks once a process."""
-        for one in (self, *self.inner):
-            model = getattr(one.function, "model", None)
-            if isinstance(model, JudgeModel):
-                model.set_up()
 
     def calibrate(self, rows: Rows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
         """Asks about labelled rows, and tells how far the judge agrees with the labels.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
+from rewardkit.function import RewardFunction
 from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
 
 UNSEEN = "unseen"
@@ -34,7 +35,7 @@ def accepts(score: float, threshold: float) -> bool:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Judging:
+class Judging(RewardFunction):
     """The function of a judge, which has the judge's ``name``: an object with its settings, which pickles."""
 
     name: str
@@ -56,11 +57,6 @@ class Judging:
         return inspect.Signature(
             [inspect.Parameter(name, kind, default=needed if required else "") for name, (_, required) in takes]
         )
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """The rewards that it asks itself, and those inside them."""
-        return ()
 
     async def __call__(self, **columns: Any) -> Any:
         raise NotImplementedError
@@ -86,6 +82,10 @@ class AskingMembers(Judging):
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
         return tuple(dict.fromkeys(one for member in self.members for one in (member, *member.inner)))
+
+    def set_up(self) -> None:
+        for member in self.members:
+            member.set_up()
 
 
 def checked(owner: str, members: Iterable[Any]) -> tuple[tuple[Reward[..., Any], ...], tuple[float, float] | None]:

@@ -34,6 +34,7 @@ from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import Asking, Settings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import Kind, RewardOptions, Rollout
+from rewardkit.function import Versioned
 from rewardkit.loops import turns
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.spec import CallContext
@@ -100,7 +101,7 @@ class View(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prompted(Judging):
+class Prompted(Judging, Versioned):
     """The function of a judge that asks a ``model``; its settings are those of :class:`Settings`."""
 
     model: JudgeModel
@@ -214,6 +215,10 @@ class Prompted(Judging):
             answer = await self.model.attempt(self.name, question, read)
         charge(answer)
         return answer
+
+    def set_up(self) -> None:
+        """Raise JudgeSetupError where the server has no such model or refuses the key; it is asked once a process."""
+        self.model.set_up()
 
     @property
     def version(self) -> str:

@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.types import Outcome, Rollout, Status
-
-_COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
-"""Metrics of what a call took, of rewards that ask a server."""
+from rewardkit.types import COST_METRICS, Outcome, Rollout, Status
 
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return what so many calls take by the metrics of these; of what only some calls that asked tell, nothing."""
     asked = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
-    told = [name for name in _COSTS if asked and all(name in one for one in asked)]
+    told = [name for name in COST_METRICS if asked and all(name in one for one in asked)]
     return {name: 1000 * sum(one[name] for one in asked) / len(outcomes) for name in told}
 
 
