@@ -1,9 +1,6 @@
 """A dataset's columns are strings, a reward's parameters have annotations: coercion turns the one into the other.
 
 This module reads an annotation, once, and puts together what :mod:`rewardkit.coercion` has for its parts.
-What it does not do: find the annotations of a signature and resolve those that are strings (the reward's work), or
-decide what a failure means (the runtime's).
-
 The rules, for text first:
 
 - ``str`` gets the text itself. A real int or float becomes text too, since a dataset with typed columns has whole
@@ -42,7 +39,7 @@ from uuid import UUID
 from rewardkit.coercion import foreign, records
 from rewardkit.coercion.containers import dict_convert, items_convert, tuple_convert
 from rewardkit.coercion.literals import MAX_DEPTH, MAX_TEXT_CHARS
-from rewardkit.coercion.rule import ColumnValueError, Convert, Rule, TextOrder
+from rewardkit.coercion.rule import LISTS, ColumnValueError, Convert, Rule, TextOrder, annotation_text
 from rewardkit.coercion.scalars import (
     enum_convert,
     literal_convert,
@@ -81,14 +78,6 @@ _SCALARS: dict[object, Rule] = {
 }
 _SIMPLE = (date, datetime, time, timedelta, UUID)
 
-_LISTS = (
-    list,
-    collections.abc.Sequence,
-    collections.abc.MutableSequence,
-    collections.abc.Collection,
-    collections.abc.Iterable,
-    collections.abc.Reversible,
-)
 _SETS = (set, collections.abc.Set, collections.abc.MutableSet)
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _NEVER_IN_A_COLUMN = (
@@ -105,25 +94,19 @@ class Coercer:
     """Turns a column's value into what one annotation asks for. Built once, called for each row.
 
     Attributes:
-        annotation: The annotation it was built from.
         expected: Readable name of the annotation: ``list[str]``, ``int | None``, ``Literal['a', 'b']``.
-        passthrough: True if every value is handed on as it is: ``Any``, ``object``, no annotation.
+        passthrough: Whether every value is handed on as it is: ``Any``, ``object``, no annotation.
     """
 
-    __slots__ = ("_convert", "annotation", "expected", "passthrough")
+    __slots__ = ("_convert", "expected", "passthrough")
 
-    def __init__(self, annotation: Any, rule: Rule) -> None:
-        self.annotation = annotation
+    def __init__(self, rule: Rule) -> None:
         self.expected = rule.expected
         self.passthrough = rule.passthrough
         self._convert = rule.convert
 
     def __call__(self, value: object) -> object:
-        """The value as the annotation asks for it.
-
-        Raises:
-            ColumnValueError: The value is not what the annotation says.
-        """
+        """Return the value as the annotation asks for it; raise ColumnValueError where it is something else."""
         try:
             return self._convert(value)
         except RecursionError:
@@ -134,10 +117,10 @@ class Coercer:
 
 
 def build_coercer(annotation: Any) -> Coercer:
-    """The coercer of an annotation. Slow beside the calls of what it gives: build it at decoration.
+    """Return the coercer of an annotation. Building takes longer than calling: build it at decoration.
 
     Args:
-        annotation: A type, as ``typing.get_type_hints(..., include_extras=True)`` gives it, or
+        annotation: A type, as ``typing.get_type_hints(..., include_extras=True)`` returns it, or
             ``inspect.Parameter.empty``.
 
     Raises:
@@ -148,24 +131,17 @@ def build_coercer(annotation: Any) -> Coercer:
         [1, 2]
     """
     try:
-        return Coercer(annotation, _Builder().build(annotation))
+        return Coercer(_Builder().build(annotation))
     except RecursionError:
         _refuse(annotation, "it refers to itself without end")
 
 
 def _refuse(annotation: object, why: str) -> NoReturn:
-    raise RewardDefinitionError(f"annotation {_name(annotation)}: {why}")
-
-
-def _name(annotation: object) -> str:
-    """Readable name of an annotation that has no rule of its own."""
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        return annotation.__name__
-    return repr(annotation).replace("typing.", "").replace("collections.abc.", "")
+    raise RewardDefinitionError(f"annotation {annotation_text(annotation)}: {why}")
 
 
 def _alias_value(alias: Any, args: tuple[Any, ...]) -> Any:
-    """What ``alias[args]`` stands for, the parameters put in by name."""
+    """Return what ``alias[args]`` stands for, the parameters put in by name."""
     given = dict(zip(alias.__type_params__, args, strict=False))
     parameters = getattr(alias.__value__, "__parameters__", ())
     if not (given and parameters):
@@ -183,17 +159,13 @@ class _Later:
 
 
 class _Builder:
-    """Builds the rule of one annotation, part by part.
-
-    Attributes:
-        _begun: The classes and aliases met so far, by which one that refers to itself finds itself.
-    """
+    """Builds the rule of one annotation, part by part."""
 
     def __init__(self) -> None:
-        self._begun: dict[object, Rule] = {}
+        self._begun: dict[object, Rule] = {}  # classes and aliases met so far: one may refer to itself
 
     def build(self, annotation: Any) -> Rule:
-        """The rule of an annotation. Raises RewardDefinitionError."""
+        """Return the rule of an annotation; raise RewardDefinitionError where there is none."""
         if annotation is Any or annotation is object or annotation is inspect.Parameter.empty:
             return _ANYTHING
         if annotation is None:
@@ -212,11 +184,11 @@ class _Builder:
         return self._generic(annotation, origin, typing.get_args(annotation))
 
     def _once(self, annotation: object, build: Callable[[], Rule]) -> Rule:
-        """The rule of something that may refer to itself."""
+        """Return the rule of something that may refer to itself."""
         if annotation in self._begun:
             return self._begun[annotation]
         later = _Later()
-        self._begun[annotation] = Rule(_name(annotation), later, TextOrder.STRUCTURED)
+        self._begun[annotation] = Rule(annotation_text(annotation), later, TextOrder.STRUCTURED)
         rule = self._begun[annotation] = build()
         later.target = rule.convert
         return rule
@@ -229,11 +201,15 @@ class _Builder:
         if annotation in _SCALARS:
             return _SCALARS[annotation]
         if annotation in _SIMPLE:
-            return Rule(_name(annotation), foreign.simple_convert(annotation, _name(annotation)), TextOrder.OTHER)
+            return Rule(
+                annotation_text(annotation),
+                foreign.simple_convert(annotation, annotation_text(annotation)),
+                TextOrder.OTHER,
+            )
         if issubclass(annotation, Enum):
             if not annotation.__members__:
                 _refuse(annotation, "an Enum without members")
-            return Rule(_name(annotation), enum_convert(annotation), TextOrder.CHOICE)
+            return Rule(annotation_text(annotation), enum_convert(annotation), TextOrder.CHOICE)
         if foreign.is_array(annotation):
             return self._array(())
         if hasattr(annotation, "__pydantic_validator__"):
@@ -261,8 +237,8 @@ class _Builder:
         return self._container(origin, None if bare else args) or self._pydantic(annotation)
 
     def _container(self, origin: Any, args: tuple[Any, ...] | None) -> Rule | None:
-        """The rule of a list, tuple, set or dict; None if it is none. ``args`` is None if it is not subscripted."""
-        name, order = _name(origin), TextOrder.STRUCTURED
+        """Return the rule of a list, tuple, set or dict, else None. ``args`` is None where nothing is subscripted."""
+        name, order = annotation_text(origin), TextOrder.STRUCTURED
         if origin is tuple and args is not None and args[1:] != (...,):
             elements = [self.build(arg) for arg in args]
             expected = f"tuple[{', '.join(rule.expected for rule in elements) or '()'}]"
@@ -271,7 +247,7 @@ class _Builder:
             key, element = (self.build(arg) for arg in args or (Any, Any))
             expected = name if args is None else f"{name}[{key.expected}, {element.expected}]"
             return Rule(expected, dict_convert(key, element, expected), order)
-        make = list if origin in _LISTS else set if origin in _SETS else origin
+        make = list if origin in LISTS else set if origin in _SETS else origin
         if make not in (list, set, frozenset, tuple):
             return None
         element = self.build(args[0]) if args else _ANYTHING
@@ -280,7 +256,7 @@ class _Builder:
         return Rule(expected, items_convert(make, element, expected, unordered=make in (set, frozenset)), order)
 
     def _record(self, annotation: type) -> Rule:
-        expected = _name(annotation)
+        expected = annotation_text(annotation)
         try:
             fields = records.record_fields(annotation, self.build)
         except (NameError, TypeError) as error:
@@ -317,7 +293,7 @@ class _Builder:
         try:
             convert = foreign.constrained_convert(annotation, rule.convert, rule.expected)
         except Exception as error:  # pydantic has many words for an annotation that it cannot read
-            raise RewardDefinitionError(f"annotation {_name(annotation)}: {error}") from error
+            raise RewardDefinitionError(f"annotation {annotation_text(annotation)}: {error}") from error
         return Rule(rule.expected, convert, rule.order)
 
     def _array(self, args: tuple[Any, ...]) -> Rule:
@@ -325,7 +301,9 @@ class _Builder:
         return Rule(expected, foreign.array_convert(args, expected), TextOrder.STRUCTURED)
 
     def _pydantic(self, annotation: Any) -> Rule:
-        expected = _name(annotation.__origin__ if typing.get_origin(annotation) is typing.Annotated else annotation)
+        expected = annotation_text(
+            annotation.__origin__ if typing.get_origin(annotation) is typing.Annotated else annotation
+        )
         try:
             convert = foreign.pydantic_convert(annotation, expected)
         except Exception as error:  # pydantic has many words for an annotation that it cannot read

@@ -27,7 +27,7 @@ class Fields:
     required: frozenset[str]
 
     def read(self, held: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
-        """The fields that ``held`` has, converted."""
+        """Return the fields that ``held`` has, converted."""
         for name in self.rules:
             if name in self.required and name not in held:
                 raise ColumnValueError.of(expected, value, f"field {name!r} is missing")
@@ -52,11 +52,7 @@ def is_named_tuple(annotation: type) -> bool:
 
 
 def record_fields(annotation: type, build: Callable[[object], Rule]) -> Fields:
-    """The fields of a dataclass, NamedTuple or TypedDict.
-
-    Args:
-        annotation: The class.
-        build: Gives the rule of a field's annotation.
+    """Return the fields of a dataclass, NamedTuple or TypedDict; ``build`` returns the rule of one's annotation.
 
     Raises:
         NameError: A field's annotation names what cannot be found from the class's module.
@@ -78,7 +74,7 @@ def record_fields(annotation: type, build: Callable[[object], Rule]) -> Fields:
 
 
 def _typed_dict_hints(annotation: type, hints: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """The hints without Required, NotRequired and ReadOnly, and the required names.
+    """Return the hints without Required, NotRequired and ReadOnly, and the required names.
 
     ``__required_keys__`` alone does not do: where annotations are strings, it does not know NotRequired.
     """
@@ -95,27 +91,26 @@ def _typed_dict_hints(annotation: type, hints: dict[str, Any]) -> tuple[dict[str
     return bare, required
 
 
-def _make(make: Callable[[], object], expected: str, value: object) -> object:
+def _make(kind: type, given: Mapping[str, object], expected: str, value: object) -> object:
     try:
-        return make()
+        return kind(**given)
     except Exception as error:  # the user's own constructor
         raise ColumnValueError.of(expected, value, foreign_reason(error)) from error
 
 
 def dataclass_convert(kind: type, fields: Fields, expected: str) -> Convert:
-    """To an instance of a dataclass."""
+    """Return the reader of a dataclass."""
 
     def convert(value: object) -> object:
         if isinstance(value, kind):
             return value
-        given = fields.read(mapping_in(value, expected), expected, value)
-        return _make(lambda: kind(**given), expected, value)
+        return _make(kind, fields.read(mapping_in(value, expected), expected, value), expected, value)
 
     return convert
 
 
 def named_tuple_convert(kind: type, fields: Fields, expected: str) -> Convert:
-    """To an instance of a NamedTuple, from a dict by name or from a list by place."""
+    """Return the reader of a NamedTuple, from a dict by name or from a list by place."""
     names = list(fields.rules)
 
     def convert(value: object) -> object:
@@ -126,14 +121,13 @@ def named_tuple_convert(kind: type, fields: Fields, expected: str) -> Convert:
             held = dict(zip(names, held, strict=False))
         if not isinstance(held, Mapping):
             raise wrong_kind(expected, value, held)
-        given = fields.read(held, expected, value)
-        return _make(lambda: kind(**given), expected, value)
+        return _make(kind, fields.read(held, expected, value), expected, value)
 
     return convert
 
 
 def typed_dict_convert(fields: Fields, expected: str) -> Convert:
-    """To a dict with the fields of a TypedDict."""
+    """Return the reader of a dict with the fields of a TypedDict."""
 
     def convert(value: object) -> object:
         held = mapping_in(value, expected)

@@ -20,7 +20,7 @@ _NARROW: dict[Convert, Convert] = {to_bool: to_bool_word, to_int: to_plain_int}
 
 
 def optional_convert(rule: Rule, expected: str) -> Convert:
-    """To None or the one other member."""
+    """Return the reader of None or one other member."""
     convert_member = rule.convert
 
     def convert(value: object) -> object:
@@ -35,7 +35,7 @@ def optional_convert(rule: Rule, expected: str) -> Convert:
 
 
 def union_convert(rules: Sequence[Rule], expected: str) -> Convert:
-    """To one of several members, none of them None."""
+    """Return the reader of several members, none of them None."""
     members = sorted(rules, key=lambda rule: rule.order)
     structured = [rule.convert for rule in members if rule.order is TextOrder.STRUCTURED]
     before, after = _text_steps(members)
@@ -57,14 +57,14 @@ def union_convert(rules: Sequence[Rule], expected: str) -> Convert:
 
 
 def _text_steps(members: Sequence[Rule]) -> tuple[list[Convert], list[Convert]]:
-    """What a text is offered to before, and after, the members that read brackets."""
+    """Return what a text is offered to before, and after, the members that read brackets."""
     before = [_NARROW.get(rule.convert, rule.convert) for rule in members if rule.order < TextOrder.STRUCTURED]
     after = [rule.convert for rule in members if rule.order > TextOrder.STRUCTURED]
     return before, after + [rule.convert for rule in members if rule.convert in _NARROW]
 
 
 def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
-    """Whether any takes the value, and what the first of them makes of it."""
+    """Return whether any takes the value, and what the first that does makes of it."""
     for convert in converts:
         try:
             return True, convert(value)
@@ -82,7 +82,7 @@ def _structured(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
 
 
 def _choose(converts: Sequence[Convert], given: object, expected: str, value: object) -> object:
-    """What the first member makes of ``given`` that leaves it unchanged, else what the first makes of it."""
+    """Return what the first member makes of ``given`` that leaves it unchanged, else what the first makes of it."""
     results: list[object] = []
     for convert in converts:
         try:
