@@ -1,7 +1,6 @@
 """What lies beneath a callable: partials, bound methods, objects that are called, wrappers.
 
 A ``functools.partial`` has neither annotations nor a docstring of its own; an object's are those of its ``__call__``.
-Decided here too: which callables are no rewards, whatever they return.
 """
 
 from __future__ import annotations
@@ -83,12 +82,7 @@ def doc_of(function: Callable[..., Any]) -> str | None:
 
 
 def why_no_reward(function: Any, scores: str) -> str | None:
-    """Return why a callable can be no reward, with the remedy; ``None`` where it may be one.
-
-    Args:
-        function: What was marked.
-        scores: What it is to return: ``"a score"``.
-    """
+    """Return why a callable cannot return ``scores`` (such as ``"a score"``), with the remedy; ``None`` if it may."""
     beneath = without_partials(function)
     if isinstance(beneath, type) or isinstance(get_origin(beneath), type):
         name = getattr(beneath, "__name__", repr(beneath))

@@ -38,24 +38,15 @@ class Composable(Versioned):
 
     @property
     def leaves(self) -> tuple[Reward[..., Any], ...]:
-        """The rewards in it, each once, from left to right; of a reward itself."""
+        """The rewards in it, each once, from left to right; a reward's only leaf is the reward itself."""
         raise NotImplementedError
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composable:
-        """Return the same with other leaves.
-
-        Args:
-            change: Gives the leaf in the place of one; called once for each leaf.
-        """
+        """Return the same with other leaves: ``change`` is called once for each and returns what takes its place."""
         raise NotImplementedError
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
-        """Return the one outcome that the leaves' outcomes make; of a reward its own.
-
-        Args:
-            outcomes: An outcome for each leaf.
-            step: Where in training, for schedules.
-        """
+        """Return the one outcome that the leaves' outcomes make at a step of training."""
         raise NotImplementedError
 
     def __mul__(self, weight: float) -> WeightedSum:
@@ -126,7 +117,7 @@ class Composite(Composable):
     if not TYPE_CHECKING:  # a type checker would take every attribute to be there
 
         def __getattr__(self, name: str) -> Any:
-            """Tell who takes it for a function, as TRL does with what it is handed, what to write."""
+            """Tell a caller that takes it for a function, as TRL does, what to write instead."""
             if name in ("__call__", "__name__"):
                 raise AttributeError(
                     f"composition {self.name!r} is no function; hand a trainer the functions of an adapter: "
@@ -180,10 +171,6 @@ def _value(node: Composable, values: Values, step: int | None) -> float | None:
     return values[node]  # type: ignore[index]  # a leaf
 
 
-def _present(nodes: Sequence[Composable], values: Values, step: int | None) -> list[float]:
-    return [v for v in (_value(node, values, step) for node in nodes) if v is not None]
-
-
 def _weight(weight: float) -> float:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise RewardDefinitionError(f"{weight!r} in a composition: expected a finite number")
@@ -191,7 +178,7 @@ def _weight(weight: float) -> float:
 
 
 def _sum_of(node: Composable | float) -> WeightedSum:
-    """Return what is added as a sum: a number is one without terms."""
+    """Return what is added as a sum; a number is a sum without terms."""
     if not isinstance(node, Composable):
         return WeightedSum((), _weight(node))
     return node if type(node) is WeightedSum else WeightedSum(((1.0, node),))
@@ -243,7 +230,7 @@ class Reduced(Composite):
         return f"{self.label}({', '.join(node.name for node in self.nodes)})"
 
     def value(self, values: Values, step: int | None) -> float | None:
-        present = _present(self.nodes, values, step)
+        present = [v for v in (_value(node, values, step) for node in self.nodes) if v is not None]
         return self.reduce(present) if present else None
 
 
@@ -299,13 +286,7 @@ def product(*nodes: Composable) -> Composite:
 
 
 def clip(node: Composable, lowest: float, highest: float) -> Composite:
-    """Return the part's score, held between two bounds.
-
-    Args:
-        node: A reward or a composition.
-        lowest: The least that comes out.
-        highest: The most that comes out, not below ``lowest``.
-    """
+    """Return the part's score, held between ``lowest`` and ``highest``, both included."""
     if not lowest <= highest:
         raise RewardDefinitionError(f"clip({lowest!r}, {highest!r}): expected the lower bound first")
     low, high = _weight(lowest), _weight(highest)
@@ -315,8 +296,7 @@ def clip(node: Composable, lowest: float, highest: float) -> Composite:
 def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
     """Return ``then``'s score where ``condition`` scores at least ``threshold``, and ``otherwise`` elsewhere.
 
-    Both parts are scored. A skipped condition skips the whole; where the gate is shut it does not
-    matter whether ``then`` was skipped.
+    Both parts are scored. A skipped condition skips the whole; a skipped ``then`` does so only where it counts.
     """
     _some((condition, then), "gate")
     return Gate(condition, then, _weight(threshold), _weight(otherwise))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -59,8 +58,8 @@ def resolve(reference: RewardLike) -> Composable:
     """Return one reward.
 
     Args:
-        reference: A reward, a composition or a function; ``"file.py:name"``, ``"module:name"``, or the
-            name of an entry point. Without ``:name`` a file must hold exactly one reward.
+        reference: A reward, a composition or a function; ``"file.py:name"``, ``"module:name"``, or the name of an
+            entry point. Without ``:name`` a file must hold exactly one reward.
 
     Raises:
         RewardDefinitionError: It is none of these.
@@ -99,7 +98,7 @@ def resolve_all(reference: str) -> list[Composable]:
         return [_member(module, name, reference)]
     rewards = rewards_in(module)
     if not rewards:
-        functions = _own_functions(module)
+        functions = [name for name in _functions(module) if vars(module)[name].__module__ == module.__name__]
         named = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
         raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{named}")
     return rewards
@@ -132,12 +131,9 @@ def entry_points() -> dict[str, EntryPoint]:
 def rewards_in(module: ModuleType) -> list[Composable]:
     """Return the rewards and compositions that a module defines, in the order of their definition.
 
-    A reward imported from elsewhere is not the module's own. Where the module composes its rewards,
-    the compositions stand beside them. Of compositions, rewards given as text, and rewards that were made by
-    calling another with settings, the origin is not known: they count as the module's.
-
-    A reward that another one of these asks itself, its :attr:`~rewardkit.decorator.Reward.inner`, counts through that
-    one and is left out, unless a composition has it as a part.
+    A reward imported from elsewhere is left out. The origin of compositions, rewards given as text, and rewards made by
+    calling another with settings is not known: they count as the module's. A reward that another one calls itself, its
+    :attr:`~rewardkit.decorator.Reward.inner`, is left out too, unless a composition has it as a part.
     """
     own = list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
     parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
@@ -152,10 +148,11 @@ def _is_own(value: object, module: ModuleType) -> bool:
     return isinstance(value, TextReward) or function.__module__ == module.__name__ or locate(value, function) is None
 
 
-def _own_functions(module: ModuleType) -> list[str]:
-    """Return the names under which a module offers functions of its own."""
-    own = (n for n, v in vars(module).items() if isinstance(v, FunctionType) and v.__module__ == module.__name__)
-    return [name for name in own if not name.startswith("_")]
+def _functions(module: ModuleType) -> list[str]:
+    """Return the names under which a module offers functions."""
+    return [
+        name for name, value in vars(module).items() if isinstance(value, FunctionType) and not name.startswith("_")
+    ]
 
 
 def _import(name: str, reference: str) -> ModuleType:
@@ -176,11 +173,8 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
     for part in name.split("."):
         if not hasattr(found, part):
             names = [name for name, value in vars(module).items() if _is_own(value, module)]
-            functions = [n for n, v in vars(module).items() if inspect.isfunction(v) and not n.startswith("_")]
-            near = difflib.get_close_matches(part, [*names, *functions], n=2)
-            hint = (
-                f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(names) or 'no reward'}"
-            )
+            near = " or ".join(map(repr, difflib.get_close_matches(part, [*names, *_functions(module)], n=2)))
+            hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'no reward'}"
             raise RewardLoadError(f"{reference!r}: no {part!r} in it; {hint}")
         found = getattr(found, part)
     return _checked(found, reference)
@@ -198,8 +192,7 @@ def resolve_set(rewards: Any) -> RewardSet:
     """Return the rewards that a caller named, under names of their own.
 
     Args:
-        rewards: A sequence of reward-likes, a mapping of names to them, one composition, or anything with a
-            ``resolve()`` that gives a :class:`RewardSet`, as :class:`~rewardkit.config.RewardFunctionsConfig`.
+        rewards: A sequence of reward-likes, a mapping of names to them, one composition, or what :class:`HasRewards`.
 
     Raises:
         RewardDefinitionError: There is none, one is no reward, or two have one name.
@@ -217,23 +210,22 @@ def resolve_set(rewards: Any) -> RewardSet:
     for place, like in enumerate(_some(rewards)):
         for reward in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
             if reward.name in named:
+                renamed = ".named(...)" if isinstance(reward, Composite) else ".with_options(name=...)"
                 raise RewardDefinitionError(
                     f"two rewards are named {reward.name!r}; give one another name: @reward(name=...) where it is "
-                    f"defined, {_renamed(reward)} where it is not yours"
+                    f"defined, {renamed} where it is not yours"
                 )
             named[reward.name] = reward
     return RewardSet(named)
 
 
-def _renamed(reward: Composable) -> str:
-    return ".named(...)" if isinstance(reward, Composite) else ".with_options(name=...)"
-
-
 def _as_named(reward: Composable, name: str) -> Composable:
+    if reward.name == name:
+        return reward
     if isinstance(reward, Composite):
-        return reward if reward.name == name else reward.named(name)
+        return reward.named(name)
     assert isinstance(reward, Reward)
-    return reward if reward.name == name else reward.with_options(name=name)
+    return reward.with_options(name=name)
 
 
 def _some(rewards: Any) -> Any:

@@ -125,7 +125,7 @@ class Stepwise(RewardFunction, Versioned):
         return steps_of(columns.get("prompt", ""), columns["completion"], self.plan.each, self.plan.labels)
 
     def arguments(self, step: Step, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the function is called with: its columns, and the step, for a reward as a rollout of its own."""
+        """Return what the function is called with: its columns, and the step; a reward gets the step as a rollout."""
         given = dict(columns)
         texts: dict[str, Any] = {"prompt": given.pop("prompt", ""), "completion": given.pop("completion")}
         if self.part is not None:
@@ -137,19 +137,15 @@ class Stepwise(RewardFunction, Versioned):
         return given | {name: taken.given(texts[name]) for name, taken in self.texts.items()}
 
     def name_in(self, error: BaseException, step: Step) -> None:
-        """Notes the step in an error, in place of what was noted when it was raised before."""
+        """Note the step in an error, in place of what was noted when the same error was raised before."""
         note = _Note(f"in {head_of(step)}, one of {step.count}")
         note.of = self.scored
         with suppress(Exception):  # a class of errors may be frozen, or have notes of its own; the error counts then
-            others = [one for one in getattr(error, "__notes__", ()) if getattr(one, "of", None) is not self.scored]
-            error.__notes__ = [*others, note]
+            others = getattr(error, "__notes__", ())
+            error.__notes__ = [*(one for one in others if getattr(one, "of", None) is not self.scored), note]
 
     def checked(self, value: Any) -> Score:
-        """Return what a step's function returned as a score.
-
-        Raises:
-            BadReturnError: It is none.
-        """
+        """Return what a step's function returned as a score; raise BadReturnError where it is no score."""
         outcome, *said = finding_of_one(self.options, value)
         if outcome == FAILED:
             raise BadReturnError(said[1])
@@ -167,7 +163,7 @@ class _Ending(Exception):
 
 
 class AsyncStepwise(Stepwise):
-    """The same where the steps are awaited: side by side, ``concurrency`` of them at once on an event loop."""
+    """The same where the steps are awaited: side by side, at most ``concurrency`` of them at once on an event loop."""
 
     async def __call__(self, /, **columns: Any) -> Score:  # type: ignore[override]
         import asyncio  # slow to import, and who awaits has it loaded
@@ -197,10 +193,7 @@ class AsyncStepwise(Stepwise):
 
 
 class StepReward(Reward[..., Any]):
-    """What ``@step_reward`` makes: a reward whose function scores the steps of a completion.
-
-    ``function`` is what scores one step, as its author wrote it.
-    """
+    """What ``@step_reward`` makes; its ``function`` is what scores one step, as its author wrote it."""
 
     def __init__(self, steps: Stepwise, version: str | None = None) -> None:
         self._steps = steps
@@ -221,7 +214,7 @@ class StepReward(Reward[..., Any]):
         return StepReward(replace(self._steps, options=options))
 
     def __call__(self, *arguments: Any, **columns: Any) -> Any:
-        """Scores one completion; a judge's steps are awaited here where no event loop runs."""
+        """Score one completion; a judge's steps are awaited here where no event loop runs."""
         scored = super().__call__(*arguments, **columns)
         if not self.inner or not self.spec.is_async:
             return scored
@@ -250,11 +243,11 @@ def step_reward(**settings: Unpack[Settings]) -> Callable[[Callable[..., Any]], 
 
 
 def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
-    """Marks a function that scores one step of a completion; the steps' scores become one.
+    """Mark a function that scores one step of a completion; the steps' scores become one.
 
     Its parameter annotated :class:`~rewardkit.Step` gets each step in turn; the others are filled as those of
-    :func:`~rewardkit.reward`, once a completion. It returns what a reward returns; a step for which it returns ``None``
-    is left out, and where no step is scored the completion is skipped. A step that fails makes the call fail.
+    :func:`~rewardkit.reward`, once a completion. It returns what a reward returns. A step for which it returns ``None``
+    is left out; a completion without a scored step is skipped. A step that fails makes the call fail.
 
     >>> @step_reward(each="span", label="step", reduce="min")
     ... def brief(part: Step, most: int) -> float:
@@ -297,11 +290,7 @@ _USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None}
 
 
 def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
-    """Return the settings that hold unless others are given: of a function its name, of a reward all of its options.
-
-    Raises:
-        RewardDefinitionError: It is neither.
-    """
+    """Return the settings that hold unless others are given: a function's name, or all options of a reward."""
     if isinstance(scored, Reward):
         options = {field: getattr(scored.options, field) for field in RewardOptions.__dataclass_fields__}
         return options | {"timeout_s": STEPS_IN_TIME * scored.options.timeout_s}
