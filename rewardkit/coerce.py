@@ -1,23 +1,7 @@
 """A dataset's columns are strings, a reward's parameters have annotations: coercion turns the one into the other.
 
 This module reads an annotation, once, and puts together what :mod:`rewardkit.coercion` has for its parts.
-The rules, for text first:
-
-- ``str`` gets the text itself. A real int or float becomes text too, since a dataset with typed columns has whole
-  numbers where a reward compares strings; any other value is an error.
-- ``int`` takes ``"4"``, ``" +4 "``, ``"4.0"`` and ``"1e3"``, not ``"4.5"``, ``"1,000"``, ``"1_000"`` or a bool;
-  ``float``, ``Decimal`` and ``complex`` take finite numbers only; ``Fraction`` takes ``"1/3"`` too.
-- ``bool`` takes true, 1, yes, on, y, t and false, 0, no, off, n, f in any case; no other text, the empty one included.
-- ``None`` in a union takes the empty text, ``None``, ``none``, ``null``, ``Null`` and ``NULL``, even in ``str | None``.
-- ``Literal`` and ``Enum`` take a choice's text: ``"1"`` is 1 in ``Literal["a", 1]``. An Enum goes by value, then name.
-- Containers, dataclasses, NamedTuples, TypedDicts and pydantic models are read from JSON, else from a Python literal,
-  and their elements by these same rules (in a pydantic model, by pydantic's). Text without brackets is an error.
-- Dates, times and UUIDs are read from ISO text, ``Path`` and ``bytes`` from any. Numpy arrays are read from lists.
-- In another union the narrower member comes first and ``str`` last: see :mod:`rewardkit.coercion.unions`.
-- In ``Annotated`` pydantic's constraints hold for the coerced value; its Before, Plain and Wrap validators see the
-  raw one.
-
-Real values that fit go through with their content unchanged.
+docs/reference/api.md has the rules under "Coercion"; real values that fit go through with their content unchanged.
 """
 
 from __future__ import annotations
@@ -36,8 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any, NoReturn
 from uuid import UUID
 
-from rewardkit.coercion import foreign, records
-from rewardkit.coercion.containers import dict_convert, items_convert, tuple_convert
+from rewardkit.coercion import containers, foreign
 from rewardkit.coercion.literals import MAX_DEPTH, MAX_TEXT_CHARS
 from rewardkit.coercion.rule import LISTS, ColumnValueError, Convert, Rule, TextOrder, annotation_text
 from rewardkit.coercion.scalars import (
@@ -214,7 +197,7 @@ class _Builder:
             return self._array(())
         if hasattr(annotation, "__pydantic_validator__"):
             return self._pydantic(annotation)
-        if is_dataclass(annotation) or records.is_named_tuple(annotation) or records.is_typed_dict(annotation):
+        if is_dataclass(annotation) or containers.is_named_tuple(annotation) or containers.is_typed_dict(annotation):
             return self._once(annotation, lambda: self._record(annotation))
         return self._container(annotation, None) or self._pydantic(annotation)
 
@@ -242,31 +225,33 @@ class _Builder:
         if origin is tuple and args is not None and args[1:] != (...,):
             elements = [self.build(arg) for arg in args]
             expected = f"tuple[{', '.join(rule.expected for rule in elements) or '()'}]"
-            return Rule(expected, tuple_convert(elements, expected), order)
+            return Rule(expected, containers.tuple_convert(elements, expected), order)
         if origin in _DICTS:
             key, element = (self.build(arg) for arg in args or (Any, Any))
             expected = name if args is None else f"{name}[{key.expected}, {element.expected}]"
-            return Rule(expected, dict_convert(key, element, expected), order)
+            return Rule(expected, containers.dict_convert(key, element, expected), order)
         make = list if origin in LISTS else set if origin in _SETS else origin
         if make not in (list, set, frozenset, tuple):
             return None
         element = self.build(args[0]) if args else _ANYTHING
         rest = ", ..." if make is tuple else ""
         expected = name if args is None else f"{name}[{element.expected}{rest}]"
-        return Rule(expected, items_convert(make, element, expected, unordered=make in (set, frozenset)), order)
+        return Rule(
+            expected, containers.items_convert(make, element, expected, unordered=make in (set, frozenset)), order
+        )
 
     def _record(self, annotation: type) -> Rule:
         expected = annotation_text(annotation)
         try:
-            fields = records.record_fields(annotation, self.build)
+            fields = containers.record_fields(annotation, self.build)
         except (NameError, TypeError) as error:
             raise RewardDefinitionError(f"annotation {expected}: {error}") from error
-        if records.is_typed_dict(annotation):
-            convert = records.typed_dict_convert(fields, expected)
-        elif records.is_named_tuple(annotation):
-            convert = records.named_tuple_convert(annotation, fields, expected)
+        if containers.is_typed_dict(annotation):
+            convert = containers.typed_dict_convert(fields, expected)
+        elif containers.is_named_tuple(annotation):
+            convert = containers.named_tuple_convert(annotation, fields, expected)
         else:
-            convert = records.dataclass_convert(annotation, fields, expected)
+            convert = containers.dataclass_convert(annotation, fields, expected)
         return Rule(expected, convert, TextOrder.STRUCTURED)
 
     def _union(self, args: Sequence[Any]) -> Rule:

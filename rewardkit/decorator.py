@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from rewardkit.callables import set_by_partials, why_no_reward, without_partials
-from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.function import described
@@ -45,7 +44,6 @@ class Reward(Composable, Generic[P, R]):
         hints: Mapping[str, Any] | None = None,
         version: str | None = None,
     ) -> None:
-        refuse_no_reward(function, _marker(kind), options.name)
         self.spec = build_spec(function, kind, options, hints, version)
         functools.update_wrapper(self, function)
         self.__doc__ = without_partials(function).__doc__
@@ -286,25 +284,3 @@ def _mark(kind: Kind, function: Any, options: dict[str, Any]) -> Any:
         return Reward(marked, kind, make_options(name_of(marked), options))
 
     return mark if function is _NOT_GIVEN else mark(function)
-
-
-def as_reward(candidate: Any, where: str = "") -> Reward[..., Any]:
-    """Return a reward: itself, or a plain function marked with the default options.
-
-    Args:
-        candidate: The reward or function.
-        where: What to call its place in errors, such as ``"rewards[0]"``.
-
-    Raises:
-        RewardDefinitionError: It is neither.
-    """
-    if isinstance(candidate, Reward):
-        return candidate
-    if not callable(candidate):
-        named = f"{where}: " if where else ""
-        raise RewardDefinitionError(
-            f"{named}{shorten(candidate)} is no reward; expected a reward, a function, a composition, or a reference "
-            "such as 'my_rewards.py:correct'"
-        )
-    marked: Reward[..., Any] = reward(candidate)
-    return marked

@@ -17,10 +17,10 @@ class Fingerprint:
     """The fingerprint of a function, of an object that is called like one, or of other values.
 
     It covers the function's source, and the functions, classes, constants and modules of the user's own that the
-    source uses, at any depth. Of what it closes over and holds as defaults or settings, plain values, containers,
-    dataclasses, patterns, functions, attributes of the user's own objects and rewards count by what they are, anything
-    else by its type. Equal source and settings give equal digits in every process, folder and version of Python;
-    comments, layout and docstrings do not count. Where there is no source, as at the prompt, the compiled code counts.
+    source uses, at any depth. Plain values, containers, dataclasses, patterns, functions, the user's own objects and
+    rewards that it closes over or holds count by what they are, other values by their type. Equal source and settings
+    have equal digits in every process, folder and version of Python; comments, layout and docstrings do not count.
+    Where there is no source, as at the prompt, the compiled code counts.
 
     Args:
         function: The function.

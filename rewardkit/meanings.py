@@ -5,6 +5,7 @@ Functions, classes and modules have source, which :mod:`rewardkit.sources` reads
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -71,9 +72,10 @@ class Held:
         return self._object(value, inner)
 
     def _function(self, function: types.FunctionType, inner: _Inner) -> object:
-        if any(one is function for one in self.sourced):  # it closes over itself, or two hold it
-            return self._source(function)
+        known = any(one is function for one in self.sourced)  # it closes over itself, or two hold it
         place = self._source(function)
+        if known:
+            return place
         return place, inner(function.__defaults__), inner(function.__kwdefaults__), _closure(function, inner)
 
     def _source(self, value: Sourced) -> object:
@@ -138,15 +140,11 @@ def _settings(value: Any, inner: _Inner) -> Iterable[object]:
 
 
 def _closure(function: types.FunctionType, inner: _Inner) -> object:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    return tuple((name, inner(_content(cell))) for name, cell in sorted(cells, key=lambda pair: pair[0]))
-
-
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not bound yet
-        return None
+    values: dict[str, Any] = dict.fromkeys(function.__code__.co_freevars)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        with contextlib.suppress(ValueError):  # not bound yet
+            values[name] = cell.cell_contents
+    return tuple((name, inner(value)) for name, value in sorted(values.items()))
 
 
 def code_meaning(code: types.CodeType, inner: _Inner) -> object:

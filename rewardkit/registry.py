@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward, as_reward
+from rewardkit.decorator import Reward, reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
 from rewardkit.source import TextReward
 from rewardkit.transport import import_failure, load_file, locate
@@ -69,14 +69,21 @@ def resolve(reference: RewardLike) -> Composable:
 
 
 def _resolved(reference: Any, where: str) -> Composable:
+    """Return one reward; errors call the place of a wrong one ``where``, such as ``"rewards[0]"``."""
     if isinstance(reference, Composable):
         return reference
-    if not isinstance(reference, str):
-        return as_reward(reference, where)
-    found = resolve_all(reference)
-    if len(found) != 1:
-        raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
-    return found[0]
+    if isinstance(reference, str):
+        found = resolve_all(reference)
+        if len(found) != 1:
+            raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
+        return found[0]
+    if not callable(reference):
+        raise RewardDefinitionError(
+            f"{where}{': ' if where else ''}{shorten(reference)} is no reward; expected a reward, a function, a "
+            "composition, or a reference such as 'my_rewards.py:correct'"
+        )
+    marked: Composable = reward(reference)
+    return marked
 
 
 def resolve_all(reference: str) -> list[Composable]:
@@ -181,10 +188,8 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
 
 
 def _checked(found: Any, reference: str) -> Composable:
-    if isinstance(found, Composable):
-        return found
-    if callable(found):
-        return as_reward(found)
+    if isinstance(found, Composable) or callable(found):
+        return _resolved(found, "")
     raise RewardLoadError(f"{reference!r} is a {type(found).__name__}, not a reward or a function")
 
 
@@ -208,14 +213,14 @@ def resolve_set(rewards: Any) -> RewardSet:
         rewards = [rewards]
     named: dict[str, Composable] = {}
     for place, like in enumerate(_some(rewards)):
-        for reward in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
-            if reward.name in named:
-                renamed = ".named(...)" if isinstance(reward, Composite) else ".with_options(name=...)"
+        for found in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
+            if found.name in named:
+                renamed = ".named(...)" if isinstance(found, Composite) else ".with_options(name=...)"
                 raise RewardDefinitionError(
-                    f"two rewards are named {reward.name!r}; give one another name: @reward(name=...) where it is "
+                    f"two rewards are named {found.name!r}; give one another name: @reward(name=...) where it is "
                     f"defined, {renamed} where it is not yours"
                 )
-            named[reward.name] = reward
+            named[found.name] = found
     return RewardSet(named)
 
 

@@ -1,6 +1,6 @@
 """What the source of a fingerprint's functions, classes and modules says, with all of the user's own that it uses.
 
-It reads files and what ``linecache`` keeps of a notebook's cells; where there is neither, the compiled code counts.
+Source comes from files and from a notebook's cells in ``linecache``; where there is neither, the compiled code counts.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class Reading:
         if source is None:
             return reference(cls)
         before = len(self._reach.entries)
-        nodes = source.classes(cls.__name__, _line_of(cls))
+        functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
+        line = next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
+        nodes = source.classes(cls.__name__, line)
         for node in nodes:
             self._reach.start(source, node)
         return ("read", before) if nodes else reference(cls)
@@ -127,12 +129,6 @@ def _definition(module: Module, code: types.CodeType) -> Any:
             if (one.body.lineno, one.body.col_offset, one.body.end_lineno, one.body.end_col_offset) in places
         ]
     return here[0] if len(here) == 1 else None
-
-
-def _line_of(cls: type) -> int | None:
-    """Return a line that is inside a class's definition."""
-    functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
-    return next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
 
 
 def _methods(cls: type) -> Iterable[object]:

@@ -1,17 +1,20 @@
-"""Text and real containers to list, tuple, set, frozenset and dict, each element coerced in turn.
+"""Text and real containers to lists, tuples, sets, dicts and records, each element or field coerced in turn.
 
 A text must be a bracketed one: ``"abc"`` is no ``["abc"]``. A set is not taken for a list, since its order, and so
-a reward that reads it, would differ from process to process.
+a reward that reads it, would differ from process to process. Records are dataclasses, NamedTuples and TypedDicts; a
+field that the record does not have is left out, as pydantic does, and a TypedDict keeps it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from rewardkit.coercion.literals import TextError, parse_container
-from rewardkit.coercion.rule import ColumnValueError, Convert, Rule
+from rewardkit.coercion.rule import ColumnValueError, Convert, Rule, foreign_reason
 
 
 def held_in(value: object, expected: str) -> object:
@@ -107,5 +110,127 @@ def dict_convert(key: Rule, element: Rule, expected: str) -> Convert:
             except TypeError as error:
                 raise ColumnValueError.of(expected, value, str(error)) from error
         return converted
+
+    return convert
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of a record.
+
+    Attributes:
+        rules: What each field must be, by name, in order.
+        required: The names that have no default.
+    """
+
+    rules: Mapping[str, Rule]
+    required: frozenset[str]
+
+    def read(self, held: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
+        """Return the fields that ``held`` has, converted."""
+        for name in self.rules:
+            if name in self.required and name not in held:
+                raise ColumnValueError.of(expected, value, f"field {name!r} is missing")
+        converted: dict[str, object] = {}
+        for name, rule in self.rules.items():
+            if name in held:
+                try:
+                    converted[name] = rule.convert(held[name])
+                except ColumnValueError as error:
+                    raise error.inside(f"field {name!r}", expected, value) from None
+        return converted
+
+
+def is_typed_dict(annotation: type) -> bool:
+    """Whether it is a TypedDict, of ``typing`` or of ``typing_extensions``."""
+    return issubclass(annotation, dict) and hasattr(annotation, "__total__")
+
+
+def is_named_tuple(annotation: type) -> bool:
+    """Whether it is a NamedTuple or a ``collections.namedtuple``."""
+    return issubclass(annotation, tuple) and hasattr(annotation, "_fields")
+
+
+def record_fields(annotation: type, build: Callable[[object], Rule]) -> Fields:
+    """Return the fields of a dataclass, NamedTuple or TypedDict; ``build`` returns the rule of one's annotation.
+
+    Raises:
+        NameError: A field's annotation names what cannot be found from the class's module.
+    """
+    hints: dict[str, Any] = get_type_hints(annotation, include_extras=True)
+    required: set[str]
+    if is_typed_dict(annotation):
+        hints, required = _typed_dict_hints(annotation, hints)
+    elif is_named_tuple(annotation):
+        names: tuple[str, ...] = annotation._fields  # type: ignore[attr-defined]
+        required = set(names) - set(annotation._field_defaults)  # type: ignore[attr-defined]
+        hints = {name: hints.get(name, Any) for name in names}
+    else:
+        fields = [field for field in dataclasses.fields(annotation) if field.init]
+        missing = dataclasses.MISSING
+        required = {field.name for field in fields if field.default is missing and field.default_factory is missing}
+        hints = {field.name: hints[field.name] for field in fields}
+    return Fields({name: build(hint) for name, hint in hints.items()}, frozenset(required))
+
+
+def _typed_dict_hints(annotation: type, hints: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """Return the hints without Required, NotRequired and ReadOnly, and the required names.
+
+    ``__required_keys__`` alone does not do: where annotations are strings, it does not know NotRequired.
+    """
+    required = set(annotation.__required_keys__)  # type: ignore[attr-defined]
+    bare: dict[str, Any] = {}
+    for name, hint in hints.items():
+        while (mark := getattr(get_origin(hint), "_name", None)) in ("Required", "NotRequired", "ReadOnly"):
+            if mark == "Required":
+                required.add(name)
+            elif mark == "NotRequired":
+                required.discard(name)
+            hint = get_args(hint)[0]
+        bare[name] = hint
+    return bare, required
+
+
+def _make(kind: type, given: Mapping[str, object], expected: str, value: object) -> object:
+    try:
+        return kind(**given)
+    except Exception as error:  # the user's own constructor
+        raise ColumnValueError.of(expected, value, foreign_reason(error)) from error
+
+
+def dataclass_convert(kind: type, fields: Fields, expected: str) -> Convert:
+    """Return the reader of a dataclass."""
+
+    def convert(value: object) -> object:
+        if isinstance(value, kind):
+            return value
+        return _make(kind, fields.read(mapping_in(value, expected), expected, value), expected, value)
+
+    return convert
+
+
+def named_tuple_convert(kind: type, fields: Fields, expected: str) -> Convert:
+    """Return the reader of a NamedTuple, from a dict by name or from a list by place."""
+    names = list(fields.rules)
+
+    def convert(value: object) -> object:
+        if isinstance(value, kind):
+            return value
+        held = held_in(value, expected)
+        if isinstance(held, list | tuple) and len(held) <= len(names):
+            held = dict(zip(names, held, strict=False))
+        if not isinstance(held, Mapping):
+            raise wrong_kind(expected, value, held)
+        return _make(kind, fields.read(held, expected, value), expected, value)
+
+    return convert
+
+
+def typed_dict_convert(fields: Fields, expected: str) -> Convert:
+    """Return the reader of a dict with the fields of a TypedDict."""
+
+    def convert(value: object) -> object:
+        held = mapping_in(value, expected)
+        return {**held, **fields.read(held, expected, value)}
 
     return convert
