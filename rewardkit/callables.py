@@ -77,7 +77,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def doc_of(function: Callable[..., Any]) -> str | None:
-    """Return a callable's docstring; of a partial that of what it calls, for its own is that of its class."""
+    """Return a callable's docstring; of a partial that of what it calls, since its own is that of its class."""
     return inspect.getdoc(without_partials(function))
 
 
@@ -89,5 +89,5 @@ def why_no_reward(function: Any, scores: str) -> str | None:
         return f"{name} is a class, and calling it makes an object, not {scores}; mark an instance: reward({name}(...))"
     code = code_of(function)
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
-        return f"it is a generator function, as it has 'yield', and gives a generator, not {scores}; use 'return'"
+        return f"it is a generator function, as it has 'yield', and returns a generator, not {scores}; use 'return'"
     return None

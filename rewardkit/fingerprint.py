@@ -1,7 +1,7 @@
 """Fingerprints of functions: 12 hexadecimal digits that change when what a reward does may have changed.
 
-Values are taken when a fingerprint is made, for they may change later (:mod:`rewardkit.meanings`). Source is read when
-the digits are first asked for, for that takes milliseconds (:mod:`rewardkit.sources`). Nothing is imported or run.
+Values are taken when a fingerprint is made, as they may change later (:mod:`rewardkit.meanings`). Source is read when
+the digits are first asked for, as that takes milliseconds (:mod:`rewardkit.sources`). Nothing is imported or run.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Taken(NamedTuple):
     Attributes:
         name: The parameter: ``prompt``, ``completion`` or ``completions``.
         form: The form.
-        annotation: The annotation as it is written, ``""`` where there is none.
+        annotation: The annotation as it is written, ``""`` where nothing is written.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """What rewardkit reads of a reward's function where that is an object: a judge, a step reward, a reward given as text.
 
-A plain function, a partial or a user's own object says nothing of itself: :func:`described` returns the defaults.
+Plain functions, partials and users' own objects are not of this kind: :func:`described` returns the defaults.
 """
 
 from __future__ import annotations
@@ -48,5 +48,5 @@ _PLAIN = RewardFunction()
 
 
 def described(function: object) -> RewardFunction:
-    """Return what a reward's function says of itself, or the defaults where it says nothing."""
+    """Return a reward's function where it is such an object, else the defaults."""
     return function if isinstance(function, RewardFunction) else _PLAIN

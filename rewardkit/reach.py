@@ -24,7 +24,7 @@ class Reach:
     """Collects what definitions use, from one start or several.
 
     Args:
-        home: Folder of an installed package that counts as own, for it holds the reward itself.
+        home: Folder of an installed package that counts as own, since it holds the reward itself.
 
     Attributes:
         entries: What was found, in the order in which it was met: tuples of plain values without any path.

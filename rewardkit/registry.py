@@ -200,7 +200,7 @@ def resolve_set(rewards: Any) -> RewardSet:
         rewards: A sequence of reward-likes, a mapping of names to them, one composition, or what :class:`HasRewards`.
 
     Raises:
-        RewardDefinitionError: There is none, one is no reward, or two have one name.
+        RewardDefinitionError: The list is empty, one is no reward, or two have one name.
         RewardLoadError: A reference leads nowhere.
     """
     if isinstance(rewards, HasRewards):

@@ -1,4 +1,4 @@
-"""Rewards given as text: a gate checks them, and each call runs in a jail.
+"""Rewards given as text: a text gate checks them, and each call runs in a jail.
 
 The signature is read from the syntax tree, so nothing of a text ever runs outside a jail, not even a default.
 """
@@ -57,7 +57,7 @@ def reward_from_source(text: str, name: str | None = None, **options: Unpack[Opt
         options: As for :func:`~rewardkit.reward`. ``concurrency`` is also the number of jails, up to the cores.
 
     Raises:
-        RewardDefinitionError: The gate refuses the text (the message has line and column, the cause is a
+        RewardDefinitionError: The text gate refuses it (the message has line and column, the cause is a
             :class:`~sandbox.errors.RestrictedSourceError`), there is no such function, or its signature or an
             option makes no sense.
     """
@@ -68,7 +68,7 @@ def reward_from_source(text: str, name: str | None = None, **options: Unpack[Opt
 
 
 class TextReward(Reward[..., Any]):
-    """A reward given as text. It pickles as the text, and the gate checks it again on arrival."""
+    """A reward given as text. It pickles as the text, which is checked again on arrival."""
 
     def __init__(self, function: _JailedFunction, options: RewardOptions) -> None:
         self._jailed = function.within(options)
@@ -273,7 +273,7 @@ def _written(node: ast.expr) -> str:
 
 
 class _NotAllowed(Exception):
-    """An annotation is none of those that a text may have."""
+    """An annotation is one that a text may not have."""
 
 
 def _type(node: ast.expr) -> Any:

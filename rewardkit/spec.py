@@ -116,7 +116,7 @@ class RewardSpec:
     any_finite_score: bool = False
 
     def __post_init__(self) -> None:
-        """Derive what each call would otherwise ask anew."""
+        """Derive what each call would otherwise compute again."""
         always = tuple((p.name, p.fill) for p in self.parameters if not p.column or p.required)
         object.__setattr__(self, "always", always)
         simple = self.kind is Kind.SINGLE and self.options.score_range is None

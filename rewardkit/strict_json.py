@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 
 class _NumberError(ValueError):
-    """A number is none of JSON's, or too large."""
+    """A number is not JSON, or is too large."""
 
 
 class _TwiceError(ValueError):
