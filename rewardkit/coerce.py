@@ -22,7 +22,7 @@ from uuid import UUID
 
 from rewardkit.coercion import containers, foreign
 from rewardkit.coercion.literals import MAX_DEPTH, MAX_TEXT_CHARS
-from rewardkit.coercion.rule import LISTS, ColumnValueError, Convert, Rule, TextOrder, annotation_text
+from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError, Convert, TextOrder, annotation_text
 from rewardkit.coercion.scalars import (
     enum_convert,
     literal_convert,
@@ -43,20 +43,20 @@ from rewardkit.types import Step
 
 __all__ = ["MAX_DEPTH", "MAX_TEXT_CHARS", "Coercer", "ColumnValueError", "build_coercer"]
 
-_ANYTHING = Rule("Any", lambda value: value, TextOrder.OTHER, passthrough=True)
-_NONE = Rule("None", to_none, TextOrder.CHOICE)
+_ANYTHING = Coercer("Any", lambda value: value, TextOrder.OTHER, passthrough=True)
+_NONE = Coercer("None", to_none, TextOrder.CHOICE)
 
-_SCALARS: dict[object, Rule] = {
-    str: Rule("str", to_str, TextOrder.STR),
-    int: Rule("int", to_int, TextOrder.INT),
-    float: Rule("float", to_float, TextOrder.FLOAT),
-    bool: Rule("bool", to_bool, TextOrder.BOOL),
-    Decimal: Rule("Decimal", to_decimal, TextOrder.NUMBER),
-    Fraction: Rule("Fraction", to_fraction, TextOrder.NUMBER),
-    complex: Rule("complex", to_complex, TextOrder.NUMBER),
-    bytes: Rule("bytes", to_bytes, TextOrder.ANY_TEXT),
-    Path: Rule("Path", to_path, TextOrder.ANY_TEXT),
-    PurePath: Rule("PurePath", to_path, TextOrder.ANY_TEXT),
+_SCALARS: dict[object, Coercer] = {
+    str: Coercer("str", to_str, TextOrder.STR),
+    int: Coercer("int", to_int, TextOrder.INT),
+    float: Coercer("float", to_float, TextOrder.FLOAT),
+    bool: Coercer("bool", to_bool, TextOrder.BOOL),
+    Decimal: Coercer("Decimal", to_decimal, TextOrder.NUMBER),
+    Fraction: Coercer("Fraction", to_fraction, TextOrder.NUMBER),
+    complex: Coercer("complex", to_complex, TextOrder.NUMBER),
+    bytes: Coercer("bytes", to_bytes, TextOrder.ANY_TEXT),
+    Path: Coercer("Path", to_path, TextOrder.ANY_TEXT),
+    PurePath: Coercer("PurePath", to_path, TextOrder.ANY_TEXT),
     type(None): _NONE,
 }
 _SIMPLE = (date, datetime, time, timedelta, UUID)
@@ -71,32 +71,6 @@ _NEVER_IN_A_COLUMN = (
     collections.abc.Awaitable,
     collections.abc.Coroutine,
 )
-
-
-class Coercer:
-    """Turns a column's value into what one annotation asks for. Built once, called for each row.
-
-    Attributes:
-        expected: Readable name of the annotation: ``list[str]``, ``int | None``, ``Literal['a', 'b']``.
-        passthrough: Whether every value is handed on as it is: ``Any``, ``object``, no annotation.
-    """
-
-    __slots__ = ("_convert", "expected", "passthrough")
-
-    def __init__(self, rule: Rule) -> None:
-        self.expected = rule.expected
-        self.passthrough = rule.passthrough
-        self._convert = rule.convert
-
-    def __call__(self, value: object) -> object:
-        """Return the value as the annotation asks for it; raise ColumnValueError where it is something else."""
-        try:
-            return self._convert(value)
-        except RecursionError:
-            raise ColumnValueError.of(self.expected, value, "nested too deep") from None
-
-    def __repr__(self) -> str:
-        return f"Coercer({self.expected})"
 
 
 def build_coercer(annotation: Any) -> Coercer:
@@ -114,7 +88,7 @@ def build_coercer(annotation: Any) -> Coercer:
         [1, 2]
     """
     try:
-        return Coercer(_Builder().build(annotation))
+        return _Builder().build(annotation)
     except RecursionError:
         _refuse(annotation, "it refers to itself without end")
 
@@ -133,7 +107,7 @@ def _alias_value(alias: Any, args: tuple[Any, ...]) -> Any:
 
 
 class _Later:
-    """Stands for a rule that is still being built, where an annotation refers to itself."""
+    """Stands for a coercer that is still being built, where an annotation refers to itself."""
 
     target: Convert
 
@@ -142,13 +116,13 @@ class _Later:
 
 
 class _Builder:
-    """Builds the rule of one annotation, part by part."""
+    """Builds the coercer of one annotation, part by part."""
 
     def __init__(self) -> None:
-        self._begun: dict[object, Rule] = {}  # classes and aliases met so far: one may refer to itself
+        self._begun: dict[object, Coercer] = {}  # classes and aliases met so far: one may refer to itself
 
-    def build(self, annotation: Any) -> Rule:
-        """Return the rule of an annotation; raise RewardDefinitionError where there is none."""
+    def build(self, annotation: Any) -> Coercer:
+        """Return the coercer of an annotation; raise RewardDefinitionError where there is none."""
         if annotation is Any or annotation is object or annotation is inspect.Parameter.empty:
             return _ANYTHING
         if annotation is None:
@@ -166,17 +140,17 @@ class _Builder:
             return self._class(annotation)
         return self._generic(annotation, origin, typing.get_args(annotation))
 
-    def _once(self, annotation: object, build: Callable[[], Rule]) -> Rule:
-        """Return the rule of something that may refer to itself."""
+    def _once(self, annotation: object, build: Callable[[], Coercer]) -> Coercer:
+        """Return the coercer of something that may refer to itself."""
         if annotation in self._begun:
             return self._begun[annotation]
         later = _Later()
-        self._begun[annotation] = Rule(annotation_text(annotation), later, TextOrder.STRUCTURED)
-        rule = self._begun[annotation] = build()
-        later.target = rule.convert
-        return rule
+        self._begun[annotation] = Coercer(annotation_text(annotation), later, TextOrder.STRUCTURED)
+        coercer = self._begun[annotation] = build()
+        later.target = coercer.convert
+        return coercer
 
-    def _class(self, annotation: Any) -> Rule:
+    def _class(self, annotation: Any) -> Coercer:
         if not isinstance(annotation, type) or annotation in _NEVER_IN_A_COLUMN:
             _refuse(annotation, "no column's value can become one")
         if annotation is Step:
@@ -184,7 +158,7 @@ class _Builder:
         if annotation in _SCALARS:
             return _SCALARS[annotation]
         if annotation in _SIMPLE:
-            return Rule(
+            return Coercer(
                 annotation_text(annotation),
                 foreign.simple_convert(annotation, annotation_text(annotation)),
                 TextOrder.OTHER,
@@ -192,7 +166,7 @@ class _Builder:
         if issubclass(annotation, Enum):
             if not annotation.__members__:
                 _refuse(annotation, "an Enum without members")
-            return Rule(annotation_text(annotation), enum_convert(annotation), TextOrder.CHOICE)
+            return Coercer(annotation_text(annotation), enum_convert(annotation), TextOrder.CHOICE)
         if foreign.is_array(annotation):
             return self._array(())
         if hasattr(annotation, "__pydantic_validator__"):
@@ -201,12 +175,12 @@ class _Builder:
             return self._once(annotation, lambda: self._record(annotation))
         return self._container(annotation, None) or self._pydantic(annotation)
 
-    def _generic(self, annotation: Any, origin: Any, args: tuple[Any, ...]) -> Rule:
+    def _generic(self, annotation: Any, origin: Any, args: tuple[Any, ...]) -> Coercer:
         if origin is typing.Union or origin is types.UnionType:
             return self._union(args)
         if origin is typing.Literal:
             name = f"Literal[{', '.join(map(repr, args))}]"
-            return Rule(name, literal_convert(args, name), TextOrder.CHOICE)
+            return Coercer(name, literal_convert(args, name), TextOrder.CHOICE)
         if origin is typing.Annotated:
             return self._annotated(annotation)
         if foreign.is_array(origin):
@@ -219,28 +193,28 @@ class _Builder:
         bare = not args and not isinstance(annotation, types.GenericAlias)
         return self._container(origin, None if bare else args) or self._pydantic(annotation)
 
-    def _container(self, origin: Any, args: tuple[Any, ...] | None) -> Rule | None:
-        """Return the rule of a list, tuple, set or dict, else None. ``args`` is None where nothing is subscripted."""
+    def _container(self, origin: Any, args: tuple[Any, ...] | None) -> Coercer | None:
+        """Return the coercer of a list, tuple, set or dict, else None; ``args`` is None without brackets."""
         name, order = annotation_text(origin), TextOrder.STRUCTURED
         if origin is tuple and args is not None and args[1:] != (...,):
             elements = [self.build(arg) for arg in args]
-            expected = f"tuple[{', '.join(rule.expected for rule in elements) or '()'}]"
-            return Rule(expected, containers.tuple_convert(elements, expected), order)
+            expected = f"tuple[{', '.join(coercer.expected for coercer in elements) or '()'}]"
+            return Coercer(expected, containers.tuple_convert(elements, expected), order)
         if origin in _DICTS:
             key, element = (self.build(arg) for arg in args or (Any, Any))
             expected = name if args is None else f"{name}[{key.expected}, {element.expected}]"
-            return Rule(expected, containers.dict_convert(key, element, expected), order)
+            return Coercer(expected, containers.dict_convert(key, element, expected), order)
         make = list if origin in LISTS else set if origin in _SETS else origin
         if make not in (list, set, frozenset, tuple):
             return None
         element = self.build(args[0]) if args else _ANYTHING
         rest = ", ..." if make is tuple else ""
         expected = name if args is None else f"{name}[{element.expected}{rest}]"
-        return Rule(
+        return Coercer(
             expected, containers.items_convert(make, element, expected, unordered=make in (set, frozenset)), order
         )
 
-    def _record(self, annotation: type) -> Rule:
+    def _record(self, annotation: type) -> Coercer:
         expected = annotation_text(annotation)
         try:
             fields = containers.record_fields(annotation, self.build)
@@ -252,40 +226,40 @@ class _Builder:
             convert = containers.named_tuple_convert(annotation, fields, expected)
         else:
             convert = containers.dataclass_convert(annotation, fields, expected)
-        return Rule(expected, convert, TextOrder.STRUCTURED)
+        return Coercer(expected, convert, TextOrder.STRUCTURED)
 
-    def _union(self, args: Sequence[Any]) -> Rule:
+    def _union(self, args: Sequence[Any]) -> Coercer:
         members = [self.build(arg) for arg in args if arg is not type(None)]
         if any(member.passthrough for member in members):
             return _ANYTHING
         expected = " | ".join(member.expected for member in members)
-        rule = members[0]
+        coercer = members[0]
         if len(members) > 1:
-            rule = Rule(expected, union_convert(members, expected), TextOrder.OTHER)
+            coercer = Coercer(expected, union_convert(members, expected), TextOrder.OTHER)
         if len(members) == len(args):
-            return rule
+            return coercer
         expected += " | None"
-        return Rule(expected, optional_convert(rule, expected), TextOrder.OTHER)
+        return Coercer(expected, optional_convert(coercer, expected), TextOrder.OTHER)
 
-    def _annotated(self, annotation: Any) -> Rule:
+    def _annotated(self, annotation: Any) -> Coercer:
         bare = annotation.__origin__
-        own = next((entry for entry in annotation.__metadata__ if isinstance(entry, Rule)), None)
+        own = next((entry for entry in annotation.__metadata__ if isinstance(entry, Coercer)), None)
         if own is not None:
             return own
         if foreign.reads_raw_value(annotation.__metadata__):
             return self._pydantic(annotation)
-        rule = self.build(bare)
+        coercer = self.build(bare)
         try:
-            convert = foreign.constrained_convert(annotation, rule.convert, rule.expected)
+            convert = foreign.constrained_convert(annotation, coercer.convert, coercer.expected)
         except Exception as error:  # pydantic has many words for an annotation that it cannot read
             raise RewardDefinitionError(f"annotation {annotation_text(annotation)}: {error}") from error
-        return Rule(rule.expected, convert, rule.order)
+        return Coercer(coercer.expected, convert, coercer.order)
 
-    def _array(self, args: tuple[Any, ...]) -> Rule:
+    def _array(self, args: tuple[Any, ...]) -> Coercer:
         expected = foreign.array_name(args)
-        return Rule(expected, foreign.array_convert(args, expected), TextOrder.STRUCTURED)
+        return Coercer(expected, foreign.array_convert(args, expected), TextOrder.STRUCTURED)
 
-    def _pydantic(self, annotation: Any) -> Rule:
+    def _pydantic(self, annotation: Any) -> Coercer:
         expected = annotation_text(
             annotation.__origin__ if typing.get_origin(annotation) is typing.Annotated else annotation
         )
@@ -295,4 +269,4 @@ class _Builder:
             raise RewardDefinitionError(f"annotation {expected}: no column's text can become one") from error
         is_model = hasattr(annotation, "__pydantic_validator__")
         by_brackets = is_model and not getattr(annotation, "__pydantic_root_model__", False)
-        return Rule(expected, convert, TextOrder.STRUCTURED if by_brackets else TextOrder.OTHER)
+        return Coercer(expected, convert, TextOrder.STRUCTURED if by_brackets else TextOrder.OTHER)

@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import Any, get_args, get_origin, get_type_hints
 
 from rewardkit.coercion.literals import TextError, parse_container
-from rewardkit.coercion.rule import ColumnValueError, Convert, Rule, foreign_reason
+from rewardkit.coercion.rule import Coercer, ColumnValueError, Convert, foreign_reason
 
 
 def held_in(value: object, expected: str) -> object:
@@ -66,7 +66,7 @@ def convert_items(items: Iterable[object], converts: Iterable[Convert], expected
 
 
 def items_convert(
-    make: Callable[[Iterable[object]], object], element: Rule, expected: str, unordered: bool = False
+    make: Callable[[Iterable[object]], object], element: Coercer, expected: str, unordered: bool = False
 ) -> Convert:
     """Return the reader of a list, set, frozenset or tuple of any length; ``unordered`` takes a real set too."""
 
@@ -82,9 +82,9 @@ def items_convert(
     return convert
 
 
-def tuple_convert(elements: Sequence[Rule], expected: str) -> Convert:
-    """Return the reader of a tuple of a fixed length, each place with its own rule."""
-    converts = [rule.convert for rule in elements]
+def tuple_convert(elements: Sequence[Coercer], expected: str) -> Convert:
+    """Return the reader of a tuple of a fixed length, each place with its own coercer."""
+    converts = [coercer.convert for coercer in elements]
 
     def convert(value: object) -> object:
         items = list(items_in(value, expected))
@@ -95,7 +95,7 @@ def tuple_convert(elements: Sequence[Rule], expected: str) -> Convert:
     return convert
 
 
-def dict_convert(key: Rule, element: Rule, expected: str) -> Convert:
+def dict_convert(key: Coercer, element: Coercer, expected: str) -> Convert:
     """Return the reader of a dict. Where two keys become one, the last counts."""
     if key.passthrough and element.passthrough:
         return lambda value: dict(mapping_in(value, expected))
@@ -119,23 +119,23 @@ class Fields:
     """The fields of a record.
 
     Attributes:
-        rules: What each field must be, by name, in order.
+        coercers: What each field must be, by name, in order.
         required: The names that have no default.
     """
 
-    rules: Mapping[str, Rule]
+    coercers: Mapping[str, Coercer]
     required: frozenset[str]
 
     def read(self, held: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
         """Return the fields that ``held`` has, converted."""
-        for name in self.rules:
+        for name in self.coercers:
             if name in self.required and name not in held:
                 raise ColumnValueError.of(expected, value, f"field {name!r} is missing")
         converted: dict[str, object] = {}
-        for name, rule in self.rules.items():
+        for name, coercer in self.coercers.items():
             if name in held:
                 try:
-                    converted[name] = rule.convert(held[name])
+                    converted[name] = coercer.convert(held[name])
                 except ColumnValueError as error:
                     raise error.inside(f"field {name!r}", expected, value) from None
         return converted
@@ -151,8 +151,8 @@ def is_named_tuple(annotation: type) -> bool:
     return issubclass(annotation, tuple) and hasattr(annotation, "_fields")
 
 
-def record_fields(annotation: type, build: Callable[[object], Rule]) -> Fields:
-    """Return the fields of a dataclass, NamedTuple or TypedDict; ``build`` returns the rule of one's annotation.
+def record_fields(annotation: type, build: Callable[[object], Coercer]) -> Fields:
+    """Return the fields of a dataclass, NamedTuple or TypedDict; ``build`` returns the coercer of one's annotation.
 
     Raises:
         NameError: A field's annotation names what cannot be found from the class's module.
@@ -211,7 +211,7 @@ def dataclass_convert(kind: type, fields: Fields, expected: str) -> Convert:
 
 def named_tuple_convert(kind: type, fields: Fields, expected: str) -> Convert:
     """Return the reader of a NamedTuple, from a dict by name or from a list by place."""
-    names = list(fields.rules)
+    names = list(fields.coercers)
 
     def convert(value: object) -> object:
         if isinstance(value, kind):

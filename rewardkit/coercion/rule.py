@@ -1,4 +1,4 @@
-"""What one annotation means to a column's value: the rule, the error it raises, and its place in a union."""
+"""What one annotation means to a column's value: the coercer, the error it raises, and its place in a union."""
 
 from __future__ import annotations
 
@@ -117,17 +117,24 @@ class TextOrder(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """What one annotation means.
+class Coercer:
+    """Turns a column's value into what one annotation asks for. Built once, called for each row.
 
     Attributes:
-        expected: Readable name of the annotation.
-        convert: Turns a value into what the annotation asks for.
+        expected: Readable name of the annotation: ``list[str]``, ``int | None``, ``Literal['a', 'b']``.
+        convert: What turns the value; unlike a call of the coercer it does not guard against deep nesting.
         order: Its turn in a union.
-        passthrough: Whether it hands every value on as it is.
+        passthrough: Whether every value is handed on as it is: ``Any``, ``object``, no annotation.
     """
 
     expected: str
     convert: Convert
     order: TextOrder
     passthrough: bool = False
+
+    def __call__(self, value: object) -> object:
+        """Return the value as the annotation asks for it; raise ColumnValueError where it is something else."""
+        try:
+            return self.convert(value)
+        except RecursionError:
+            raise ColumnValueError.of(self.expected, value, "nested too deep") from None
