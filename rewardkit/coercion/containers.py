@@ -8,9 +8,9 @@ field that the record does not have is left out, as pydantic does, and a TypedDi
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any, get_args, get_origin, get_type_hints
 
 from rewardkit.coercion.literals import TextError, parse_container
@@ -54,15 +54,15 @@ def mapping_in(value: object, expected: str) -> Mapping[Any, object]:
     raise wrong_kind(expected, value, held)
 
 
-def convert_items(items: Iterable[object], converts: Iterable[Convert], expected: str, value: object) -> list[object]:
-    """Return each element converted in its own way; an error names the element's place, from 0."""
-    converted: list[object] = []
+def collect(converted: Iterable[object], expected: str, value: object) -> list[object]:
+    """Return elements that are converted as they are taken; an error names the element's place, from 0."""
+    collected: list[object] = []
     try:
-        for element, convert in zip(items, converts, strict=False):
-            converted.append(convert(element))
+        for element in converted:
+            collected.append(element)
     except ColumnValueError as error:
-        raise error.inside(f"item {len(converted)}", expected, value) from None
-    return converted
+        raise error.inside(f"item {len(collected)}", expected, value) from None
+    return collected
 
 
 def items_convert(
@@ -73,7 +73,7 @@ def items_convert(
     def convert(value: object) -> object:
         items = items_in(value, expected, unordered)
         if not element.passthrough:
-            items = convert_items(items, repeat(element.convert), expected, value)
+            items = collect(map(element.convert, items), expected, value)
         try:
             return items if type(items) is make and items is not value else make(items)
         except TypeError as error:
@@ -90,7 +90,7 @@ def tuple_convert(elements: Sequence[Coercer], expected: str) -> Convert:
         items = list(items_in(value, expected))
         if len(items) != len(elements):
             raise ColumnValueError.of(expected, value, f"{len(elements)} items needed, {len(items)} found")
-        return tuple(convert_items(items, converts, expected, value))
+        return tuple(collect(map(operator.call, converts, items), expected, value))
 
     return convert
 

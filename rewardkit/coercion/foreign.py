@@ -6,11 +6,10 @@ Inside a pydantic model pydantic's own rules hold, not those of the other module
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 from uuid import UUID
 
-from rewardkit.coercion.containers import convert_items, items_in
+from rewardkit.coercion.containers import collect, items_in
 from rewardkit.coercion.literals import TextError, looks_structured, parse_container
 from rewardkit.coercion.rule import SHOWN_CHARS, ColumnValueError, Convert, foreign_reason, shorten
 from rewardkit.coercion.scalars import plain, to_bool, to_float, to_int
@@ -175,7 +174,7 @@ def _cast(array: NDArray[Any], dtype: Any, expected: str, value: object) -> NDAr
     readers: dict[str, Callable[[object], object]] = {"b": to_bool, "i": to_int, "u": to_int, "f": to_float}
     reader = readers.get(dtype.kind)
     if array.dtype.kind in "UOSc" and reader is not None:
-        elements = convert_items(array.ravel().tolist(), repeat(reader), expected, value)
+        elements = collect(map(reader, array.ravel().tolist()), expected, value)
         return np.array(elements, dtype).reshape(array.shape)
     with np.errstate(invalid="ignore", over="ignore"):
         converted = array.astype(dtype)
