@@ -31,9 +31,11 @@ class Reward(Composable, Generic[P, R]):
 
     Attributes:
         spec: The function, its options and its parameter plan.
+        make: The factory that makes the same reward with other settings; ``None`` where there is no such factory.
     """
 
     spec: RewardSpec
+    make: Callable[..., Reward[..., Any]] | None = None
     __name__: str
 
     def __init__(
