@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 from sandbox.syntax import parse_expression
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class Target(NamedTuple):
