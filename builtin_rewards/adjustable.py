@@ -27,7 +27,7 @@ class AdjustableReward(Reward[..., Any]):
     def __init__(self, make: Callable[..., Reward[..., Any]]) -> None:
         usual = make()
         super().__init__(usual.spec.function, usual.spec.kind, usual.options, usual.spec.hints)
-        self.make = make
+        self.make: Callable[..., Reward[..., Any]] = make
 
     def __call__(self, *settings: Any, **given: Any) -> Any:
         """Score, or return a reward with other settings.

@@ -1,7 +1,6 @@
 """What lies beneath a callable: partials, bound methods, objects that are called, wrappers.
 
 A ``functools.partial`` has neither annotations nor a docstring of its own; an object's are those of its ``__call__``.
-Decided here too: which callables are no rewards, whatever they return.
 """
 
 from __future__ import annotations
@@ -78,22 +77,17 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def doc_of(function: Callable[..., Any]) -> str | None:
-    """Return a callable's docstring; of a partial that of what it calls, for its own is that of its class."""
+    """Return a callable's docstring; of a partial that of what it calls, since its own is that of its class."""
     return inspect.getdoc(without_partials(function))
 
 
 def why_no_reward(function: Any, scores: str) -> str | None:
-    """Return why a callable can be no reward, with the remedy; ``None`` where it may be one.
-
-    Args:
-        function: What was marked.
-        scores: What it is to return: ``"a score"``.
-    """
+    """Return why a callable cannot return ``scores`` (such as ``"a score"``), with the remedy; ``None`` if it may."""
     beneath = without_partials(function)
     if isinstance(beneath, type) or isinstance(get_origin(beneath), type):
         name = getattr(beneath, "__name__", repr(beneath))
         return f"{name} is a class, and calling it makes an object, not {scores}; mark an instance: reward({name}(...))"
     code = code_of(function)
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
-        return f"it is a generator function, as it has 'yield', and gives a generator, not {scores}; use 'return'"
+        return f"it is a generator function, as it has 'yield', and returns a generator, not {scores}; use 'return'"
     return None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint
+from rewardkit.function import Versioned
 from rewardkit.types import Outcome, Status
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Values = Mapping["Reward[..., Any]", float | None]
 """The leaves' scores, ``None`` for a skipped leaf."""
 
 
-class Composable:
+class Composable(Versioned):
     """What can be added, weighted and gated: a reward, or a composition of rewards."""
 
     @property
@@ -36,30 +37,16 @@ class Composable:
         raise NotImplementedError
 
     @property
-    def version(self) -> str:
-        """12 hexadecimal digits that change when what decides the score may have changed."""
-        raise NotImplementedError
-
-    @property
     def leaves(self) -> tuple[Reward[..., Any], ...]:
-        """The rewards in it, each once, from left to right; of a reward itself."""
+        """The rewards in it, each once, from left to right; a reward's only leaf is the reward itself."""
         raise NotImplementedError
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composable:
-        """Return the same with other leaves.
-
-        Args:
-            change: Gives the leaf in the place of one; called once for each leaf.
-        """
+        """Return the same with other leaves: ``change`` is called once for each and returns what takes its place."""
         raise NotImplementedError
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
-        """Return the one outcome that the leaves' outcomes make; of a reward its own.
-
-        Args:
-            outcomes: An outcome for each leaf.
-            step: Where in training, for schedules.
-        """
+        """Return the one outcome that the leaves' outcomes make at a step of training."""
         raise NotImplementedError
 
     def __mul__(self, weight: float) -> WeightedSum:
@@ -101,34 +88,36 @@ class Composable:
 class Composite(Composable):
     """A composition of rewards. Subclasses say how leaves' scores become one."""
 
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        """What it is directly made of."""
-        raise NotImplementedError
-
     def value(self, values: Values, step: int | None) -> float | None:
         """Return the score from the leaves' scores; ``None`` means skipped."""
         raise NotImplementedError
 
+    def _settings(self) -> dict[str, Any]:
+        """Return the fields: each composition is a dataclass."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def parts(self) -> tuple[Composable, ...]:
+        """What it is directly made of: the rewards and compositions among its settings."""
+        return tuple(part for value in self._settings().values() for part in _parts(value))
+
     @property
     def version(self) -> str:
         """Fingerprint of the parts and of how they are put together, 12 hexadecimal digits."""
-        settings = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]  # each is a dataclass
-        return Fingerprint(type(self).__name__, *settings).digits
+        return Fingerprint(type(self).__name__, *self._settings().values()).digits
 
-    @property
+    @functools.cached_property
     def leaves(self) -> tuple[Reward[..., Any], ...]:
         return tuple(dict.fromkeys(leaf for part in self.parts for leaf in part.leaves))
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composite:
         changed = functools.cache(change)
-        mapped = {field.name: _mapped(getattr(self, field.name), changed) for field in fields(self)}  # type: ignore[arg-type]  # as above
-        return replace(self, **mapped)  # type: ignore[type-var]
+        return replace(self, **{name: _mapped(value, changed) for name, value in self._settings().items()})  # type: ignore[type-var]
 
     if not TYPE_CHECKING:  # a type checker would take every attribute to be there
 
         def __getattr__(self, name: str) -> Any:
-            """Tell who takes it for a function, as TRL does with what it is handed, what to write."""
+            """Tell a caller that takes it for a function, as TRL does, what to write instead."""
             if name in ("__call__", "__name__"):
                 raise AttributeError(
                     f"composition {self.name!r} is no function; hand a trainer the functions of an adapter: "
@@ -162,8 +151,15 @@ class Composite(Composable):
         )
 
 
+def _parts(value: Any) -> tuple[Composable, ...]:
+    """Return the rewards and compositions in a setting: a part, a tuple of parts, or pairs of a weight and a part."""
+    if isinstance(value, Composable):
+        return (value,)
+    return tuple(part for one in value for part in _parts(one)) if isinstance(value, tuple) else ()
+
+
 def _mapped(value: Any, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
-    """Return a field of a composition with what stands in it changed: a part, parts, or what is none."""
+    """Return a setting of a composition with the leaves in it changed."""
     if isinstance(value, Composable):
         return value.map_leaves(change)
     return tuple(_mapped(one, change) for one in value) if isinstance(value, tuple) else value
@@ -175,10 +171,6 @@ def _value(node: Composable, values: Values, step: int | None) -> float | None:
     return values[node]  # type: ignore[index]  # a leaf
 
 
-def _present(nodes: Sequence[Composable], values: Values, step: int | None) -> list[float]:
-    return [v for v in (_value(node, values, step) for node in nodes) if v is not None]
-
-
 def _weight(weight: float) -> float:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise RewardDefinitionError(f"{weight!r} in a composition: expected a finite number")
@@ -186,7 +178,7 @@ def _weight(weight: float) -> float:
 
 
 def _sum_of(node: Composable | float) -> WeightedSum:
-    """Return what is added as a sum: a number is one without terms."""
+    """Return what is added as a sum; a number is a sum without terms."""
     if not isinstance(node, Composable):
         return WeightedSum((), _weight(node))
     return node if type(node) is WeightedSum else WeightedSum(((1.0, node),))
@@ -203,10 +195,6 @@ class Named(Composite):
     def name(self) -> str:
         return self.label
 
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return (self.inner,)
-
     def value(self, values: Values, step: int | None) -> float | None:
         return self.inner.value(values, step)
 
@@ -222,10 +210,6 @@ class WeightedSum(Composite):
     def name(self) -> str:
         named = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
         return " + ".join([*named, *([f"{self.constant:g}"] if self.constant else [])])
-
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return tuple(part for _, part in self.terms)
 
     def value(self, values: Values, step: int | None) -> float | None:
         weighted = [(weight, _value(part, values, step)) for weight, part in self.terms]
@@ -245,12 +229,8 @@ class Reduced(Composite):
     def name(self) -> str:
         return f"{self.label}({', '.join(node.name for node in self.nodes)})"
 
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return self.nodes
-
     def value(self, values: Values, step: int | None) -> float | None:
-        present = _present(self.nodes, values, step)
+        present = [v for v in (_value(node, values, step) for node in self.nodes) if v is not None]
         return self.reduce(present) if present else None
 
 
@@ -266,10 +246,6 @@ class Gate(Composite):
     @property
     def name(self) -> str:
         return f"gate({self.condition.name}, {self.then.name})"
-
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return (self.condition, self.then)
 
     def value(self, values: Values, step: int | None) -> float | None:
         condition = _value(self.condition, values, step)
@@ -288,10 +264,6 @@ class Scheduled(Composite):
     @property
     def name(self) -> str:
         return f"scheduled({self.node.name})"
-
-    @property
-    def parts(self) -> tuple[Composable, ...]:
-        return (self.node,)
 
     def value(self, values: Values, step: int | None) -> float | None:
         value = _value(self.node, values, step)
@@ -314,13 +286,7 @@ def product(*nodes: Composable) -> Composite:
 
 
 def clip(node: Composable, lowest: float, highest: float) -> Composite:
-    """Return the part's score, held between two bounds.
-
-    Args:
-        node: A reward or a composition.
-        lowest: The least that comes out.
-        highest: The most that comes out, not below ``lowest``.
-    """
+    """Return the part's score, held between ``lowest`` and ``highest``, both included."""
     if not lowest <= highest:
         raise RewardDefinitionError(f"clip({lowest!r}, {highest!r}): expected the lower bound first")
     low, high = _weight(lowest), _weight(highest)
@@ -330,8 +296,7 @@ def clip(node: Composable, lowest: float, highest: float) -> Composite:
 def gate(condition: Composable, then: Composable, *, threshold: float = 0.5, otherwise: float = 0.0) -> Composite:
     """Return ``then``'s score where ``condition`` scores at least ``threshold``, and ``otherwise`` elsewhere.
 
-    Both parts are scored. A skipped condition skips the whole; where the gate is shut it does not
-    matter whether ``then`` was skipped.
+    Both parts are scored. A skipped condition skips the whole; a skipped ``then`` does so only where it counts.
     """
     _some((condition, then), "gate")
     return Gate(condition, then, _weight(threshold), _weight(otherwise))

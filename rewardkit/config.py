@@ -18,8 +18,8 @@ class RewardFunctionsRuntimeConfig:
     """What the workers get that the caller does not have.
 
     Attributes:
-        packages: Requirements as pip takes them, such as ``"sqlglot>=25"``; installed once into a cached
-            folder that only the workers see.
+        packages: Requirements as pip takes them, such as ``"sqlglot>=25"``; installed once into a cached folder that
+            only the workers see.
         env: Environment variables added for the workers.
     """
 
@@ -33,13 +33,8 @@ class RewardFunctionsRuntimeConfig:
         if not isinstance(self.env, Mapping):
             raise ConfigError(f"runtime.env: expected a mapping, got {self.env!r}")
         for name, value in self.env.items():
-            if (
-                not isinstance(name, str)
-                or not isinstance(value, str)
-                or not name
-                or "=" in name
-                or "\0" in name + value
-            ):
+            strings = isinstance(name, str) and isinstance(value, str)
+            if not strings or not name or "=" in name or "\0" in name + value:
                 raise ConfigError(f"runtime.env: expected names and values that are strings, got {name!r}: {value!r}")
 
 
@@ -72,7 +67,14 @@ class RewardFunctionsConfig:
             RewardLoadError: A reference leads nowhere.
             PackageInstallError: pip could not install the packages.
         """
-        found = resolve_set({name: _from_text(name, like) for name, like in self.functions.items()})
+        found = resolve_set(
+            {
+                name: reward_from_source(like["source"], like.get("name") or name, **(like.get("options") or {}))
+                if isinstance(like, Mapping)
+                else like
+                for name, like in self.functions.items()
+            }
+        )
         overlay: list[str] = []
         if self.runtime.packages:
             from rewardkit.packages import overlay_for  # it brings subprocess and tempfile along
@@ -140,10 +142,9 @@ def read_yaml(path: Path) -> Any:
 
 
 def key_twice(root: Any) -> Any:
-    """Return the node of the first key that a mapping has twice, of which YAML's reader would drop the former.
+    """Return the node of the first key that a mapping has twice: YAML's reader would drop the former.
 
-    Args:
-        root: A document as it is composed, not yet constructed: that puts merged keys beside a mapping's own.
+    ``root`` is composed and not yet constructed, which would put merged keys beside a mapping's own.
     """
     nodes, met = [root], set()
     while nodes:
@@ -173,14 +174,8 @@ def _check_text(where: str, given: Mapping[str, Any]) -> None:
     _only(held.get("options") or {}, _names(RewardOptions) - {"name"}, f"{where}.options")
 
 
-def _from_text(name: str, like: Any) -> Any:
-    """Return the reward that a text is; anything else as it is. Of several functions it is the one named."""
-    if not isinstance(like, Mapping):
-        return like
-    return reward_from_source(like["source"], like.get("name") or name, **(like.get("options") or {}))
-
-
 def _from(base: Path, like: Any) -> Any:
+    """Return a reference to a relative file as seen from a folder; anything else as it is."""
     if isinstance(like, str):
         place, colon, name = like.partition(":")
         if place.endswith(".py") and not Path(place).is_absolute():

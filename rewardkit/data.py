@@ -1,7 +1,6 @@
 """Rollouts and dataset rows from files of JSON Lines or Parquet: one object a row, all of the same keys.
 
-A file is read as a whole and refused as a whole: what comes out is right in every row, and each
-error names the file, the line and the mistake.
+A file with one wrong row is refused as a whole; the error names the file, the line and the mistake.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
     """Return the rollouts in a file, in its order.
 
     Each line of JSON Lines, plain or packed with gzip, or row of a Parquet file has ``prompt`` and ``completion``, both
-    a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any columns; these become
-    the rollout's example.
-    Blank lines are passed over.
+    a string or a list of chat messages, perhaps ``completion_ids``, a list of token ids, and any columns, which become
+    the rollout's example. Blank lines are passed over.
 
     Args:
         path: The file, in UTF-8; ``-`` for standard input.
@@ -48,7 +46,15 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
         DataError: There is no such file, it has no rows, or a line is wrong; names file and line.
     """
     path = Path(path)
-    return [_rollout(path, row) for row in read_rows(path, needs=("prompt", "completion"), limit=limit)]
+    return [
+        Rollout(
+            prompt=_text(path, row, "prompt"),
+            completion=_text(path, row, "completion"),
+            example={column: value for column, value in row.values.items() if column not in _NOT_COLUMNS},
+            completion_ids=_ids(path, row),
+        )
+        for row in read_rows(path, needs=("prompt", "completion"), limit=limit)
+    ]
 
 
 def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None) -> list[Row]:
@@ -72,7 +78,8 @@ def read_rows(path: str | Path, *, needs: Sequence[str] = (), limit: int | None 
             continue
         row = Row(number, values)
         if not rows:
-            _check_needs(path, row, needs)
+            for key in (one for one in needs if one not in values):
+                _refuse(path, number, f"{key!r} is missing; it has {_names(values) or 'nothing'}")
         elif row.values.keys() != rows[0].values.keys():
             _refuse_keys(path, row, rows[0])
         rows.append(row)
@@ -102,18 +109,12 @@ def _object(path: Path, line: int, raw: bytes) -> dict[str, Any] | None:
 
 
 def _instead(path: Path, line: int, text: str) -> str:
-    """Return words for a file of another form, by its first line and its name; ``""`` for one that is not known."""
+    """Return what to do with a file of another form, told by its first line and its name; else ``""``."""
     if line == 1 and text.lstrip().startswith("["):
         return "; rows are one object a line, which a list of them becomes by: jq -c '.[]'"
     if line == 1 and {".csv", ".tsv"} & set(path.suffixes):
         return "; of CSV rows are made by: pandas.read_csv(...).to_json('rows.jsonl', orient='records', lines=True)"
     return ""
-
-
-def _check_needs(path: Path, row: Row, needs: Sequence[str]) -> None:
-    for key in needs:
-        if key not in row.values:
-            _refuse(path, row.line, f"{key!r} is missing; it has {_names(row.values) or 'nothing'}")
 
 
 def _refuse_keys(path: Path, row: Row, first: Row) -> NoReturn:
@@ -124,16 +125,6 @@ def _refuse_keys(path: Path, row: Row, first: Row) -> NoReturn:
     _refuse(path, row.line, f"{'; '.join(said)}; all rows need the same keys (null where there is no value)")
 
 
-def _rollout(path: Path, row: Row) -> Rollout:
-    values = row.values
-    return Rollout(
-        prompt=_text(path, row, "prompt"),
-        completion=_text(path, row, "completion"),
-        example={column: value for column, value in values.items() if column not in _NOT_COLUMNS},
-        completion_ids=_ids(path, row),
-    )
-
-
 def _text(path: Path, row: Row, key: str) -> str | list[dict[str, Any]]:
     value = row.values[key]
     if isinstance(value, str):
@@ -141,11 +132,10 @@ def _text(path: Path, row: Row, key: str) -> str | list[dict[str, Any]]:
     if value == []:
         _refuse(path, row.line, f"{key!r}: expected a string or a list of messages; an empty list holds no message")
     if not isinstance(value, list):
-        _refuse(path, row.line, f"{key!r}: expected a string or a list of messages, got {_shown(_as_json(value))}")
+        _refuse(path, row.line, f"{key!r}: expected a string or a list of messages, got {_as_json(value)}")
     for message in value:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-            said = f"{key!r}: expected messages with 'role' and 'content', got {_shown(_as_json(message))}"
-            _refuse(path, row.line, said)
+            _refuse(path, row.line, f"{key!r}: expected messages with 'role' and 'content', got {_as_json(message)}")
     return value
 
 
@@ -154,7 +144,7 @@ def _ids(path: Path, row: Row) -> list[int] | None:
     if ids is None:
         return None
     if not isinstance(ids, list) or not all(type(one) is int for one in ids):
-        _refuse(path, row.line, f"'completion_ids': expected a list of whole numbers, got {_shown(_as_json(ids))}")
+        _refuse(path, row.line, f"'completion_ids': expected a list of whole numbers, got {_as_json(ids)}")
     return ids
 
 
@@ -167,7 +157,7 @@ def _names(keys: Mapping[str, Any] | Sequence[str]) -> str:
 
 
 def _as_json(value: object) -> str:
-    return json.dumps(value, default=str)
+    return _shown(json.dumps(value, default=str))
 
 
 def _shown(text: str) -> str:

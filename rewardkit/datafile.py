@@ -1,7 +1,7 @@
 """The records of a data file: JSON Lines, plain or packed with gzip, or Parquet, from a path or standard input.
 
-What a file is its first bytes say, not its name. Lines are unpacked one by one and each has a limit, so a small file
-that unpacks to a huge one costs what its rows cost. What a record must hold is the caller's concern.
+The first bytes of a file tell its form, not its name. Lines are unpacked one by one and each has a limit, so a small
+file that unpacks to a huge one costs what its rows cost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeAlias, cast
+from typing import IO, Any, TypeAlias, cast
 
 from rewardkit.errors import DataError
 
@@ -123,7 +123,13 @@ def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:
         raise DataError(f"{where}: a Parquet file, which the library pyarrow reads: pip install pyarrow") from missing
     number = 0
     try:
-        table = parquet.ParquetFile(file if file.seekable() else _held(file, where))
+        if not file.seekable():
+            file = io.BytesIO(file.read(MAX_STDIN_PARQUET_BYTES + 1))
+            if file.getbuffer().nbytes > MAX_STDIN_PARQUET_BYTES:
+                raise DataError(
+                    f"{where}: Parquet of more than {MAX_STDIN_PARQUET_BYTES:,} bytes; name the file instead"
+                )
+        table = parquet.ParquetFile(file)
         for batch in table.iter_batches(_BATCH_ROWS, use_threads=False):
             for row in batch.to_pylist():
                 number += 1
@@ -136,13 +142,6 @@ def _parquet(file: IO[bytes], where: str) -> Iterator[Record]:
         raise DataError(f"{where}: damaged: Parquet cannot be read after row {number}: {said}") from None
     if not number:
         raise DataError(f"{where}: no rows in it: the table of this Parquet file is empty")
-
-
-def _held(file: IO[bytes], where: str) -> BinaryIO:
-    held = file.read(MAX_STDIN_PARQUET_BYTES + 1)
-    if len(held) > MAX_STDIN_PARQUET_BYTES:
-        raise DataError(f"{where}: Parquet of more than {MAX_STDIN_PARQUET_BYTES:,} bytes; name the file instead")
-    return io.BytesIO(held)
 
 
 def _is_endless(value: object) -> bool:

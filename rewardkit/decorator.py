@@ -1,21 +1,17 @@
-"""``@reward`` and ``@group_reward``: they mark and describe a function, and do not hide it.
-
-The result is an object that pickles, has the function's ``__name__`` and ``__doc__``, and is
-called like the function, with columns coerced as they would be in a run.
-"""
+"""``@reward`` and ``@group_reward``: they mark and describe a function, and do not hide it."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from rewardkit.callables import set_by_partials, why_no_reward, without_partials
-from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.options import OnInfrastructure, RewardOptions
+from rewardkit.function import described
+from rewardkit.options import NamedOptions, RewardOptions
 from rewardkit.spec import Kind, RewardSpec, build_spec, coerce_column
 from rewardkit.transport import find, locate
 from rewardkit.types import Outcome
@@ -25,7 +21,7 @@ R = TypeVar("R")
 
 _NOT_GIVEN = object()
 _OF_TRAINERS = {"prompts", "completions"}
-"""Keywords with which TRL calls a reward function, and no reward has both."""
+"""The keywords with which TRL calls a reward function; no reward has both."""
 
 
 class Reward(Composable, Generic[P, R]):
@@ -35,9 +31,11 @@ class Reward(Composable, Generic[P, R]):
 
     Attributes:
         spec: The function, its options and its parameter plan.
+        make: The factory that makes the same reward with other settings; ``None`` where there is no such factory.
     """
 
     spec: RewardSpec
+    make: Callable[..., Reward[..., Any]] | None = None
     __name__: str
 
     def __init__(
@@ -48,10 +46,9 @@ class Reward(Composable, Generic[P, R]):
         hints: Mapping[str, Any] | None = None,
         version: str | None = None,
     ) -> None:
-        refuse_no_reward(function, _marker(kind), options.name)
         self.spec = build_spec(function, kind, options, hints, version)
         functools.update_wrapper(self, function)
-        self.__doc__ = getattr(without_partials(function), "__doc__", None)
+        self.__doc__ = without_partials(function).__doc__
         self.__name__ = options.name
 
     @property
@@ -82,14 +79,23 @@ class Reward(Composable, Generic[P, R]):
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
         """The rewards that its function calls itself, at any depth; what defines them travels to workers with it."""
-        return ()
+        return described(self.spec.function).inner
 
     def set_up(self) -> None:
-        """Called once by a runtime that is made with it, in its process: sees that what it needs is there.
+        """See that what the function needs is there; a runtime calls this once, in its own process.
 
         Raises:
-            RewardDefinitionError: It is not; says what helps.
+            RewardDefinitionError: It is not there; says what helps.
         """
+        described(self.spec.function).set_up()
+
+    def with_client(self, client: Any) -> Reward[P, R]:
+        """Return the same judge that asks this client in place of its server, such as a ``FakeJudge`` in a test.
+
+        Raises:
+            RewardDefinitionError: The reward is no judge.
+        """
+        raise RewardDefinitionError(f"reward {self.name!r} has no client: it is no judge")
 
     @property
     def version(self) -> str:
@@ -97,7 +103,7 @@ class Reward(Composable, Generic[P, R]):
         return self.spec.version
 
     def __call__(self, *arguments: Any, **columns: Any) -> R:
-        """Calls the function, coercing columns as a run would.
+        """Call the function, coercing columns as a run would.
 
         Conversational prompts and completions become text where the function asks for ``str``.
 
@@ -106,38 +112,41 @@ class Reward(Composable, Generic[P, R]):
             TypeError: An argument is missing or unknown, as with any function, a partial has set it, or a trainer
                 calls with its whole batch.
         """
+        given = self._given(arguments, columns)
+        supplied = self.spec.supplies(given)
+        coerced = {name: self._as_in_a_run(name, value) for name, value in given.items()}
+        result: R = self.spec.function(**supplied, **coerced)
+        return result
+
+    def _given(self, arguments: tuple[Any, ...], columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by name; raise TypeError where they do not fit the parameters."""
         if columns.keys() >= _OF_TRAINERS:
             raise TypeError(
                 f"reward {self.name!r} was called with a whole batch, as a trainer calls its reward functions; hand "
                 f"the trainer those of an adapter: reward_funcs=RewardAdapter([{self.name}]).reward_funcs, from "
                 "trainer_adapter"
             )
-        names = [parameter.name for parameter in self.spec.parameters]
-        if len(arguments) > len(names):
-            raise TypeError(f"{self.name}() takes {len(names)} arguments but {len(arguments)} were given")
-        given = {**dict(zip(names, arguments, strict=False))}
-        for name in given:
-            if name in columns:
-                raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
-        self._refuse_what_is_set(columns)
-        given.update(columns)
-        supplied = self.spec.supplies(given)
-        coerced = {name: self._as_in_a_run(name, value) for name, value in given.items()}
-        result: R = self.spec.function(**supplied, **coerced)
-        return result
-
-    def _refuse_what_is_set(self, columns: Mapping[str, Any]) -> None:
-        """Raise where a call gives an argument that a partial has set; a run keeps what is set."""
+        parameters = self.spec.parameters
+        if len(arguments) > len(parameters):
+            raise TypeError(f"{self.name}() takes {len(parameters)} arguments but {len(arguments)} were given")
+        given = {parameter.name: value for parameter, value in zip(parameters, arguments, strict=False)}
         for name in columns:
+            if name in given:
+                raise TypeError(f"{self.name}() got multiple values for argument {name!r}")
             if name in set_by_partials(self.spec.function):
                 raise TypeError(
                     f"{self.name}() got a value for {name!r}, which functools.partial has set, and a run keeps what is "
                     "set; leave it out of the call, or out of the partial"
                 )
+        given |= columns
+        missing = [p.name for p in parameters if p.required and not p.supplied and p.name not in given]
+        if missing:
+            takes = ", ".join(parameter.name for parameter in parameters)
+            raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}")
+        return given
 
     def _as_in_a_run(self, name: str, value: Any) -> Any:
-        plan = {parameter.name: parameter for parameter in self.spec.parameters}
-        parameter = plan.get(name)
+        parameter = next((one for one in self.spec.parameters if one.name == name), None)
         if parameter is None:
             rest = None if name in self.spec.bound else self.spec.rest
             return value if rest is None else coerce_column(rest, name, value, None)
@@ -158,7 +167,7 @@ class Reward(Composable, Generic[P, R]):
         return Reward(self.spec.function, self.spec.kind, options, self.spec.hints)
 
     def __repr__(self) -> str:
-        if getattr(self, "spec", None) is None:  # half made, as in the traceback of an error of its settings
+        if "spec" not in vars(self):  # half made, as in the traceback of an error of its settings
             return f"<{type(self).__name__}>"
         return f"<{_marker(self.spec.kind)} {self.name} version {self.version}>"
 
@@ -170,13 +179,7 @@ class Reward(Composable, Generic[P, R]):
         place = locate(self.spec.function, self.spec.function)
         if place is not None:
             return _rebuild_found, (*place, self.spec.kind, self.spec.options)
-        return _rebuild, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), self.version)
-
-
-def _rebuild(
-    function: Callable[..., Any], kind: Kind, options: RewardOptions, hints: Mapping[str, Any], version: str
-) -> Reward[..., Any]:
-    return Reward(function, kind, options, hints, version)
+        return Reward, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), self.version)
 
 
 def _rebuild_found(module: str, qualname: str, kind: Kind, options: RewardOptions) -> Reward[..., Any]:
@@ -188,12 +191,12 @@ def _marker(kind: Kind) -> str:
 
 
 def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] = ()) -> RewardOptions:
-    """Return a reward's options, or raises :class:`RewardDefinitionError` naming one that there is none of.
+    """Return a reward's options, or raise :class:`RewardDefinitionError` where there is no such option.
 
     Args:
         name: The reward's name, where the changes give none.
-        changes: Options that are not as usual.
-        settings: What else its author may set, to be named in the error.
+        changes: The options that are not the defaults.
+        settings: What else its author may set; the error names it too.
     """
     try:
         return RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
@@ -225,28 +228,14 @@ def name_of(function: Callable[..., Any]) -> str:
 @overload
 def reward(function: Callable[P, R], /) -> Reward[P, R]: ...
 @overload
-def reward(
-    *,
-    name: str | None = None,
-    timeout_s: float = 10.0,
-    retries: int = 0,
-    default: float | None = 0.0,
-    score_range: tuple[float, float] | None = None,
-    cache: bool = False,
-    on_infrastructure: str | OnInfrastructure = OnInfrastructure.SKIP,
-    concurrency: int | None = None,
-) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
-
-
+def reward(**options: Unpack[NamedOptions]) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
 def reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
-    """Marks a function as a reward that scores one completion.
+    """Mark a function as a reward that scores one completion; with options or without.
 
-    Its parameters are filled by name: ``prompt``, ``completion``, ``messages``, ``completion_ids``,
-    ``example``, ``step`` and ``epoch``; every other name is a dataset column, coerced to its
-    annotation. It returns a finite number, a :class:`~rewardkit.types.Score`, or ``None`` where it
-    does not apply.
-
-    Works bare and with options; see :class:`~rewardkit.options.RewardOptions` for what they mean.
+    Its parameters are filled by name: ``prompt``, ``completion``, ``messages``, ``completion_ids``, ``example``,
+    ``step`` and ``epoch``; every other name is a dataset column, coerced to its annotation. The function returns a
+    finite number, a :class:`~rewardkit.types.Score`, or ``None`` where it does not apply. The options are those of
+    :class:`~rewardkit.options.RewardOptions`.
 
     >>> @reward(score_range=(0, 1))
     ... def exact(completion: str, answer: int) -> float:
@@ -263,25 +252,13 @@ def reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
 @overload
 def group_reward(function: Callable[P, R], /) -> Reward[P, R]: ...
 @overload
-def group_reward(
-    *,
-    name: str | None = None,
-    timeout_s: float = 10.0,
-    retries: int = 0,
-    default: float | None = 0.0,
-    score_range: tuple[float, float] | None = None,
-    cache: bool = False,
-    on_infrastructure: str | OnInfrastructure = OnInfrastructure.SKIP,
-    concurrency: int | None = None,
-) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
-
-
+def group_reward(**options: Unpack[NamedOptions]) -> Callable[[Callable[P, R]], Reward[P, R]]: ...
 def group_reward(function: Any = _NOT_GIVEN, /, **options: Any) -> Any:
-    """Marks a function as a reward that scores all completions of one prompt together.
+    """Mark a function as a reward that scores all completions of one prompt together.
 
-    It takes ``completions``, a list, and returns a list of as many scores; ``prompt``, ``step``,
-    ``epoch``, ``example`` and the columns are those of the group, whose rollouts share prompt and row.
-    An exception in a score's place says that scoring that one completion failed; raising fails them all.
+    It takes ``completions``, a list, and returns a list of as many scores. ``prompt``, ``step``, ``epoch``, ``example``
+    and the columns are those of the group, whose rollouts share prompt and row. An exception in a score's place says
+    that this one completion could not be scored; raising one fails the whole group.
 
     >>> @group_reward
     ... def shortest(completions: list[str]) -> list[float]:
@@ -309,25 +286,3 @@ def _mark(kind: Kind, function: Any, options: dict[str, Any]) -> Any:
         return Reward(marked, kind, make_options(name_of(marked), options))
 
     return mark if function is _NOT_GIVEN else mark(function)
-
-
-def as_reward(candidate: Any, where: str = "") -> Reward[..., Any]:
-    """Return a reward: itself, or a plain function marked with the default options.
-
-    Args:
-        candidate: The reward or function.
-        where: What to call its place in errors, such as ``"rewards[0]"``.
-
-    Raises:
-        RewardDefinitionError: It is neither.
-    """
-    if isinstance(candidate, Reward):
-        return candidate
-    if not callable(candidate):
-        named = f"{where}: " if where else ""
-        raise RewardDefinitionError(
-            f"{named}{shorten(candidate)} is no reward; expected a reward, a function, a composition, or a reference "
-            "such as 'my_rewards.py:correct'"
-        )
-    marked: Reward[..., Any] = reward(candidate)
-    return marked

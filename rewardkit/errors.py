@@ -13,7 +13,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     │   └── MissingColumnError    a reward needs a column that the dataset lacks
     ├── CoercionError             a column's value is not what the reward's annotation says
     ├── RewardTextError           a reward given as text raised, or was ended by its jail
-    ├── BadReturnError            a step reward returned what is no score for a step
+    ├── BadReturnError            a step reward returned a value that is not a score
     ├── RuntimeClosedError        a runtime is used after it was closed, or in a forked child
     ├── InfrastructureError       too many calls failed for reasons that are not the completions' fault
     └── RewardFailedError         a call failed and the caller asked to stop at the first failure
@@ -39,7 +39,7 @@ class RewardTransportError(RewardError):
 
 
 class ConfigError(RewardError):
-    """A configuration file or object is wrong, or is not that of the training run which it is to go on with.
+    """A configuration file or object is wrong, or differs from that of the training run that is to continue.
 
     The message names the field, the value and what was expected, or all that differs.
     """
@@ -87,7 +87,7 @@ class RewardTextError(RewardError):
 
 
 class BadReturnError(RewardError):
-    """A step reward returned what is no score for a step. Inside a runtime this is an outcome, ``bad_return``.
+    """A step reward returned a value that is not a score. Inside a runtime this is an outcome, ``bad_return``.
 
     It is raised only where such a reward is called as a plain function.
     """
@@ -105,7 +105,7 @@ class InfrastructureError(RewardError):
 
     Attributes:
         retry: Whether the runtime is to try the call again. A reward that has made tries of its own raises a
-            subclass that says ``False``, or sets it so, lest tries multiply.
+            subclass that says ``False``, or sets it so; otherwise tries multiply.
     """
 
     retry: bool = True

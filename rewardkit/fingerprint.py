@@ -1,7 +1,7 @@
 """Fingerprints of functions: 12 hexadecimal digits that change when what a reward does may have changed.
 
-Values are taken when a fingerprint is made, for they may change later (:mod:`rewardkit.meanings`). Source is read when
-the digits are first asked for, for that takes milliseconds (:mod:`rewardkit.sources`). Nothing is imported or run.
+Values are taken when a fingerprint is made, as they may change later (:mod:`rewardkit.meanings`). Source is read when
+the digits are first asked for, as that takes milliseconds (:mod:`rewardkit.sources`). Nothing is imported or run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 
+from rewardkit.function import described
 from rewardkit.meanings import Held
 
 
@@ -16,10 +17,10 @@ class Fingerprint:
     """The fingerprint of a function, of an object that is called like one, or of other values.
 
     It covers the function's source, and the functions, classes, constants and modules of the user's own that the
-    source uses, at any depth. Of what it closes over and holds as defaults or settings, plain values, containers,
-    dataclasses, patterns, functions, attributes of the user's own objects and rewards count by what they are, anything
-    else by its type. Equal source and settings give equal digits in every process, folder and version of Python;
-    comments, layout and docstrings do not count. Where there is no source, as at the prompt, the compiled code counts.
+    source uses, at any depth. Plain values, containers, dataclasses, patterns, functions, the user's own objects and
+    rewards that it closes over or holds count by what they are, other values by their type. Equal source and settings
+    have equal digits in every process, folder and version of Python; comments, layout and docstrings do not count.
+    Where there is no source, as at the prompt, the compiled code counts.
 
     Args:
         function: The function.
@@ -32,9 +33,8 @@ class Fingerprint:
         self._digits: str | None = None
         self._held = Held()
         self._root: object = function
-        text = getattr(inspect.unwrap(function) if callable(function) else function, "source_text", None)
-        named = getattr(function, "__name__", "")
-        own = (named, text) if isinstance(text, str) else self._held.meaning(function)  # given as text: that is it
+        text = described(inspect.unwrap(function) if callable(function) else function).source_text
+        own = self._held.meaning(function) if text is None else (getattr(function, "__name__", ""), text)
         self._words: object = (own, *map(self._held.meaning, beside))
 
     @property

@@ -1,12 +1,11 @@
 """In which form a reward takes prompts and completions: as text, as a list of chat messages, or as they are.
 
-The annotation decides, in one way for ``prompt``, ``completion`` and each of ``completions``. What is a conversation
-becomes text where text is asked for; text is no conversation, and where messages are asked for it is refused.
+The annotation decides, in one way for ``prompt``, ``completion`` and each of ``completions``. A conversation becomes
+text where text is asked for; text is refused where messages are asked for.
 """
 
 from __future__ import annotations
 
-import collections.abc
 import inspect
 import re
 import types
@@ -15,9 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from rewardkit.coercion.rule import shorten
+from rewardkit.coercion.rule import LISTS, annotation_text, shorten
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.text import completion_text, prompt_text
+
+_MOST_LAYERS = 100
+"""Layers of an annotation that are looked through; an alias of itself has no end."""
 
 
 class Form(StrEnum):
@@ -31,24 +33,13 @@ class Form(StrEnum):
     """What the rollout holds: a string or a list of messages."""
 
 
-_LISTS = (
-    list,
-    tuple,
-    collections.abc.Sequence,
-    collections.abc.MutableSequence,
-    collections.abc.Collection,
-    collections.abc.Iterable,
-    collections.abc.Reversible,
-)
-
-
 def form_of(annotation: Any) -> Form | None:
-    """Return the form that the annotation of ``prompt`` or ``completion`` asks for; ``None`` where it is neither's.
+    """Return the form that the annotation of ``prompt`` or ``completion`` asks for; ``None`` where it fits neither.
 
     ``str`` and no annotation are text, a list of mappings or a bare list is messages, ``object`` and a union of both
     are whatever the rollout holds.
     """
-    if annotation in (str, typing.LiteralString):
+    if _bare(annotation) in (str, typing.LiteralString):
         return Form.TEXT
     return _form(annotation, form_of, lambda elements: Form.MESSAGES if all(map(_is_message, elements)) else None)
 
@@ -56,7 +47,7 @@ def form_of(annotation: Any) -> Form | None:
 def form_of_each(annotation: Any) -> Form | None:
     """Return the form of each of ``completions``; ``None`` where the annotation is no list of texts or conversations.
 
-    Its elements' annotation says it, as that of ``completion`` does; a bare list is one of conversations.
+    The annotation of the elements decides, as that of ``completion`` does; a bare list is one of conversations.
     """
     return _form(
         annotation,
@@ -68,29 +59,32 @@ def form_of_each(annotation: Any) -> Form | None:
 def _form(
     annotation: Any, form_of_part: Callable[[Any], Form | None], form_of_list: Callable[[list[Any]], Form | None]
 ) -> Form | None:
-    """Return the form of an annotation: an alias stands for what it names, a union for its members.
-
-    Args:
-        annotation: The annotation.
-        form_of_part: Gives the form of what an alias or a union holds.
-        form_of_list: Gives the form of a list by its elements' annotations.
-    """
+    """Return the form of an annotation, given how to find those of a union's members and of a list's elements."""
+    annotation = _bare(annotation)
     if annotation in (Any, inspect.Parameter.empty):
         return Form.TEXT
     if annotation is object or isinstance(annotation, typing.TypeVar):
         return Form.AS_IS
-    if isinstance(annotation, typing.NewType):
-        return form_of_part(annotation.__supertype__)
     origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        return form_of_part(annotation.__origin__)
-    if origin is None and hasattr(annotation, "__value__"):  # type Alias = ...
-        return form_of_part(annotation.__value__)
     if origin in (typing.Union, types.UnionType):
         return _together([form_of_part(member) for member in typing.get_args(annotation) if member is not type(None)])
-    if (origin or annotation) in _LISTS:
+    if (origin or annotation) in (*LISTS, tuple):
         return form_of_list([one for one in typing.get_args(annotation) if one is not ...])
     return None
+
+
+def _bare(annotation: Any) -> Any:
+    """Return what an annotation stands for, without ``NewType``, ``Annotated`` and ``type Alias = ...``."""
+    for _ in range(_MOST_LAYERS):
+        if isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif typing.get_origin(annotation) is typing.Annotated:
+            annotation = annotation.__origin__
+        elif typing.get_origin(annotation) is None and hasattr(annotation, "__value__"):
+            annotation = annotation.__value__
+        else:
+            break
+    return annotation
 
 
 def _form_of_element(annotation: Any) -> Form | None:
@@ -108,13 +102,10 @@ def _together(forms: Sequence[Form | None]) -> Form | None:
 
 def _is_message(annotation: Any) -> bool:
     """Whether an annotation may be that of one chat message."""
+    annotation = _bare(annotation)
     if annotation in (Any, object) or isinstance(annotation, typing.TypeVar):
         return True
     origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        return _is_message(annotation.__origin__)
-    if origin is None and hasattr(annotation, "__value__"):
-        return _is_message(annotation.__value__)
     if origin in (typing.Union, types.UnionType):
         return all(map(_is_message, typing.get_args(annotation)))
     kind = origin or annotation
@@ -127,7 +118,7 @@ class Taken(NamedTuple):
     Attributes:
         name: The parameter: ``prompt``, ``completion`` or ``completions``.
         form: The form.
-        annotation: The annotation as it is written, ``""`` where there is none.
+        annotation: The annotation as it is written, ``""`` where nothing is written.
     """
 
     name: str
@@ -136,11 +127,7 @@ class Taken(NamedTuple):
 
     @classmethod
     def of(cls, name: str, annotation: Any, reward: str) -> Taken:
-        """Return it from a parameter's annotation.
-
-        Raises:
-            RewardDefinitionError: The annotation is of something else; says what to write.
-        """
+        """Return how a parameter is taken; raise RewardDefinitionError where its annotation is of something else."""
         form = (form_of_each if name == "completions" else form_of)(annotation)
         if form is None:
             text, messages = _ANNOTATIONS[name == "completions"]
@@ -159,7 +146,7 @@ class Taken(NamedTuple):
             place: Its place in the batch, for the message.
 
         Raises:
-            CoercionError: It is no such thing.
+            CoercionError: The value is neither, or text where messages are asked for.
         """
         if self.form is Form.TEXT:
             if type(value) is str:
@@ -204,11 +191,10 @@ _MESSAGES_AS_TEXT = re.compile(
 
 
 def hint_of(error: str, taken: Iterable[Taken]) -> str:
-    """Return words to add to an error that comes of text taken for messages, or of messages taken for text.
+    """Return words to add to an error such as ``"TypeError: string indices must be integers, not 'str'"``.
 
-    Args:
-        error: The error as it is told: ``"TypeError: string indices must be integers, not 'str'"``.
-        taken: How the reward that raised it takes its prompt and completions.
+    They tell an author who took text for messages, or messages for text, which annotation to write; ``""`` for
+    other errors. ``taken`` is how the reward that raised it takes its prompt and completions.
     """
     held = "text"
     found = _TEXT_AS_MESSAGES.match(error)
@@ -249,13 +235,6 @@ def why_no_text(value: Any) -> str | None:
         if not isinstance(content, str | list | tuple | None):
             return f"message {number}: expected text or a list of blocks as content, got {shorten(content)}"
     return None
-
-
-def annotation_text(annotation: Any) -> str:
-    """Return an annotation as its author would write it."""
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        return annotation.__name__
-    return repr(annotation).replace("typing.", "").replace("collections.abc.", "")
 
 
 def _of(place: int | None) -> str:

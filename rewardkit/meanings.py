@@ -5,6 +5,7 @@ Functions, classes and modules have source, which :mod:`rewardkit.sources` reads
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rewardkit.function import Versioned
 from rewardkit.transport import FILE_MODULES
 
 PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis), range)
@@ -32,15 +34,8 @@ _MOST_SOURCES = 1_000
 _Inner: TypeAlias = Callable[[Any], object]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Versioned:
-    """A value that says its version itself."""
-
-    value: Any
-
-
 Sourced: TypeAlias = types.FunctionType | type | types.ModuleType | Versioned
-"""What has source, or says its version itself."""
+"""What has source, or states its version itself."""
 
 
 class Held:
@@ -77,15 +72,16 @@ class Held:
         return self._object(value, inner)
 
     def _function(self, function: types.FunctionType, inner: _Inner) -> object:
-        if any(one is function for one in self.sourced):  # it closes over itself, or two hold it
-            return self._source(function)
+        known = any(one is function for one in self.sourced)  # it closes over itself, or two hold it
         place = self._source(function)
+        if known:
+            return place
         return place, inner(function.__defaults__), inner(function.__kwdefaults__), _closure(function, inner)
 
     def _source(self, value: Sourced) -> object:
         """Return where in :attr:`sourced` a function, class or module is."""
         for place, one in enumerate(self.sourced):
-            if one is value:
+            if one is value and not isinstance(value, Versioned):
                 return "source", place
         if len(self.sourced) >= _MOST_SOURCES:
             return _kind(value)
@@ -108,8 +104,8 @@ class Held:
             return _kind(value), *map(inner, value)
         if isinstance(value, functools.partial):
             return "partial", inner(value.func), inner(value.args), inner(value.keywords)
-        if isinstance(getattr(type(value), "version", None), property):  # a reward, or what fingerprints itself
-            return _kind(value), self._source(Versioned(value))
+        if isinstance(value, Versioned):
+            return _kind(value), self._source(value)
         return _kind(value), self._source(type(value)), inner(_wrapped(value)), *_settings(value, inner)
 
 
@@ -144,15 +140,11 @@ def _settings(value: Any, inner: _Inner) -> Iterable[object]:
 
 
 def _closure(function: types.FunctionType, inner: _Inner) -> object:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
-    return tuple((name, inner(_content(cell))) for name, cell in sorted(cells, key=lambda pair: pair[0]))
-
-
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not bound yet
-        return None
+    values: dict[str, Any] = dict.fromkeys(function.__code__.co_freevars)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        with contextlib.suppress(ValueError):  # not bound yet
+            values[name] = cell.cell_contents
+    return tuple((name, inner(value)) for name, value in sorted(values.items()))
 
 
 def code_meaning(code: types.CodeType, inner: _Inner) -> object:

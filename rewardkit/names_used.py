@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 from sandbox.syntax import parse_expression
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
-Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class Target(NamedTuple):
@@ -65,9 +64,7 @@ def imported(node: ast.Import | ast.ImportFrom) -> dict[str, Target]:
 def uses(node: ast.AST, depth: int = 0) -> list[Use]:
     """Return the names that a statement or an expression of a module takes from the module, each once, in order.
 
-    Args:
-        node: The statement or expression.
-        depth: Levels of its deepest part. Where it is nested too deep to walk, local names are among those given.
+    ``depth`` counts the levels of its deepest part; one that is nested too deep to walk has its local names too.
     """
     if depth > _DEEP:
         return list(dict.fromkeys(Use(part.id) for part in ast.walk(node) if isinstance(part, ast.Name)))
@@ -96,7 +93,10 @@ def _uses(node: ast.AST, scopes: tuple[_Scope, ...]) -> Iterator[Use]:
             yield from _uses(part, (*scopes, inside))
     else:
         if isinstance(node, ast.Call):
-            yield from _by_text(node)
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            match node.args:
+                case [ast.Constant(value=str(module)), *_] if called in _DYNAMIC:
+                    yield Use(module, (), Target(module))
         elif isinstance(node, ast.Global):
             yield from (Use(name) for name in node.names)
         for part in ast.iter_child_nodes(node):
@@ -150,14 +150,6 @@ def _named(name: str, attributes: tuple[str, ...], scopes: tuple[_Scope, ...]) -
                 yield Use(name, attributes, target)
             return
     yield Use(name, attributes)
-
-
-def _by_text(call: ast.Call) -> Iterator[Use]:
-    """Return the module that ``importlib.import_module("name")`` names."""
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    first = call.args[0] if call.args else None
-    if called in _DYNAMIC and isinstance(first, ast.Constant) and isinstance(first.value, str):
-        yield Use(first.value, (), Target(first.value))
 
 
 def _bound(nodes: Iterable[ast.AST]) -> dict[str, Target | None]:

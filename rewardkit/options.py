@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypedDict
 
 from rewardkit.errors import RewardDefinitionError
 
@@ -23,6 +24,24 @@ class OnInfrastructure(StrEnum):
     """The whole batch stops with :class:`~rewardkit.errors.InfrastructureError`."""
 
 
+class Options(TypedDict, total=False):
+    """The options of :class:`RewardOptions` as keyword arguments, without the name."""
+
+    timeout_s: float
+    retries: int
+    default: float | None
+    score_range: tuple[float, float] | None
+    cache: bool
+    on_infrastructure: str | OnInfrastructure
+    concurrency: int | None
+
+
+class NamedOptions(Options, total=False):
+    """The same with the name."""
+
+    name: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class RewardOptions:
     """The options of one reward.
@@ -30,16 +49,16 @@ class RewardOptions:
     Attributes:
         name: Shown in tables, logs and metrics (``rewards/<name>/mean``); without ``/``.
         timeout_s: Wall-clock seconds that one attempt may take, greater than 0.
-        retries: Further attempts after an exception, a timeout or a crash, at least 0. A value that
-            is no score, or a column that does not coerce, is not retried: it would fail again.
+        retries: Further attempts after an exception, a timeout or a crash, at least 0. A value that is no score, or a
+            column that does not coerce, is not tried again: it would fail again.
         default: The score that stands in for a failed call; ``None`` leaves the rollout out of the baseline.
         score_range: Lowest and highest score allowed, both included; outside is ``bad_return``.
             ``None`` allows every finite number.
         cache: Whether equal inputs give equal scores, so that one call may serve many.
         on_infrastructure: What stands in for a call lost through no fault of the completion.
         concurrency: Calls in flight at once. ``None`` means 1 for a plain function and
-            :data:`DEFAULT_ASYNC_CONCURRENCY` for an ``async def``; more than 1 gives a plain function
-            that many threads in a worker process of its own.
+            :data:`DEFAULT_ASYNC_CONCURRENCY` for an ``async def``; more than 1 gives a plain function that many
+            threads in a worker process of its own.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The modules that a user wrote: where their files are, and what they bind. Found and parsed, never imported.
 
-Own is what is neither the standard library's, nor installed (in ``site-packages``, or beside ``*.dist-info``), nor
-rewardkit's machinery. The built-in rewards are own: their code decides scores. A package installed as editable is own.
+A module is the user's own unless it is the standard library's, installed (in ``site-packages``, or beside
+``*.dist-info``) or rewardkit's machinery. The built-in rewards and packages installed as editable count as own.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Module:
 
     Attributes:
         file: Its path; ``None`` for source that is in no file, such as a notebook's cell.
-        imports: Names bound by import statements anywhere outside functions and classes, to all that may be meant.
+        imports: Names bound by import statements outside functions and classes, with all that they may mean.
         stars: What ``from x import *`` names.
         statements: What counts of the whole, in order.
     """
@@ -75,7 +75,7 @@ class Module:
         self.file = file
         self.imports: dict[str, list[Target]] = {}
         self.stars: list[Target] = []
-        self.statements = [one for one in tree.body if not _is_main_guard(one) and not _is_text(one)]
+        self.statements = [one for one in tree.body if not _never_counts(one)]
         self._tree = tree
         self._bound: dict[str, list[ast.stmt]] = {}
         self._told: dict[int, Told] = {}
@@ -99,19 +99,14 @@ class Module:
 
     @functools.cached_property
     def _changes(self) -> dict[str, list[ast.stmt]]:
-        """What changes a name in passing.
-
-        A call that mentions a constant, a call or decorator that changes one, a method that takes something in.
-        """
+        """What changes a name in passing: a call that mentions a constant or changes one, a method that takes it in."""
         found: dict[str, list[ast.stmt]] = {}
         for statement in self.statements:
-            constants = [name for name in self._touched(statement) if self._is_constant(name)]
+            touched = self._touched(statement)
+            constants = [one for one in touched if any(isinstance(by, _CONSTANT) for by in self._bound.get(one, ()))]
             for name in dict.fromkeys([*constants, *_registered_with(statement)]):
                 found.setdefault(name, []).append(statement)
         return found
-
-    def _is_constant(self, name: str) -> bool:
-        return any(isinstance(one, _CONSTANT) for one in self._bound.get(name, ()))
 
     def _touched(self, statement: ast.stmt) -> Iterator[str]:
         calls: list[ast.expr] = list(getattr(statement, "decorator_list", ()))
@@ -174,16 +169,14 @@ def _first_line(node: ast.AST) -> int:
     return min([getattr(node, "lineno", 0), *(one.lineno for one in decorators)])
 
 
-def _is_main_guard(statement: ast.stmt) -> bool:
-    """Whether it is ``if __name__ == "__main__":``, which no import runs."""
+def _never_counts(statement: ast.stmt) -> bool:
+    """Whether it is text alone, or ``if __name__ == "__main__":``, which no import runs."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
     if not isinstance(statement, ast.If) or not isinstance(statement.test, ast.Compare):
         return False
     sides = [statement.test.left, *statement.test.comparators]
     return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _changed(node: ast.AST) -> Iterator[str]:
@@ -206,14 +199,14 @@ def without_markers(node: ast.AST, imports: Mapping[str, Sequence[Target]]) -> a
 
 def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[Target]]) -> bool:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return any(name in _MARKERS and target.module == "rewardkit" for name, target in _named(called, imports))
-
-
-def _named(node: ast.expr, imports: Mapping[str, Sequence[Target]]) -> Iterator[tuple[str | None, Target]]:
-    if isinstance(node, ast.Name):
-        yield from ((target.name, target) for target in imports.get(node.id, ()))
-    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        yield from ((node.attr, target) for target in imports.get(node.value.id, ()) if target.name is None)
+    match called:
+        case ast.Name(id=name):
+            named = [(target.name, target) for target in imports.get(name, ())]
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            named = [(name, target) for target in imports.get(module, ()) if target.name is None]
+        case _:
+            return False
+    return any(name in _MARKERS and target.module == "rewardkit" for name, target in named)
 
 
 def _registered_with(statement: ast.stmt) -> Iterator[str]:
@@ -254,8 +247,15 @@ def read(file: Path) -> Module | None:
 def _read_file(file: Path, *_stamp: int) -> Module | None:
     try:
         with tokenize.open(file) as opened:
-            return Module(parse(opened.read()), file)
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return _parsed(opened.read(), file)
+    except (OSError, SyntaxError, ValueError):  # it cannot be read, or decoded
+        return None
+
+
+def _parsed(text: str, file: Path | None) -> Module | None:
+    try:
+        return Module(parse(text), file)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
@@ -279,12 +279,7 @@ def digest_of(file: Path) -> str:
 def read_cell(name: str) -> Module | None:
     """Return source that is in no file parsed, such as a notebook's cell, which ``linecache`` keeps."""
     lines = linecache.cache.get(name)
-    if not isinstance(lines, tuple) or len(lines) < 3:
-        return None
-    try:
-        return Module(parse("".join(lines[2])), None)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return _parsed("".join(lines[2]), None) if isinstance(lines, tuple) and len(lines) > 2 else None
 
 
 def find_top(name: str) -> Place | None:
@@ -345,15 +340,7 @@ def is_own(file: Path, home: Path | None = None) -> bool:
         return True
     if path.startswith((*_MACHINERY, *_STANDARD)) or _INSTALLED & set(Path(path).parts):
         return False
-    return not _holds_installed(Path(path))
-
-
-def _holds_installed(path: Path) -> bool:
-    """Whether the folder from which a file's package is imported is one that pip filled."""
-    folder = path.parent
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        folder = folder.parent
-    return next(folder.glob("*.dist-info"), None) is not None
+    return next(home_of(Path(path)).parent.glob("*.dist-info"), None) is None  # a folder that pip filled
 
 
 def home_of(file: Path) -> Path:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Runtimes]:
-    """Makes runtimes with worker processes: ``runtime([my_reward]).score(rollouts)``. One worker unless told else.
+    """Make runtimes with worker processes: ``runtime([my_reward]).score(rollouts)``; by default with one worker.
 
     Equal requests of a module get the same runtime, started once. All are closed after the module's last test.
     """
@@ -25,7 +25,7 @@ def runtime() -> Iterator[Runtimes]:
 
 @pytest.fixture(scope="module")
 def inline_runtime() -> Iterator[Runtimes]:
-    """Makes runtimes in the test's own process: ``inline_runtime([my_reward])``. No isolation, no deadlines."""
+    """Make runtimes in the test's own process: ``inline_runtime([my_reward])``. No isolation, no deadlines."""
     yield from _runtimes("inline")
 
 

@@ -1,7 +1,7 @@
 """What a function's source reaches: the definitions, constants and imported modules of the user's own that it uses.
 
-Read from source files alone; nothing is imported or run, and every definition is visited once. What is chosen at run
-time, such as ``getattr(module, name)``, is not seen, but a module that is used as a whole counts as a whole.
+Only source files are read; nothing is imported or run. What is chosen at run time, such as ``getattr(module, name)``,
+is not seen, but a module that is used as a whole counts as a whole.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Reach:
     """Collects what definitions use, from one start or several.
 
     Args:
-        home: Folder of an installed package that counts as own, for it holds the reward itself.
+        home: Folder of an installed package that counts as own, since it holds the reward itself.
 
     Attributes:
         entries: What was found, in the order in which it was met: tuples of plain values without any path.
@@ -40,12 +40,9 @@ class Reach:
         self._waiting: deque[tuple[Module, ast.AST]] = deque()
 
     def start(self, module: Module, node: ast.AST, closed_over: frozenset[str] = frozenset()) -> list[Use]:
-        """Takes in a definition and all that it uses. Gives the names that the module's source does not bind.
+        """Take in a definition of a module and all that it uses; return the names that the source does not bind.
 
-        Args:
-            module: Where it stands.
-            node: The function, lambda or class.
-            closed_over: Names that enclosing functions bind; their values are known from the live function.
+        Enclosing functions bind the names in ``closed_over``; their values are known from the live function.
         """
         self._note(module, node)
         unknown = [] if module.file is not None else [use for use in module.told(node).uses if use.target is None]
@@ -56,7 +53,7 @@ class Reach:
         return [use for use in unknown if use.name not in closed_over and not hasattr(builtins, use.name)]
 
     def start_module(self, module: Module) -> None:
-        """Takes in a whole module, and all that it uses."""
+        """Take in a whole module, and all that it uses."""
         self._take_whole(module)
         self._run()
 
@@ -68,7 +65,7 @@ class Reach:
                     self._once("unknown", self._number(module), use.name)
 
     def _follow(self, module: Module, use: Use) -> bool:
-        """Takes in what a name of a module leads to. Gives whether the module's source says."""
+        """Take in what a name of a module leads to; return whether the module's source tells."""
         if not self._new("use", id(module), use):
             return True  # it was followed before, and packages may take a name from each other in a circle
         self._modules.append(module)
@@ -110,7 +107,7 @@ class Reach:
             self._take_from(place, (target.name, *attributes), target)
 
     def _take_from(self, place: Place, names: tuple[str, ...], target: Target) -> None:
-        """Takes in what a dotted name means below a module: one of its names, a submodule, or the whole."""
+        """Take in what a dotted name means below a module: one of its names, a submodule, or the whole."""
         source = self._own(place)
         if not names:
             if source is not None:
@@ -139,22 +136,21 @@ class Reach:
         return module
 
     def _take_bytes(self, file: Path | None) -> None:
-        """Takes in a file without looking into it."""
+        """Take in a file without looking into it."""
         if file is not None and self._new("bytes", file):
             self.entries.append(("bytes", digest_of(file)))
 
     def _take_whole(self, module: Module) -> None:
         for statement in module.statements:
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                continue  # its names are followed where they are used
             self._take(module, statement)
 
     def _take(self, module: Module, statement: ast.stmt) -> None:
-        if not isinstance(statement, ast.Import | ast.ImportFrom) and self._note(module, statement):
+        is_import = isinstance(statement, ast.Import | ast.ImportFrom)  # its names are followed where they are used
+        if not is_import and self._note(module, statement):
             self._waiting.append((module, statement))
 
     def _note(self, module: Module, node: ast.AST) -> bool:
-        """Adds a piece of source to the entries, once. Gives whether it is new."""
+        """Add a piece of source to the entries, once; return whether it is new."""
         if not self._new("source", id(node)):
             return False
         if len(self.entries) > MOST_DEFINITIONS:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from rewardkit.coercion.rule import shorten
 from rewardkit.compose import Composable, Composite
-from rewardkit.decorator import Reward, as_reward
+from rewardkit.decorator import Reward, reward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
 from rewardkit.source import TextReward
 from rewardkit.transport import import_failure, load_file, locate
@@ -47,12 +46,20 @@ class RewardSet:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+@runtime_checkable
+class HasRewards(Protocol):
+    """What names its rewards itself, as :class:`~rewardkit.config.RewardFunctionsConfig` does."""
+
+    def resolve(self) -> RewardSet:
+        """Return the rewards and what their workers need."""
+
+
 def resolve(reference: RewardLike) -> Composable:
     """Return one reward.
 
     Args:
-        reference: A reward, a composition or a function; ``"file.py:name"``, ``"module:name"``, or the
-            name of an entry point. Without ``:name`` a file must hold exactly one reward.
+        reference: A reward, a composition or a function; ``"file.py:name"``, ``"module:name"``, or the name of an
+            entry point. Without ``:name`` a file must hold exactly one reward.
 
     Raises:
         RewardDefinitionError: It is none of these.
@@ -62,14 +69,21 @@ def resolve(reference: RewardLike) -> Composable:
 
 
 def _resolved(reference: Any, where: str) -> Composable:
+    """Return one reward; errors call the place of a wrong one ``where``, such as ``"rewards[0]"``."""
     if isinstance(reference, Composable):
         return reference
-    if not isinstance(reference, str):
-        return as_reward(reference, where)
-    found = resolve_all(reference)
-    if len(found) != 1:
-        raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
-    return found[0]
+    if isinstance(reference, str):
+        found = resolve_all(reference)
+        if len(found) != 1:
+            raise RewardLoadError(f"{reference!r} holds {len(found)} rewards; name one: {reference}:{found[0].name}")
+        return found[0]
+    if not callable(reference):
+        raise RewardDefinitionError(
+            f"{where}{': ' if where else ''}{shorten(reference)} is no reward; expected a reward, a function, a "
+            "composition, or a reference such as 'my_rewards.py:correct'"
+        )
+    marked: Composable = reward(reference)
+    return marked
 
 
 def resolve_all(reference: str) -> list[Composable]:
@@ -91,7 +105,7 @@ def resolve_all(reference: str) -> list[Composable]:
         return [_member(module, name, reference)]
     rewards = rewards_in(module)
     if not rewards:
-        functions = _own_functions(module)
+        functions = [name for name in _functions(module) if vars(module)[name].__module__ == module.__name__]
         named = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
         raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{named}")
     return rewards
@@ -124,12 +138,9 @@ def entry_points() -> dict[str, EntryPoint]:
 def rewards_in(module: ModuleType) -> list[Composable]:
     """Return the rewards and compositions that a module defines, in the order of their definition.
 
-    A reward imported from elsewhere is not the module's own. Where the module composes its rewards,
-    the compositions stand beside them. Of compositions, rewards given as text, and rewards that were made by
-    calling another with settings, the origin is not known: they count as the module's.
-
-    A reward that another one of these asks itself, its :attr:`~rewardkit.decorator.Reward.inner`, counts through that
-    one and is left out, unless a composition has it as a part.
+    A reward imported from elsewhere is left out. The origin of compositions, rewards given as text, and rewards made by
+    calling another with settings is not known: they count as the module's. A reward that another one calls itself, its
+    :attr:`~rewardkit.decorator.Reward.inner`, is left out too, unless a composition has it as a part.
     """
     own = list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
     parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
@@ -144,10 +155,11 @@ def _is_own(value: object, module: ModuleType) -> bool:
     return isinstance(value, TextReward) or function.__module__ == module.__name__ or locate(value, function) is None
 
 
-def _own_functions(module: ModuleType) -> list[str]:
-    """Return the names under which a module offers functions of its own."""
-    own = (n for n, v in vars(module).items() if isinstance(v, FunctionType) and v.__module__ == module.__name__)
-    return [name for name in own if not name.startswith("_")]
+def _functions(module: ModuleType) -> list[str]:
+    """Return the names under which a module offers functions."""
+    return [
+        name for name, value in vars(module).items() if isinstance(value, FunctionType) and not name.startswith("_")
+    ]
 
 
 def _import(name: str, reference: str) -> ModuleType:
@@ -168,21 +180,16 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
     for part in name.split("."):
         if not hasattr(found, part):
             names = [name for name, value in vars(module).items() if _is_own(value, module)]
-            functions = [n for n, v in vars(module).items() if inspect.isfunction(v) and not n.startswith("_")]
-            near = difflib.get_close_matches(part, [*names, *functions], n=2)
-            hint = (
-                f"did you mean {' or '.join(map(repr, near))}?" if near else f"it has {', '.join(names) or 'no reward'}"
-            )
+            near = " or ".join(map(repr, difflib.get_close_matches(part, [*names, *_functions(module)], n=2)))
+            hint = f"did you mean {near}?" if near else f"it has {', '.join(names) or 'no reward'}"
             raise RewardLoadError(f"{reference!r}: no {part!r} in it; {hint}")
         found = getattr(found, part)
     return _checked(found, reference)
 
 
 def _checked(found: Any, reference: str) -> Composable:
-    if isinstance(found, Composable):
-        return found
-    if callable(found):
-        return as_reward(found)
+    if isinstance(found, Composable) or callable(found):
+        return _resolved(found, "")
     raise RewardLoadError(f"{reference!r} is a {type(found).__name__}, not a reward or a function")
 
 
@@ -190,16 +197,14 @@ def resolve_set(rewards: Any) -> RewardSet:
     """Return the rewards that a caller named, under names of their own.
 
     Args:
-        rewards: A sequence of reward-likes, a mapping of names to them, one composition, or anything with a
-            ``resolve()`` that gives a :class:`RewardSet`, as :class:`~rewardkit.config.RewardFunctionsConfig`.
+        rewards: A sequence of reward-likes, a mapping of names to them, one composition, or what :class:`HasRewards`.
 
     Raises:
-        RewardDefinitionError: There is none, one is no reward, or two have one name.
+        RewardDefinitionError: The list is empty, one is no reward, or two have one name.
         RewardLoadError: A reference leads nowhere.
     """
-    if hasattr(rewards, "resolve"):
-        resolved: RewardSet = rewards.resolve()
-        return resolved
+    if isinstance(rewards, HasRewards):
+        return rewards.resolve()
     if isinstance(rewards, Mapping):
         return RewardSet(
             {name: _as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _some(rewards).items()}
@@ -208,25 +213,24 @@ def resolve_set(rewards: Any) -> RewardSet:
         rewards = [rewards]
     named: dict[str, Composable] = {}
     for place, like in enumerate(_some(rewards)):
-        for reward in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
-            if reward.name in named:
+        for found in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{place}]")]:
+            if found.name in named:
+                renamed = ".named(...)" if isinstance(found, Composite) else ".with_options(name=...)"
                 raise RewardDefinitionError(
-                    f"two rewards are named {reward.name!r}; give one another name: @reward(name=...) where it is "
-                    f"defined, {_renamed(reward)} where it is not yours"
+                    f"two rewards are named {found.name!r}; give one another name: @reward(name=...) where it is "
+                    f"defined, {renamed} where it is not yours"
                 )
-            named[reward.name] = reward
+            named[found.name] = found
     return RewardSet(named)
 
 
-def _renamed(reward: Composable) -> str:
-    return ".named(...)" if isinstance(reward, Composite) else ".with_options(name=...)"
-
-
 def _as_named(reward: Composable, name: str) -> Composable:
+    if reward.name == name:
+        return reward
     if isinstance(reward, Composite):
-        return reward if reward.name == name else reward.named(name)
+        return reward.named(name)
     assert isinstance(reward, Reward)
-    return reward if reward.name == name else reward.with_options(name=name)
+    return reward.with_options(name=name)
 
 
 def _some(rewards: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Rewards given as text: gated, and run in a jail for each call.
+"""Rewards given as text: a text gate checks them, and each call runs in a jail.
 
-Their signature is read from the syntax tree, so nothing of a text ever runs outside a jail, not even a default.
+The signature is read from the syntax tree, so nothing of a text ever runs outside a jail, not even a default.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import ast
 import inspect
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, TypedDict, Union, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Optional, Union, Unpack
 
 from rewardkit.decorator import Reward, make_options
 from rewardkit.errors import CoercionError, InfrastructureError, RewardDefinitionError, RewardTextError
-from rewardkit.options import OnInfrastructure, RewardOptions
+from rewardkit.function import RewardFunction
+from rewardkit.options import Options, RewardOptions
 from rewardkit.spec import Kind, sandbox_of_process
 from rewardkit.types import Cause, Score
 from sandbox.errors import NotPlainError, RestrictedSourceError
@@ -31,27 +32,16 @@ _SIMPLE: dict[str, Any] = {
     "str": str, "int": int, "float": float, "bool": bool, "None": None, "Any": Any, "object": object,
     "list": list, "List": list, "dict": dict, "Dict": dict, "tuple": tuple, "Tuple": tuple, "set": set, "Set": set,
 }  # fmt: skip
-_WITH_PARTS = {"list": 1, "List": 1, "set": 1, "Set": 1, "dict": 2, "Dict": 2}
+_SPECIAL: dict[str, Any] = {"Literal": Literal, "Optional": Optional, "Union": Union}
+_WITH_PARTS = {"Optional": 1, "list": 1, "List": 1, "set": 1, "Set": 1, "dict": 2, "Dict": 2}
 _ALLOWED = "str, int, float, bool, list, dict, tuple, set, None, Any, Optional, Union, Literal and |"
-
-
-class Options(TypedDict, total=False):
-    """The options of :class:`~rewardkit.options.RewardOptions`, without the name."""
-
-    timeout_s: float
-    retries: int
-    default: float | None
-    score_range: tuple[float, float] | None
-    cache: bool
-    on_infrastructure: str | OnInfrastructure
-    concurrency: int | None
 
 
 def reward_from_source(text: str, name: str | None = None, **options: Unpack[Options]) -> Reward[..., Any]:
     """Return a reward whose function is text: Python of which only plain computation is allowed, run in a jail.
 
-    It behaves as any other reward. The parameters are those of the text's function, and columns are coerced
-    to its annotations. What it prints is in the outcome's logs, and ``Score`` is there without an import.
+    It behaves as any other reward. The parameters are those of the text's function, and columns are coerced to its
+    annotations. What it prints is in the outcome's logs, and ``Score`` is there without an import.
 
     >>> correct = reward_from_source('''
     ... def correct(completion: str, answer: int) -> float:
@@ -64,10 +54,10 @@ def reward_from_source(text: str, name: str | None = None, **options: Unpack[Opt
         text: The text, at most 100,000 characters.
         name: The reward's name, by default that of the text's only public function. Of several public
             functions it names the one that is the reward.
-        options: As for :func:`~rewardkit.reward`. ``concurrency`` gives the reward as many jails, up to the cores.
+        options: As for :func:`~rewardkit.reward`. ``concurrency`` is also the number of jails, up to the cores.
 
     Raises:
-        RewardDefinitionError: The gate refuses the text (the message has line and column, the cause is a
+        RewardDefinitionError: The text gate refuses it (the message has line and column, the cause is a
             :class:`~sandbox.errors.RestrictedSourceError`), there is no such function, or its signature or an
             option makes no sense.
     """
@@ -78,37 +68,25 @@ def reward_from_source(text: str, name: str | None = None, **options: Unpack[Opt
 
 
 class TextReward(Reward[..., Any]):
-    """A reward given as text. It pickles as the text, which is gated again on arrival."""
+    """A reward given as text. It pickles as the text, which is checked again on arrival."""
 
     def __init__(self, function: _JailedFunction, options: RewardOptions) -> None:
-        function = function.within(options)
-        super().__init__(function, Kind.SINGLE, options, function.hints)
+        self._jailed = function.within(options)
+        super().__init__(self._jailed, Kind.SINGLE, options)
 
     def _having(self, options: RewardOptions) -> Reward[..., Any]:
-        return TextReward(_of(self), options)
+        return TextReward(self._jailed, options)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        function = _of(self)
-        return _rebuild, (function.source_text, function.__name__, self.options)
-
-
-def _of(reward: TextReward) -> _JailedFunction:
-    function = reward.function
-    assert isinstance(function, _JailedFunction)
-    return function
+        return _rebuild, (self._jailed.source_text, self._jailed.__name__, self.options)
 
 
 def _rebuild(text: str, function: str, options: RewardOptions) -> TextReward:
     return TextReward(_JailedFunction(text, function), options)
 
 
-class _JailedFunction:
-    """Calls a function of a text in this process's jail.
-
-    Attributes:
-        source_text: The text.
-        hints: The function's annotations, resolved.
-    """
+class _JailedFunction(RewardFunction):
+    """Calls a function of a text in this process's jail."""
 
     __signature__: inspect.Signature
 
@@ -120,13 +98,21 @@ class _JailedFunction:
         except RestrictedSourceError as refused:
             raise RewardDefinitionError(f"reward given as text{_named(name)}: {refused}") from refused
         tree = _chosen(checked, name)
-        self.source_text = text
+        self._text = text
         self.__name__ = tree.name
         self.__doc__ = ast.get_docstring(tree)
-        self.__signature__, self.hints = _signature(tree)
+        self.__signature__, self._hints = _signature(tree)
         self._checked = checked
         self._timeout_s = RewardOptions(tree.name).timeout_s
         self._width = 1
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        return self._hints
+
+    @property
+    def source_text(self) -> str:
+        return self._text
 
     def within(self, options: RewardOptions) -> _JailedFunction:
         """Return the same function with the time and the jails that a reward's options give it."""
@@ -150,11 +136,7 @@ class _JailedFunction:
         return self._read(result)
 
     def _read(self, result: ExecutionResult) -> Any:
-        """Return what the function returned, and prints what it printed.
-
-        Raises:
-            RewardTextError: It raised, returned what is no score, or was ended.
-        """
+        """Return what the function returned, and print what it printed; raise RewardTextError where it failed."""
         value = result.value[0] if result.value else None
         told = value.value if value is not None and value.ok and isinstance(value.value, dict) else {}
         dropped = told.get("dropped")
@@ -227,27 +209,27 @@ def _chosen(checked: CheckedSource, name: str | None) -> ast.FunctionDef:
 def _signature(tree: ast.FunctionDef) -> tuple[inspect.Signature, dict[str, Any]]:
     """Return a function's signature and its annotations, without running any of it."""
     _refuse_generator(tree)
-    arguments, hints, parameters = tree.args, {}, []
-    kinds = inspect.Parameter
-    defaults = [None] * (len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults))
-    positional = zip([*arguments.posonlyargs, *arguments.args], [*defaults, *arguments.defaults], strict=True)
-    entries: list[tuple[ast.arg, ast.expr | None, Any]] = [
-        (one, default, kinds.POSITIONAL_ONLY if one in arguments.posonlyargs else kinds.POSITIONAL_OR_KEYWORD)
-        for one, default in positional
-    ]
-    entries += [(one, None, kinds.VAR_POSITIONAL) for one in [arguments.vararg] if one is not None]
-    entries += [
-        (one, default, kinds.KEYWORD_ONLY)
-        for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    ]
-    entries += [(one, None, kinds.VAR_KEYWORD) for one in [arguments.kwarg] if one is not None]
-    for one, default, kind in entries:
+    arguments, kinds = tree.args, inspect.Parameter
+    placed = [*arguments.posonlyargs, *arguments.args]
+    defaults = dict(zip(placed[::-1], arguments.defaults[::-1], strict=False))
+    defaults |= {
+        one: default for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default
+    }
+    entries = (
+        (arguments.posonlyargs, kinds.POSITIONAL_ONLY),
+        (arguments.args, kinds.POSITIONAL_OR_KEYWORD),
+        ([arguments.vararg], kinds.VAR_POSITIONAL),
+        (arguments.kwonlyargs, kinds.KEYWORD_ONLY),
+        ([arguments.kwarg], kinds.VAR_KEYWORD),
+    )
+    hints, parameters = {}, []
+    for one, kind in ((one, kind) for ones, kind in entries for one in ones if one is not None):
         if one.arg in ("completions", "prompts"):
             _refuse(tree, one, f"parameter {one.arg!r}: a reward given as text scores one completion, not a group")
         if one.annotation is not None:
             hints[one.arg] = _annotation(tree, one.annotation)
-        given = kinds.empty if default is None else _default(tree, one, default)
-        parameters.append(inspect.Parameter(one.arg, kind, default=given, annotation=hints.get(one.arg, kinds.empty)))
+        given = _default(tree, one, defaults[one]) if one in defaults else kinds.empty
+        parameters.append(kinds(one.arg, kind, default=given, annotation=hints.get(one.arg, kinds.empty)))
     return inspect.Signature(parameters), hints
 
 
@@ -291,7 +273,7 @@ def _written(node: ast.expr) -> str:
 
 
 class _NotAllowed(Exception):
-    """An annotation is none of those that a text may have."""
+    """An annotation is one that a text may not have."""
 
 
 def _type(node: ast.expr) -> Any:
@@ -305,10 +287,8 @@ def _type(node: ast.expr) -> Any:
                 raise _NotAllowed from None
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return Union[_type(left), _type(right)]  # noqa: UP007 - None | None is no type
-        case ast.Subscript(value=of, slice=ast.Tuple(elts=parts)):
-            return _generic(_word(of), parts)
-        case ast.Subscript(value=of, slice=part):
-            return _generic(_word(of), [part])
+        case ast.Subscript(value=of, slice=inside):
+            return _generic(_word(of), inside.elts if isinstance(inside, ast.Tuple) else [inside])
     word = _word(node)
     if word not in _SIMPLE:
         raise _NotAllowed
@@ -323,27 +303,17 @@ def _word(node: ast.expr) -> str:
 
 
 def _generic(name: str, parts: list[ast.expr]) -> Any:
-    if name == "Literal":
-        return _subscripted(Literal, tuple(map(_choice, parts)))
-    if name == "Optional" and len(parts) == 1:
-        return Optional[_type(parts[0])]  # noqa: UP045 - None | None is no type
-    if name == "Union":
-        return _subscripted(Union, tuple(map(_type, parts)))
-    if name in ("tuple", "Tuple"):
-        if len(parts) == 2 and _is_dots(parts[1]):
-            return _subscripted(tuple, (_type(parts[0]), ...))
-        return _subscripted(tuple, tuple(map(_type, parts)))
-    if len(parts) != _WITH_PARTS.get(name):
-        raise _NotAllowed
-    return _subscripted(_SIMPLE[name], tuple(map(_type, parts)))
-
-
-def _subscripted(of: Any, parts: tuple[Any, ...]) -> Any:
-    return of[parts]
-
-
-def _is_dots(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is ...
+    """Return a type with what stands in its brackets: ``list[int]``, ``Literal["a", 1]``."""
+    match name, parts:
+        case "Literal", _:
+            given: list[Any] = [_choice(part) for part in parts]
+        case (("tuple" | "Tuple"), [first, ast.Constant(value=value)]) if value is ...:
+            given = [_type(first), ...]
+        case _:
+            given = [_type(part) for part in parts]
+    if name in ("Literal", "Union", "tuple", "Tuple") or len(given) == _WITH_PARTS.get(name):
+        return {**_SIMPLE, **_SPECIAL}[name][given[0] if len(given) == 1 else tuple(given)]
+    raise _NotAllowed
 
 
 def _choice(node: ast.expr) -> Any:

@@ -1,6 +1,6 @@
 """What the source of a fingerprint's functions, classes and modules says, with all of the user's own that it uses.
 
-It reads files and what ``linecache`` keeps of a notebook's cells; where there is neither, the compiled code counts.
+Source comes from files and from a notebook's cells in ``linecache``; where there is neither, the compiled code counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rewardkit.meanings import PLAIN, Held, Sourced, Versioned, code_meaning, file_of, reference
+from rewardkit.function import Versioned
+from rewardkit.meanings import PLAIN, Held, Sourced, code_meaning, file_of, reference
 from rewardkit.names_used import Use
 from rewardkit.own_modules import Module, home_of, is_own, read, read_cell
 from rewardkit.reach import Reach
@@ -40,7 +41,7 @@ class Reading:
 
     def _told(self, value: Sourced) -> object:
         if isinstance(value, Versioned):
-            return value.value.version
+            return value.version
         if isinstance(value, types.FunctionType):
             return self._function(value)
         return self._module(value) if isinstance(value, types.ModuleType) else self._class(value)
@@ -79,7 +80,9 @@ class Reading:
         if source is None:
             return reference(cls)
         before = len(self._reach.entries)
-        nodes = source.classes(cls.__name__, _line_of(cls))
+        functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
+        line = next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
+        nodes = source.classes(cls.__name__, line)
         for node in nodes:
             self._reach.start(source, node)
         return ("read", before) if nodes else reference(cls)
@@ -110,8 +113,7 @@ def _innermost(function: object) -> object:
 
 def _called(value: Any) -> Any:
     """Return the function of a reward, which may be the very one whose version is asked for, or use it."""
-    function = getattr(value, "__wrapped__", None) if hasattr(type(value), "version") else None
-    return value if function is None else function
+    return vars(value).get("__wrapped__", value) if isinstance(value, Versioned) else value
 
 
 def _definition(module: Module, code: types.CodeType) -> Any:
@@ -127,12 +129,6 @@ def _definition(module: Module, code: types.CodeType) -> Any:
             if (one.body.lineno, one.body.col_offset, one.body.end_lineno, one.body.end_col_offset) in places
         ]
     return here[0] if len(here) == 1 else None
-
-
-def _line_of(cls: type) -> int | None:
-    """Return a line that is inside a class's definition."""
-    functions = [one for one in _methods(cls) if isinstance(one, types.FunctionType)]
-    return next((one.__code__.co_firstlineno for one in functions if file_of(one) == file_of(cls)), None)
 
 
 def _methods(cls: type) -> Iterable[object]:

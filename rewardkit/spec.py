@@ -20,6 +20,7 @@ from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, Taken
+from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
@@ -64,21 +65,24 @@ class Parameter:
 
     Attributes:
         name: Its name, and for a column the column's name.
-        column: Whether it is a dataset column.
         required: Whether it has no default of its own.
-        coercer: What turns the column's value into the annotated type; ``None`` for reserved names.
-        fill: Gives the value from the call's rollouts, its context and the rollouts' places in the batch.
+        fill: Returns the value from the call's rollouts, its context and the rollouts' places in the batch.
+        coercer: What turns a column's value into the annotated type; ``None`` for what is no column.
         taken: In which form it takes a prompt, a completion or a group's completions; ``None`` for others.
         supplied: Whether it is filled even where the reward is called as a plain function.
     """
 
     name: str
-    column: bool
     required: bool
-    coercer: Coercer | None
     fill: Filler
+    coercer: Coercer | None = None
     taken: Taken | None = None
     supplied: bool = False
+
+    @property
+    def column(self) -> bool:
+        """Whether it is a dataset column."""
+        return self.coercer is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +94,11 @@ class RewardSpec:
         kind: Whether one call scores one rollout or a group.
         options: What the author asked of the runtime.
         parameters: The plan, in the order of the signature.
-        rest: Fills ``**columns``; ``None`` where the function takes none.
-        fingerprint: That of source, settings and options.
+        rest: What coerces ``**columns``; ``None`` where the function has no such parameter.
+        fingerprint: The fingerprint of source, settings and options.
         is_async: Whether the function is an ``async def``.
         hints: The parameters' annotations, resolved.
-        bound: Names of the function's parameters that are set already, by a partial or as ``self``: no column's.
+        bound: Names of parameters that are set already, by a partial or as ``self``; no column fills them.
         always: Names and fillers of the parameters that every call fills.
         any_finite_score: Whether every finite number is a score of one rollout.
     """
@@ -112,7 +116,7 @@ class RewardSpec:
     any_finite_score: bool = False
 
     def __post_init__(self) -> None:
-        """Derive what each call would otherwise ask anew."""
+        """Derive what each call would otherwise compute again."""
         always = tuple((p.name, p.fill) for p in self.parameters if not p.column or p.required)
         object.__setattr__(self, "always", always)
         simple = self.kind is Kind.SINGLE and self.options.score_range is None
@@ -153,7 +157,7 @@ class RewardSpec:
     @property
     def jailed(self) -> bool:
         """Whether its calls use a jail: it takes a Sandbox, or is given as text."""
-        return any(p.supplied for p in self.parameters) or hasattr(self.function, "source_text")
+        return any(p.supplied for p in self.parameters) or described(self.function).source_text is not None
 
     def supplies(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that a call as a plain function need not give, and has not given."""
@@ -188,7 +192,7 @@ class RewardSpec:
 
 
 def coerce_column(coercer: Coercer, column: str, value: object, place: int | None) -> Any:
-    """Return the column's value as the annotated type, or raises :class:`CoercionError` naming column and row."""
+    """Return the column's value as the annotated type, or raise :class:`CoercionError` naming column and row."""
     try:
         return coercer(value)
     except ColumnValueError as wrong:
@@ -202,15 +206,10 @@ def build_spec(
     hints: Mapping[str, Any] | None = None,
     version: str | None = None,
 ) -> RewardSpec:
-    """Reads a function's signature and makes the plan that fills its parameters.
+    """Read a function's signature and make the plan that fills its parameters.
 
-    Args:
-        function: What the author wrote.
-        kind: Whether one call scores one rollout or a group.
-        options: What the author asked of the runtime.
-        hints: The parameters' annotations, if they are resolved already: a function that travelled to a
-            worker by value has not taken along the names that its annotations mention.
-        version: The version, if it is known already: such a function has not taken its source along either.
+    A function that travelled to a worker by value has left behind the names that its annotations mention, and its
+    source: its ``hints``, resolved, and its ``version`` are given.
 
     Raises:
         RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
@@ -220,6 +219,7 @@ def build_spec(
         signature = inspect.signature(function)
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
+    hints = described(function).hints if hints is None else hints
     hints = hints_of(function, name) if hints is None else hints
     awaited = is_async(function)
     bound = set_by_partials(function)
@@ -237,11 +237,12 @@ def build_spec(
             )
         elif _is_sandbox(annotation):
             fill = _sandbox_filler(_concurrency(options, awaited))
-            parameters.append(Parameter(parameter.name, False, True, None, fill, supplied=True))
+            parameters.append(Parameter(parameter.name, True, fill, supplied=True))
         else:
             parameters.append(_parameter(kind, parameter, annotation, name))
     bound |= _own_names(function) - {parameter.name for parameter in parameters}
-    made = Fingerprint(function, _deciding(options)) if version is None else known(version)
+    deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
+    made = Fingerprint(function, deciding) if version is None else known(version)
     return RewardSpec(function, kind, options, tuple(parameters), rest, made, awaited, hints, bound)
 
 
@@ -252,11 +253,6 @@ def _own_names(function: Callable[..., Any]) -> frozenset[str]:
     except (TypeError, ValueError):
         return frozenset()
     return frozenset(p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
-
-
-def _deciding(options: RewardOptions) -> RewardOptions:
-    """Return the options without those that decide no score, only what it costs."""
-    return replace(options, cache=False, concurrency=None)
 
 
 def _concurrency(options: RewardOptions, is_async: bool) -> int:
@@ -272,10 +268,7 @@ def _is_sandbox(annotation: Any) -> bool:
 
 
 def _sandbox_filler(width: int) -> Filler:
-    def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> Any:
-        return sandbox_of_process(width)
-
-    return fill
+    return lambda r, c, p: sandbox_of_process(width)
 
 
 def sandbox_of_process(width: int) -> RewardSandbox:
@@ -291,13 +284,15 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: Any, reward
     required = parameter.default is inspect.Parameter.empty
     if name in ("prompt", "completions" if kind is Kind.GROUP else "completion"):
         taken = Taken.of(name, annotation, reward)
-        return Parameter(name, False, required, None, _text_filler(taken), taken)
-    fillers = _group_fillers(annotation) if kind is Kind.GROUP else _single_fillers(annotation)
+        return Parameter(name, required, _text_filler(taken), taken=taken)
+    fillers = _fillers(kind, annotation)
     if name in fillers:
-        return Parameter(name, False, required, None, fillers[name])
+        return Parameter(name, required, fillers[name])
     _refuse_mixed_up(kind, name, reward)
     coercer = _coercer(annotation, reward, name)
-    return Parameter(name, True, required, coercer, _column_filler(name, coercer))
+    if coercer.passthrough:
+        return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
+    return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
 
 
 def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
@@ -313,12 +308,6 @@ def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
         )
 
 
-def _column_filler(name: str, coercer: Coercer) -> Filler:
-    if coercer.passthrough:
-        return lambda rollouts, context, places: _fresh(rollouts[0].example[name])
-    return lambda rollouts, context, places: coerce_column(coercer, name, rollouts[0].example[name], places[0])
-
-
 def _text_filler(taken: Taken) -> Filler:
     if taken.name == "completions":
         return lambda r, c, p: [taken.given(one.completion, place) for one, place in zip(r, p, strict=True)]
@@ -330,37 +319,33 @@ def _text_filler(taken: Taken) -> Filler:
     )
 
 
-def _single_fillers(annotation: Any) -> dict[str, Filler]:
-    return {
-        "messages": lambda r, c, p: conversation(r[0].prompt, r[0].completion),
-        "completion_ids": lambda r, c, p: None if r[0].completion_ids is None else list(r[0].completion_ids),
-        **_shared_fillers(annotation),
-    }
+_OF_ROLLOUT: dict[str, Callable[[Rollout | Arrived], Any]] = {
+    "messages": lambda one: conversation(one.prompt, one.completion),
+    "completion_ids": lambda one: None if one.completion_ids is None else list(one.completion_ids),
+}
 
 
-def _group_fillers(annotation: Any) -> dict[str, Filler]:
-    return {
-        "messages": lambda r, c, p: [conversation(one.prompt, one.completion) for one in r],
-        "completion_ids": lambda r, c, p: [
-            None if one.completion_ids is None else list(one.completion_ids) for one in r
-        ],
-        **_shared_fillers(annotation),
-    }
+def _of_one(of: Callable[[Rollout | Arrived], Any]) -> Filler:
+    return lambda r, c, p: of(r[0])
 
 
-def _shared_fillers(annotation: Any) -> dict[str, Filler]:
-    return {
-        "example": (lambda r, c, p: {k: _fresh(v) for k, v in r[0].example.items()})
-        if _wants_raw_example(annotation)
-        else (lambda r, c, p: {str(k): column_text(v) for k, v in r[0].example.items()}),
+def _of_each(of: Callable[[Rollout | Arrived], Any]) -> Filler:
+    return lambda r, c, p: [of(one) for one in r]
+
+
+def _fillers(kind: Kind, annotation: Any) -> dict[str, Filler]:
+    """Return what fills the reserved names other than prompt and completion, of one rollout or of a group."""
+    values = get_args(annotation)
+    in_mapping = get_origin(annotation) in (dict, Mapping) and len(values) == 2 and values[1] is Any
+    raw = annotation is dict or in_mapping
+    fill = _of_each if kind is Kind.GROUP else _of_one
+    return {name: fill(of) for name, of in _OF_ROLLOUT.items()} | {
+        "example": (lambda r, c, p: {column: _fresh(value) for column, value in r[0].example.items()})
+        if raw
+        else (lambda r, c, p: {str(column): column_text(value) for column, value in r[0].example.items()}),
         "step": lambda r, c, p: c.step,
         "epoch": lambda r, c, p: c.epoch,
     }
-
-
-def _wants_raw_example(annotation: Any) -> bool:
-    values = get_args(annotation)
-    return annotation is dict or (get_origin(annotation) in (dict, Mapping) and len(values) == 2 and values[1] is Any)
 
 
 def column_text(value: object) -> str:
@@ -388,7 +373,8 @@ def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:
     if not isinstance(target, types.FunctionType | types.MethodType):
         target = type(target).__call__
     try:
-        hints = get_type_hints(target, include_extras=True, localns=_closure(target))
+        closure = dict(inspect.getclosurevars(target).nonlocals) if isinstance(target, types.FunctionType) else {}
+        hints = get_type_hints(target, include_extras=True, localns=closure)
         hints.pop("return", None)
         return hints
     except NameError as unknown:
@@ -398,13 +384,6 @@ def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:
         ) from unknown
     except TypeError as reason:
         raise RewardDefinitionError(f"reward {reward!r}: its annotations cannot be read: {reason}") from reason
-
-
-def _closure(function: Any) -> dict[str, Any]:
-    try:
-        return dict(inspect.getclosurevars(function).nonlocals)
-    except (TypeError, ValueError):
-        return {}
 
 
 def _coercer(annotation: Any, reward: str, parameter: str) -> Coercer:

@@ -26,9 +26,9 @@ from rewardkit.text import content_text, conversation
 from rewardkit.types import STEP_KINDS, Message, Step, Text
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-"""Who may speak in a conversation, as judges know them too."""
+"""Who may speak in a conversation."""
 MOST_STEPS = 1_000
-"""A completion of more steps fails, lest it costs a judge's fee for each."""
+"""A completion of more steps fails, or it would cost a judge's fee for each."""
 _Reader: TypeAlias = Callable[[Sequence[Message], int], Iterator["_Found"]]
 
 
@@ -41,7 +41,7 @@ class _Found(NamedTuple):
 
 
 def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = ()) -> Iterator[Step]:
-    """Return the steps of a completion in order, each made when it is asked for: what is before them may be long.
+    """Return the steps of a completion in order, each made when it is asked for, as ``before`` may be long.
 
     Args:
         prompt: The prompt, whose turns are before all steps.
@@ -50,8 +50,7 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
         labels: The labels of spans.
 
     Raises:
-        CoercionError: Prompt or completion is neither text nor a list of chat messages, or a message has a role that
-            is not known; names it.
+        CoercionError: Prompt or completion is neither text nor a list of chat messages, or a role is not known.
         ValueError: There are more than :data:`MOST_STEPS`.
     """
     for of, given in (("prompt", prompt), ("completion", completion)):
@@ -78,7 +77,7 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
 
 
 def _refuse_unknown_roles(of: str, given: Text) -> None:
-    """Raise where nobody knows who says a message: a turn whose role is misspelt would be passed over."""
+    """Raise where a role is not known: a turn whose role is misspelt would be passed over."""
     for place, message in enumerate(() if isinstance(given, str) else given):
         if message["role"] not in ROLES:
             raise CoercionError(
@@ -173,7 +172,7 @@ def _is_block(kind: str, block: Any) -> bool:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that a text is; ``None`` where it is none."""
+    """Return the JSON object in a text; ``None`` for other text."""
     try:
         value = decode(text)
     except (ValueError, RecursionError):

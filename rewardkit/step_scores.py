@@ -1,7 +1,4 @@
-"""How the scores of steps become one: the reductions, and what is told of each step.
-
-What a step is, and who scores it, is not known here.
-"""
+"""How the scores of steps become one: the reductions, and what the reason and the metrics tell of each step."""
 
 from __future__ import annotations
 
@@ -13,14 +10,12 @@ from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.shown import one_line
-from rewardkit.types import STEP_KINDS, Score, Step
+from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step
 
 MOST_SHOWN = 64
-"""Steps that have a metric and a line in the reason each; the score counts all."""
+"""Steps that have a metric and a line in the reason; the score counts all."""
 _DISCOUNT = 0.9
 _REDUCTIONS = ("mean", "min", "last", "discounted")
-_SUMMED = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
-"""Metrics of what a step took; of others the mean is told."""
 _REASON_CHARS, _NAME_CHARS = 9_000, 40
 _LABEL = re.compile(r"[^\W\d][\w.:-]*")
 _NO_CALLS = " in its messages; each='span' reads those that are written in the text, by their tags"
@@ -44,11 +39,7 @@ class Plan:
 
     @classmethod
     def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> Plan:
-        """Return the plan for these settings.
-
-        Raises:
-            RewardDefinitionError: One makes no sense; names it and what is expected.
-        """
+        """Return the plan for these settings; raise RewardDefinitionError where one makes no sense."""
         labels = (label,) if isinstance(label, str) else () if label is None else label
         named = isinstance(labels, list | tuple) and all(
             isinstance(one, str) and _LABEL.fullmatch(one) for one in labels
@@ -93,7 +84,10 @@ class Plan:
         shown = said[:MOST_SHOWN]
         scores = [score.value for _, score in said if score.value is not None]
         lines = [f"{self.reduce} over {len(scores)} of {len(said)} {plural}"]
-        lines += [_line(step, score)[: _REASON_CHARS // len(shown)] for step, score in shown]
+        for step, score in shown:
+            number = "left out" if score.value is None else f"{score.value:.4g}"
+            line = f"{head_of(step)}: {number}{', ' if score.reason else ''}{' '.join((score.reason or '').split())}"
+            lines.append(line[: _REASON_CHARS // len(shown)])
         lines += [f"and {len(said) - len(shown):,} more"] if len(said) > len(shown) else []
         each = {f"step/{step.index}": score.value for step, score in shown if score.value is not None}
         metrics = {**_together([score.metrics for _, score in said]), "steps": len(said), **each}
@@ -112,18 +106,13 @@ def head_of(step: Step) -> str:
     return f"step/{step.index}{named and f' {named}'}"
 
 
-def _line(step: Step, score: Score) -> str:
-    number = "left out" if score.value is None else f"{score.value:.4g}"
-    return f"{head_of(step)}: {number}{', ' if score.reason else ''}{' '.join((score.reason or '').split())}"
-
-
 def _together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the steps' own metrics as one: what they took is summed, where it is known of all; the rest is a mean."""
-    took = [one for one in metrics if any(name in one for name in _SUMMED)]
+    took = [one for one in metrics if any(name in one for name in COST_METRICS)]
     found: dict[str, float] = {}
     for name in dict.fromkeys(name for one in metrics for name in one):
         values = [one[name] for one in metrics if name in one]
-        if name not in _SUMMED:
+        if name not in COST_METRICS:
             found[name] = math.fsum(value / len(values) for value in values)
         elif len(values) == len(took):
             found[name] = math.fsum(values)

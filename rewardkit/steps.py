@@ -1,6 +1,6 @@
-"""``@step_reward``: one score a step of a completion, and one score made of these.
+"""``@step_reward``: it scores each step of a completion, and makes one score of these.
 
-What the steps are is :mod:`rewardkit.step_reading`'s, how their scores become one :mod:`rewardkit.step_scores`'s.
+:mod:`rewardkit.step_reading` finds the steps, and :mod:`rewardkit.step_scores` makes one score of theirs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rewardkit.decorator import Reward, make_options, name_of, refuse_no_reward
 from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint
 from rewardkit.forms import Form, Taken
-from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
+from rewardkit.function import RewardFunction, Versioned
+from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, NamedOptions, RewardOptions
 from rewardkit.runtime.attempt import FAILED, SCORED, finding_of_one
-from rewardkit.source import Options
 from rewardkit.spec import Kind, hints_of
 from rewardkit.step_reading import steps_of
 from rewardkit.step_scores import Plan, head_of
@@ -33,23 +33,23 @@ _NOT_GIVEN: Any = object()
 
 
 @dataclass(frozen=True, eq=False)
-class Stepwise:
-    """The function of a step reward: finds the steps, has each scored, and makes one score of theirs.
+class Stepwise(RewardFunction, Versioned):
+    """The function of a step reward: it finds the steps, has each scored, and makes one score of theirs.
 
-    It wraps the author's function, whose source is then read, and whose name leads a worker to the step reward.
+    It wraps the author's function, whose source is then read, and by whose name a worker finds the step reward.
     Around a reward its docstring says what becomes of that reward's scores.
 
     Attributes:
         scored: What scores a step: the author's function, or a reward.
-        plan: Which steps there are, and what becomes of their scores.
-        options: Those of the step reward.
-        hints: The annotations of the function that scores a step.
+        plan: Which steps are scored, and how their scores become one.
+        options: The options of the step reward.
+        annotations: The annotations of the function that scores a step.
     """
 
     scored: Any
     plan: Plan
     options: RewardOptions
-    hints: Mapping[str, Any]
+    annotations: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         if isinstance(self.scored, Reward):
@@ -76,17 +76,33 @@ class Stepwise:
         named = [one.replace(kind=kind) if one.kind is one.POSITIONAL_OR_KEYWORD else one for one in theirs]
         return inspect.Signature(sorted([*ours, *named], key=lambda one: one.kind))
 
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        """The annotations of what a run fills; :attr:`texts` brings prompt and completion into form."""
+        own = {name: annotation for name, annotation in self.annotations.items() if name != self.part}
+        return own | {"prompt": object, "completion": object}
+
+    @property
+    def inner(self) -> tuple[Reward[..., Any], ...]:
+        """The reward that scores the steps, and those inside it; none where a function does."""
+        return (self.scored, *self.scored.inner) if isinstance(self.scored, Reward) else ()
+
+    def set_up(self) -> None:
+        """Set up the reward that scores the steps."""
+        if isinstance(self.scored, Reward):
+            self.scored.set_up()
+
     @functools.cached_property
     def part(self) -> str | None:
         """The parameter that takes a step; ``None`` where a reward scores it."""
-        return next((name for name, annotation in self.hints.items() if annotation is Step), None)
+        return next((name for name, annotation in self.annotations.items() if annotation is Step), None)
 
     @functools.cached_property
     def texts(self) -> dict[str, Taken]:
         """In which form the function takes ``prompt`` and ``completion``, where it does."""
         names = {"prompt", "completion"} & inspect.signature(self.function).parameters.keys()
         names -= set_by_partials(self.function)
-        return {name: Taken.of(name, self.hints.get(name, Any), self.options.name) for name in names}
+        return {name: Taken.of(name, self.annotations.get(name, Any), self.options.name) for name in names}
 
     @property
     def version(self) -> str:
@@ -109,7 +125,7 @@ class Stepwise:
         return steps_of(columns.get("prompt", ""), columns["completion"], self.plan.each, self.plan.labels)
 
     def arguments(self, step: Step, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the function is called with: its columns, and the step, for a reward as a rollout of its own."""
+        """Return what the function is called with: its columns, and the step; a reward gets the step as a rollout."""
         given = dict(columns)
         texts: dict[str, Any] = {"prompt": given.pop("prompt", ""), "completion": given.pop("completion")}
         if self.part is not None:
@@ -121,19 +137,15 @@ class Stepwise:
         return given | {name: taken.given(texts[name]) for name, taken in self.texts.items()}
 
     def name_in(self, error: BaseException, step: Step) -> None:
-        """Notes the step in an error, in place of what was noted when it was raised before."""
+        """Note the step in an error, in place of what was noted when the same error was raised before."""
         note = _Note(f"in {head_of(step)}, one of {step.count}")
         note.of = self.scored
         with suppress(Exception):  # a class of errors may be frozen, or have notes of its own; the error counts then
-            others = [one for one in getattr(error, "__notes__", ()) if getattr(one, "of", None) is not self.scored]
-            error.__notes__ = [*others, note]
+            others = getattr(error, "__notes__", ())
+            error.__notes__ = [*(one for one in others if getattr(one, "of", None) is not self.scored), note]
 
     def checked(self, value: Any) -> Score:
-        """Return what a step's function returned as a score.
-
-        Raises:
-            BadReturnError: It is none.
-        """
+        """Return what a step's function returned as a score; raise BadReturnError where it is no score."""
         outcome, *said = finding_of_one(self.options, value)
         if outcome == FAILED:
             raise BadReturnError(said[1])
@@ -151,7 +163,7 @@ class _Ending(Exception):
 
 
 class AsyncStepwise(Stepwise):
-    """The same where the steps are awaited: side by side, ``concurrency`` of them at once on an event loop."""
+    """The same where the steps are awaited: side by side, at most ``concurrency`` of them at once on an event loop."""
 
     async def __call__(self, /, **columns: Any) -> Score:  # type: ignore[override]
         import asyncio  # slow to import, and who awaits has it loaded
@@ -181,48 +193,28 @@ class AsyncStepwise(Stepwise):
 
 
 class StepReward(Reward[..., Any]):
-    """What ``@step_reward`` makes: a reward whose function scores the steps of a completion.
-
-    ``function`` is what scores one step, as its author wrote it.
-    """
+    """What ``@step_reward`` makes; its ``function`` is what scores one step, as its author wrote it."""
 
     def __init__(self, steps: Stepwise, version: str | None = None) -> None:
         self._steps = steps
-        hints = {name: annotation for name, annotation in steps.hints.items() if name != steps.part}
-        hints |= {"prompt": object, "completion": object}
-        super().__init__(steps, Kind.SINGLE, steps.options, hints, version)
+        super().__init__(steps, Kind.SINGLE, steps.options, version=version)
         self.__wrapped__ = steps.function  # a function that names itself leads there, and not in a circle
 
     @property
     def function(self) -> Callable[..., Any]:
         return self._steps.function
 
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """The reward that scores the steps, and those inside it; none where a function does."""
-        scored = self._steps.scored
-        return (scored, *scored.inner) if isinstance(scored, Reward) else ()
-
-    def set_up(self) -> None:
-        """Sets up the reward that scores the steps."""
-        if isinstance(self._steps.scored, Reward):
-            self._steps.scored.set_up()
-
     def with_client(self, client: Any) -> StepReward:
-        """Return the same on a judge that asks this client in its server's place, such as a ``FakeJudge`` in a test.
-
-        Raises:
-            RewardDefinitionError: No judge scores the steps.
-        """
-        if not hasattr(self._steps.scored, "with_client"):
-            raise RewardDefinitionError(f"step reward {self.name!r} has no client: no judge scores its steps")
+        """Return the same on a judge that asks this client in place of its server; see :meth:`Reward.with_client`."""
+        if not isinstance(self._steps.scored, Reward):
+            super().with_client(client)
         return StepReward(replace(self._steps, scored=self._steps.scored.with_client(client)))
 
     def _having(self, options: RewardOptions) -> StepReward:
         return StepReward(replace(self._steps, options=options))
 
     def __call__(self, *arguments: Any, **columns: Any) -> Any:
-        """Scores one completion; a judge's steps are awaited here where no event loop runs."""
+        """Score one completion; a judge's steps are awaited here where no event loop runs."""
         scored = super().__call__(*arguments, **columns)
         if not self.inner or not self.spec.is_async:
             return scored
@@ -235,14 +227,13 @@ class StepReward(Reward[..., Any]):
         return (find, place) if place is not None else (StepReward, (self._steps, self.version))
 
 
-class Settings(Options, total=False):
+class Settings(NamedOptions, total=False):
     """The settings of :func:`step_reward`: its own, and the options of a reward."""
 
     each: str
     label: str | Sequence[str] | None
     reduce: str
     discount: float | None
-    name: str | None
 
 
 @overload
@@ -252,11 +243,11 @@ def step_reward(**settings: Unpack[Settings]) -> Callable[[Callable[..., Any]], 
 
 
 def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
-    """Marks a function that scores one step of a completion; the steps' scores become one.
+    """Mark a function that scores one step of a completion; the steps' scores become one.
 
     Its parameter annotated :class:`~rewardkit.Step` gets each step in turn; the others are filled as those of
-    :func:`~rewardkit.reward`, once a completion. It returns what a reward returns; a step for which it returns ``None``
-    is left out, and where no step is scored the completion is skipped. A step that fails makes the call fail.
+    :func:`~rewardkit.reward`, once a completion. It returns what a reward returns. A step for which it returns ``None``
+    is left out; a completion without a scored step is skipped. A step that fails makes the call fail.
 
     >>> @step_reward(each="span", label="step", reduce="min")
     ... def brief(part: Step, most: int) -> float:
@@ -299,11 +290,7 @@ _USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None}
 
 
 def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
-    """Return the settings that hold unless others are given: of a function its name, of a reward all of its options.
-
-    Raises:
-        RewardDefinitionError: It is neither.
-    """
+    """Return the settings that hold unless others are given: a function's name, or all options of a reward."""
     if isinstance(scored, Reward):
         options = {field: getattr(scored.options, field) for field in RewardOptions.__dataclass_fields__}
         return options | {"timeout_s": STEPS_IN_TIME * scored.options.timeout_s}

@@ -1,19 +1,21 @@
 """JSON as data holds it: each key once, each number finite.
 
-Python's reader keeps the last of two equal keys, makes infinity of ``1e999`` and takes ``NaN``: a row would say
-something else than its author wrote. Rollouts, data sets and tables of cases are read by this one reading.
+Python's reader keeps the last of two equal keys, makes infinity of ``1e999`` and takes ``NaN``, so a row would not
+hold what its author wrote. Rollouts, data sets and tables of cases are read here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 
 class _NumberError(ValueError):
-    """A number is none of JSON's, or too large."""
+    """A number is not JSON, or is too large."""
 
 
 class _TwiceError(ValueError):
@@ -40,7 +42,7 @@ def _finite(text: str) -> float:
 
 
 DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique)
-"""The decoder, for who reads a part of a text; its errors do not name the key of a wrong number."""
+"""Reads a part of a text too; its errors do not name the key of a wrong number."""
 
 
 def decode(text: str) -> Any:
@@ -67,42 +69,31 @@ def told(wrong: ValueError) -> str:
     return f"not JSON: {wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
 
 
-class _Odd:
-    """Stands where a number is that cannot be read."""
-
-
-class _FoundError(Exception):
-    """Ends the search for an odd number's key."""
-
-
 def _key_of_odd_number(text: str) -> str | None:
     """Return the key of the first number that cannot be read; ``None`` where it has none."""
-    decoder = json.JSONDecoder(
-        parse_constant=lambda name: _Odd(), parse_float=_read, parse_int=_read, object_pairs_hook=_search
-    )
-    try:
-        decoder.decode(text)
-    except _FoundError as found:
-        return str(found)
-    except ValueError:
-        return None
-    return None
+    odd, keys = object(), list[str]()
 
+    def holds_odd(value: object) -> bool:
+        return value is odd or (isinstance(value, list) and any(map(holds_odd, value)))
 
-def _read(text: str) -> object:
-    try:
-        number = float(text) if any(letter in text for letter in ".eE") else int(text)
-    except ValueError:  # an int of more than 4,300 digits
-        return _Odd()
-    return _Odd() if isinstance(number, float) and math.isinf(number) else number
+    def search(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys.extend(key for key, value in pairs if holds_odd(value))
+        return dict(pairs)
 
+    def tried(read: Callable[[str], object]) -> Callable[[str], Any]:
+        def number(digits: str) -> object:
+            try:
+                return read(digits)
+            except ValueError:
+                return odd
 
-def _search(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    for key, value in pairs:
-        if _holds_odd(value):
-            raise _FoundError(key)
-    return dict(pairs)
+        return number
 
-
-def _holds_odd(value: object) -> bool:
-    return isinstance(value, _Odd) or (isinstance(value, list) and any(map(_holds_odd, value)))
+    with contextlib.suppress(ValueError):
+        json.JSONDecoder(
+            parse_constant=tried(_no_constant),
+            parse_float=tried(_finite),
+            parse_int=tried(int),
+            object_pairs_hook=search,
+        ).decode(text)
+    return keys[0] if keys else None

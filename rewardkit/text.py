@@ -11,8 +11,7 @@ from rewardkit.types import Message, Text
 def completion_text(completion: Text) -> str:
     """Return the text of a completion: itself, or the last assistant message that has content.
 
-    With tools the first assistant message is often empty and others follow; a conversation without
-    any assistant content gives ``""``.
+    With tools the first assistant message is often empty and others follow. Without assistant content it is ``""``.
     """
     if isinstance(completion, str):
         return completion

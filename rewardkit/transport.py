@@ -32,11 +32,9 @@ _OUR_FOLDERS = tuple(
 
 
 def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | None:
-    """Return (module, qualified name) under which a fresh process finds ``wanted``, or ``None``.
+    """Return the module and the qualified name under which a fresh process finds ``wanted``, or ``None``.
 
-    Args:
-        wanted: The function itself, or the reward that stands in its place in the module.
-        function: The function, which knows its own module and name.
+    ``wanted`` is the function, or the reward that stands in its place in the module.
     """
     module_name = getattr(function, "__module__", None)
     # what a factory made is found where the module keeps it under the function's own name
@@ -72,8 +70,7 @@ def importable(module_name: str) -> bool:
 def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.ModuleSpec | None:
     """Return what a fresh process finds under a module's name: on its path, or by a package installed as editable.
 
-    Such a package adds a finder of its own at the start of every process (``pip install -e``, PEP 660). Other finders
-    are this process's own, as pytest's.
+    Such a package adds a finder at the start of every process (PEP 660); other finders are this process's own.
     """
     spec = importlib.machinery.PathFinder.find_spec(name, path)
     if spec is not None:
@@ -108,10 +105,7 @@ def dumps(thing: Any, reward: Any) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
-    """cloudpickle, which also sends functions under ``functools.cache`` by value where a worker does not find them.
-
-    What a file defines that was loaded by its path is found by that path in the worker too.
-    """
+    """cloudpickle, which also sends functions under ``functools.cache``, and finds what a file defines by its path."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, io.TextIOWrapper) and obj not in (sys.stdout, sys.stderr):
@@ -121,15 +115,12 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
             place = locate(obj, obj)
             if place is not None:
                 return find, place
-        if isinstance(obj, functools._lru_cache_wrapper) and not _is_found(obj):
+        if isinstance(obj, functools._lru_cache_wrapper) and not (
+            importable(getattr(obj, "__module__", "") or "") and locate(obj, obj) is not None
+        ):
             settings = obj.cache_parameters()
             return _cached, (obj.__wrapped__, settings["maxsize"], settings["typed"])
         return super().reducer_override(obj)
-
-
-def _is_found(function: Any) -> bool:
-    """Whether a fresh process finds this very object under its module and name."""
-    return importable(getattr(function, "__module__", "") or "") and locate(function, function) is not None
 
 
 def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
@@ -137,7 +128,7 @@ def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> A
 
 
 def _own_modules(function: Any) -> list[ModuleType]:
-    """Modules that a worker could not import, such as test modules: what they define goes by value."""
+    """Return the modules that a worker could not import, such as test modules: what they define goes by value."""
     inner = getattr(function, "func", function)
     names = {getattr(inner, "__module__", None), type(inner).__module__} - {None, "__main__", "builtins"}
     modules = [sys.modules.get(name) for name in names if name]
@@ -180,8 +171,7 @@ def load_file(path: Path) -> ModuleType:
 def import_failure(what: str, fault: BaseException) -> RewardLoadError:
     """Return the error of a file or module that does not import.
 
-    It carries the traceback; where the fault is one of our own errors, which say what is wrong and how to mend it,
-    the author's line that led to it is enough.
+    It carries the traceback, or only the author's line where the fault is one of our errors, which name the remedy.
     """
     if isinstance(fault, RewardError):
         frames = traceback.extract_tb(fault.__traceback__)

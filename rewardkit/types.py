@@ -22,16 +22,19 @@ Text: TypeAlias = str | Sequence[Message]
 STEP_KINDS: Mapping[str, str] = {"turn": "turns", "tool_call": "tool calls", "span": "spans"}
 """The kinds of steps, and what several of them are called."""
 
+COST_METRICS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
+"""The metrics that say what a call of a server took; over several calls they are summed."""
+
 
 class Status(StrEnum):
-    """What became of one call. The three are never mixed up."""
+    """What became of one call."""
 
     SCORED = "scored"
     """The reward gave a finite number. 0.0 is a score."""
     SKIPPED = "skipped"
-    """The reward said ``None``: not applicable. It leaves the group's baseline."""
+    """The reward returned ``None``: it does not apply, and the rollout leaves the group's baseline."""
     FAILED = "failed"
-    """No score came of it; ``Outcome.cause`` says why and ``Outcome.score`` is the default that stands in."""
+    """There is no score; ``Outcome.cause`` says why and ``Outcome.score`` is the default that stands in."""
 
 
 class Cause(StrEnum):
@@ -136,7 +139,7 @@ class Step:
     messages: tuple[Message, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a kind that there is none of, which a test of a step would not tell."""
+        """Refuse an unknown kind, which a test of a step would not reveal."""
         if self.kind not in tuple(STEP_KINDS):
             *rest, last = map(repr, STEP_KINDS)
             raise RewardDefinitionError(f"Step: kind={self.kind!r}: expected {', '.join(rest)} or {last}")
@@ -154,19 +157,19 @@ class Arrived(NamedTuple):
 class Outcome(NamedTuple):
     """What became of scoring one rollout with one reward.
 
-    A named tuple, for it is made once a call and a frozen dataclass takes five times as long to make.
+    It is a named tuple, since one is made for each call and a frozen dataclass takes five times as long to make.
 
     Attributes:
         status: Scored, skipped or failed.
-        score: The finite number the reward gave; ``None`` if skipped; if failed, the default that
-            stands in (``None`` leaves the rollout out).
+        score: The finite number the reward gave; ``None`` if skipped; if failed, the default that stands in, or
+            ``None``.
         reason: What the reward said of its score.
         metrics: Named finite numbers beside the score.
         cause: Why it failed; ``None`` unless failed.
         error: ``"ValueError: the message"``; ``None`` unless failed.
         traceback: The reward's own frames, where it raised.
-        attempts: How often the reward was run, or was to be run, for this outcome; at least 1. Runs lost
-            with a worker that was killed from outside count as part of one attempt.
+        attempts: How often the reward was run for this outcome, at least 1. Runs lost with a worker that was killed
+            from outside count as part of one attempt.
         duration_s: Seconds that the last attempt took, in the worker.
         logs: What the last attempt printed and logged, capped.
         version: Fingerprint of the reward that gave it, 12 hexadecimal digits.

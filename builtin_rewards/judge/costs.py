@@ -12,10 +12,11 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from builtin_rewards.judge.model import ReadReply
+from rewardkit.types import COST_METRICS
 
 Bill: TypeAlias = Sequence[ReadReply[Any]]
 
-_NAMES = frozenset({"requests", "cached", "prompt_tokens", "completion_tokens", "cost_usd"})
+_NAMES = frozenset({*COST_METRICS, "cached"})
 _bills: ContextVar[tuple[list[ReadReply[Any]], ...]] = ContextVar("bills", default=())
 
 

@@ -25,7 +25,6 @@ from builtin_rewards.judge.members import (
     checked,
     too_few_answered,
 )
-from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.own_labels import Calibrated, LabelledRows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 from rewardkit.loops import finished, turns
@@ -70,17 +69,11 @@ class JudgeReward(Reward[..., Any]):
     def __init__(self, function: JudgeFunction, options: RewardOptions) -> None:
         self._judging = function
         self._is_set_up = False
-        super().__init__(function, self.kind, options, function.hints)
+        super().__init__(function, self.kind, options)
 
     def __call__(self, *arguments: Any, **columns: Any) -> Any:
         """Judge, and return the score, or an awaitable of it inside an event loop. The first call sets the judge up."""
-        called = super().__call__(*arguments, **columns)
-        parameters = self.spec.parameters
-        if missing := [p.name for p in parameters[len(arguments) :] if p.required and p.name not in columns]:
-            called.close()
-            takes = ", ".join(parameter.name for parameter in parameters)
-            raise TypeError(f"{self.name}() lacks {', '.join(map(repr, missing))}; it takes {takes}")
-        return finished(self._set_up_before(called))
+        return finished(self._set_up_before(super().__call__(*arguments, **columns)))
 
     async def _set_up_before(self, asked: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -95,18 +88,6 @@ class JudgeReward(Reward[..., Any]):
             if not self._is_set_up:
                 self.set_up()
             self._is_set_up = True
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """The rewards that it asks itself, and those inside them."""
-        return self._judging.inner
-
-    def set_up(self) -> None:
-        """Ask each server, once a process; JudgeSetupError if one has no such model or refuses the key."""
-        for one in (self, *self.inner):
-            model = getattr(one.function, "model", None)
-            if isinstance(model, JudgeModel):
-                model.set_up()
 
     def calibrate(self, rows: LabelledRows, *, label: str = "label", threshold: float = 0.5) -> Calibrated:
         """Ask about labelled rows, and return how far the judge agrees with the labels.

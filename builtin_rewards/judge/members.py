@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
+from rewardkit.function import RewardFunction
 from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
 
 UNSEEN = "unseen"
@@ -30,7 +31,7 @@ def accepts(score: float, threshold: float) -> bool:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class JudgeFunction:
+class JudgeFunction(RewardFunction):
     """The function of a judge, which has the judge's ``name``: an object with its settings, which pickles."""
 
     name: str
@@ -52,11 +53,6 @@ class JudgeFunction:
         return inspect.Signature(
             [inspect.Parameter(name, kind, default=needed if required else "") for name, (_, required) in takes]
         )
-
-    @property
-    def inner(self) -> tuple[Reward[..., Any], ...]:
-        """The rewards that it asks itself, and those inside them."""
-        return ()
 
     async def __call__(self, **columns: Any) -> Any:
         raise NotImplementedError
@@ -82,6 +78,10 @@ class CombiningFunction(JudgeFunction):
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
         return tuple(dict.fromkeys(one for member in self.members for one in (member, *member.inner)))
+
+    def set_up(self) -> None:
+        for member in self.members:
+            member.set_up()
 
 
 def checked(owner: str, members: Iterable[Any]) -> tuple[tuple[Reward[..., Any], ...], tuple[float, float] | None]:

@@ -34,6 +34,7 @@ from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import AskingSettings, JudgeSettings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import Kind, RewardOptions, Rollout
+from rewardkit.function import Versioned
 from rewardkit.loops import turns
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.spec import CallContext
@@ -101,7 +102,7 @@ class View(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PromptedFunction(JudgeFunction):
+class PromptedFunction(JudgeFunction, Versioned):
     """The function of a judge that asks a ``model``; its settings are those of :class:`JudgeSettings`."""
 
     model: JudgeModel
@@ -228,6 +229,10 @@ class PromptedFunction(JudgeFunction):
                 raise one  # it holds for all questions, and is not the loss of one
             found.append(one.value if isinstance(one, ReadReply) else one)
         return found
+
+    def set_up(self) -> None:
+        """Raise JudgeSetupError where the server has no such model or refuses the key; it is asked once a process."""
+        self.model.set_up()
 
     @property
     def version(self) -> str:

@@ -13,7 +13,7 @@ from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from rewardkit.coerce import build_coercer
-from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder, shorten
+from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder, shorten
 
 _KEYS = {
     **dict.fromkeys(("text", "criterion", "description"), "text"),
@@ -39,7 +39,7 @@ def passages(value: object) -> str | None:
     return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1) if text is not None) or None
 
 
-PASSAGES = Annotated[Any, Rule("text or a list of texts", passages, TextOrder.OTHER)]
+PASSAGES = Annotated[Any, Coercer("text or a list of texts", passages, TextOrder.OTHER)]
 """The annotation of a column that fills a field."""
 
 
@@ -52,7 +52,7 @@ def rubric_annotation(like: Rubric) -> Any:
         except JudgeSetupError as wrong:
             raise ColumnValueError.of("a list of criteria", value, str(wrong)) from None
 
-    return Annotated[Any, Rule("a list of criteria", convert, TextOrder.OTHER)]
+    return Annotated[Any, Coercer("a list of criteria", convert, TextOrder.OTHER)]
 
 
 def row_rubric(value: object, like: Rubric) -> Rubric | None:

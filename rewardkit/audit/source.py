@@ -11,6 +11,7 @@ from typing import Any
 
 from rewardkit.callables import written
 from rewardkit.decorator import Reward
+from rewardkit.function import described
 from sandbox.syntax import parse
 
 
@@ -50,8 +51,8 @@ class FunctionSource:
 
 def pieces_of(reward: Reward[..., Any]) -> list[FunctionSource]:
     """Return the source of a reward and of what it calls in its module; nothing where there is no source."""
-    text = getattr(reward.spec.function, "source_text", None)
-    if isinstance(text, str):
+    text = described(reward.spec.function).source_text
+    if text is not None:
         return [_piece(reward, "<text>", 1, text, {})]
     function = written(reward.spec.function)
     first = _of_function(function, reward)

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rewardkit.types import Outcome
+from rewardkit.types import COST_METRICS, Outcome
 
 _LINK = "link/"
-_COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,6 @@ def _shares(outcome: Outcome) -> dict[str, float]:
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
     """Return what the calls took, by metric; nothing for a reward that takes nothing."""
     made = [outcome.metrics for outcome in outcomes if not outcome.cached]
-    took: list[Mapping[str, float]] = [metrics for metrics in made if any(name in metrics for name in _COSTS)]
-    found = {name: [metrics[name] for metrics in took if name in metrics] for name in _COSTS}
+    took: list[Mapping[str, float]] = [metrics for metrics in made if any(name in metrics for name in COST_METRICS)]
+    found = {name: [metrics[name] for metrics in took if name in metrics] for name in COST_METRICS}
     return {name: Cost(sum(known), len(known) == len(took)) for name, known in found.items() if known}

@@ -82,8 +82,8 @@ def describe(reward: Composable) -> dict[str, Any]:
 
 def _settings(reward: Composable) -> dict[str, Any]:
     """Return the settings of a reward that is made by a factory, its ``make``: how it is called, and what it says."""
-    make = getattr(reward, "make", None)
-    if not isinstance(reward, Reward) or not inspect.isfunction(make):
+    make = reward.make if isinstance(reward, Reward) else None
+    if make is None:
         return {"settings": None, "settings_doc": None, "import": None}
     settings = {
         p.name: None if p.default is p.empty else repr(p.default) for p in inspect.signature(make).parameters.values()

@@ -1,24 +1,24 @@
-"""Text and real containers to list, tuple, set, frozenset and dict, each element coerced in turn.
+"""Text and real containers to lists, tuples, sets, dicts and records, each element or field coerced in turn.
 
 A text must be a bracketed one: ``"abc"`` is no ``["abc"]``. A set is not taken for a list, since its order, and so
-a reward that reads it, would differ from process to process.
+a reward that reads it, would differ from process to process. Records are dataclasses, NamedTuples and TypedDicts; a
+field that the record does not have is left out, as pydantic does, and a TypedDict keeps it.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin, get_type_hints
 
 from rewardkit.coercion.literals import TextError, parse_container
-from rewardkit.coercion.rule import ColumnValueError, Convert, Rule
+from rewardkit.coercion.rule import Coercer, ColumnValueError, Convert, foreign_reason
 
 
 def held_in(value: object, expected: str) -> object:
-    """The container that a text, an array or a tensor holds; other values as they are.
-
-    Raises:
-        ColumnValueError: The text is no container.
-    """
+    """Return the container that a text, an array or a tensor holds; other values as they are."""
     if isinstance(value, str):
         try:
             return parse_container(value)
@@ -31,17 +31,15 @@ def held_in(value: object, expected: str) -> object:
 
 
 def wrong_kind(expected: str, value: object, held: object) -> ColumnValueError:
-    """The error where ``value`` could be read, and holds something else than expected."""
+    """Return the error for a value that could be read, and holds something else than expected."""
     detail = f"it holds a value of type {type(held).__name__}" if isinstance(value, str) else None
     return ColumnValueError.of(expected, value, detail)
 
 
 def items_in(value: object, expected: str, unordered: bool = False) -> Iterable[object]:
-    """The elements of a sequence, or, if order does not matter, of a set too."""
+    """Return the elements of a sequence, or, if order does not matter, of a set too."""
     held = held_in(value, expected)
-    if isinstance(held, list | tuple):
-        return held
-    if isinstance(held, Set) and unordered:
+    if isinstance(held, list | tuple) or (unordered and isinstance(held, Set)):
         return held
     if isinstance(held, Sequence) and not isinstance(held, str | bytes | bytearray | memoryview):
         return held
@@ -49,40 +47,33 @@ def items_in(value: object, expected: str, unordered: bool = False) -> Iterable[
 
 
 def mapping_in(value: object, expected: str) -> Mapping[Any, object]:
-    """The mapping that a value is or holds."""
+    """Return the mapping that a value is or holds."""
     held = held_in(value, expected)
     if isinstance(held, Mapping):
         return held
     raise wrong_kind(expected, value, held)
 
 
-def convert_items(items: Iterable[object], convert: Convert, expected: str, value: object) -> list[object]:
-    """Each element converted; an error names the element's place, from 0."""
-    converted: list[object] = []
+def collect(converted: Iterable[object], expected: str, value: object) -> list[object]:
+    """Return elements that are converted as they are taken; an error names the element's place, from 0."""
+    collected: list[object] = []
     try:
-        for element in items:
-            converted.append(convert(element))
+        for element in converted:
+            collected.append(element)
     except ColumnValueError as error:
-        raise error.inside(f"item {len(converted)}", expected, value) from None
-    return converted
+        raise error.inside(f"item {len(collected)}", expected, value) from None
+    return collected
 
 
 def items_convert(
-    make: Callable[[Iterable[object]], object], element: Rule, expected: str, unordered: bool = False
+    make: Callable[[Iterable[object]], object], element: Coercer, expected: str, unordered: bool = False
 ) -> Convert:
-    """To a list, set, frozenset or tuple of any length.
-
-    Args:
-        make: The container's type.
-        element: What each element must be.
-        expected: Readable name of the whole.
-        unordered: Whether a real set is taken too.
-    """
+    """Return the reader of a list, set, frozenset or tuple of any length; ``unordered`` takes a real set too."""
 
     def convert(value: object) -> object:
         items = items_in(value, expected, unordered)
         if not element.passthrough:
-            items = convert_items(items, element.convert, expected, value)
+            items = collect(map(element.convert, items), expected, value)
         try:
             return items if type(items) is make and items is not value else make(items)
         except TypeError as error:
@@ -91,26 +82,21 @@ def items_convert(
     return convert
 
 
-def tuple_convert(elements: Sequence[Rule], expected: str) -> Convert:
-    """To a tuple of a fixed length, each place with its own rule."""
+def tuple_convert(elements: Sequence[Coercer], expected: str) -> Convert:
+    """Return the reader of a tuple of a fixed length, each place with its own coercer."""
+    converts = [coercer.convert for coercer in elements]
 
     def convert(value: object) -> object:
         items = list(items_in(value, expected))
         if len(items) != len(elements):
             raise ColumnValueError.of(expected, value, f"{len(elements)} items needed, {len(items)} found")
-        converted: list[object] = []
-        try:
-            for rule, item in zip(elements, items, strict=True):
-                converted.append(rule.convert(item))
-        except ColumnValueError as error:
-            raise error.inside(f"item {len(converted)}", expected, value) from None
-        return tuple(converted)
+        return tuple(collect(map(operator.call, converts, items), expected, value))
 
     return convert
 
 
-def dict_convert(key: Rule, element: Rule, expected: str) -> Convert:
-    """To a dict. Where two keys become one, the last counts."""
+def dict_convert(key: Coercer, element: Coercer, expected: str) -> Convert:
+    """Return the reader of a dict. Where two keys become one, the last counts."""
     if key.passthrough and element.passthrough:
         return lambda value: dict(mapping_in(value, expected))
 
@@ -124,5 +110,127 @@ def dict_convert(key: Rule, element: Rule, expected: str) -> Convert:
             except TypeError as error:
                 raise ColumnValueError.of(expected, value, str(error)) from error
         return converted
+
+    return convert
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of a record.
+
+    Attributes:
+        coercers: What each field must be, by name, in order.
+        required: The names that have no default.
+    """
+
+    coercers: Mapping[str, Coercer]
+    required: frozenset[str]
+
+    def read(self, held: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
+        """Return the fields that ``held`` has, converted."""
+        for name in self.coercers:
+            if name in self.required and name not in held:
+                raise ColumnValueError.of(expected, value, f"field {name!r} is missing")
+        converted: dict[str, object] = {}
+        for name, coercer in self.coercers.items():
+            if name in held:
+                try:
+                    converted[name] = coercer.convert(held[name])
+                except ColumnValueError as error:
+                    raise error.inside(f"field {name!r}", expected, value) from None
+        return converted
+
+
+def is_typed_dict(annotation: type) -> bool:
+    """Whether it is a TypedDict, of ``typing`` or of ``typing_extensions``."""
+    return issubclass(annotation, dict) and hasattr(annotation, "__total__")
+
+
+def is_named_tuple(annotation: type) -> bool:
+    """Whether it is a NamedTuple or a ``collections.namedtuple``."""
+    return issubclass(annotation, tuple) and hasattr(annotation, "_fields")
+
+
+def record_fields(annotation: type, build: Callable[[object], Coercer]) -> Fields:
+    """Return the fields of a dataclass, NamedTuple or TypedDict; ``build`` returns the coercer of one's annotation.
+
+    Raises:
+        NameError: A field's annotation names what cannot be found from the class's module.
+    """
+    hints: dict[str, Any] = get_type_hints(annotation, include_extras=True)
+    required: set[str]
+    if is_typed_dict(annotation):
+        hints, required = _typed_dict_hints(annotation, hints)
+    elif is_named_tuple(annotation):
+        names: tuple[str, ...] = annotation._fields  # type: ignore[attr-defined]
+        required = set(names) - set(annotation._field_defaults)  # type: ignore[attr-defined]
+        hints = {name: hints.get(name, Any) for name in names}
+    else:
+        fields = [field for field in dataclasses.fields(annotation) if field.init]
+        missing = dataclasses.MISSING
+        required = {field.name for field in fields if field.default is missing and field.default_factory is missing}
+        hints = {field.name: hints[field.name] for field in fields}
+    return Fields({name: build(hint) for name, hint in hints.items()}, frozenset(required))
+
+
+def _typed_dict_hints(annotation: type, hints: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """Return the hints without Required, NotRequired and ReadOnly, and the required names.
+
+    ``__required_keys__`` alone does not do: where annotations are strings, it does not know NotRequired.
+    """
+    required = set(annotation.__required_keys__)  # type: ignore[attr-defined]
+    bare: dict[str, Any] = {}
+    for name, hint in hints.items():
+        while (mark := getattr(get_origin(hint), "_name", None)) in ("Required", "NotRequired", "ReadOnly"):
+            if mark == "Required":
+                required.add(name)
+            elif mark == "NotRequired":
+                required.discard(name)
+            hint = get_args(hint)[0]
+        bare[name] = hint
+    return bare, required
+
+
+def _make(kind: type, given: Mapping[str, object], expected: str, value: object) -> object:
+    try:
+        return kind(**given)
+    except Exception as error:  # the user's own constructor
+        raise ColumnValueError.of(expected, value, foreign_reason(error)) from error
+
+
+def dataclass_convert(kind: type, fields: Fields, expected: str) -> Convert:
+    """Return the reader of a dataclass."""
+
+    def convert(value: object) -> object:
+        if isinstance(value, kind):
+            return value
+        return _make(kind, fields.read(mapping_in(value, expected), expected, value), expected, value)
+
+    return convert
+
+
+def named_tuple_convert(kind: type, fields: Fields, expected: str) -> Convert:
+    """Return the reader of a NamedTuple, from a dict by name or from a list by place."""
+    names = list(fields.coercers)
+
+    def convert(value: object) -> object:
+        if isinstance(value, kind):
+            return value
+        held = held_in(value, expected)
+        if isinstance(held, list | tuple) and len(held) <= len(names):
+            held = dict(zip(names, held, strict=False))
+        if not isinstance(held, Mapping):
+            raise wrong_kind(expected, value, held)
+        return _make(kind, fields.read(held, expected, value), expected, value)
+
+    return convert
+
+
+def typed_dict_convert(fields: Fields, expected: str) -> Convert:
+    """Return the reader of a dict with the fields of a TypedDict."""
+
+    def convert(value: object) -> object:
+        held = mapping_in(value, expected)
+        return {**held, **fields.read(held, expected, value)}
 
     return convert

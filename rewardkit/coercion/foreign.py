@@ -6,11 +6,10 @@ Inside a pydantic model pydantic's own rules hold, not those of the other module
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 from uuid import UUID
 
-from rewardkit.coercion.containers import convert_items, items_in
+from rewardkit.coercion.containers import collect, items_in
 from rewardkit.coercion.literals import TextError, looks_structured, parse_container
 from rewardkit.coercion.rule import SHOWN_CHARS, ColumnValueError, Convert, foreign_reason, shorten
 from rewardkit.coercion.scalars import plain, to_bool, to_float, to_int
@@ -19,16 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import ValidationError
 
-MOMENTS = (date, datetime, time, timedelta)
-"""Read from ISO text. A bare number is none, though pydantic would count it from 1970: a column of years is not."""
-
 
 def _validator(annotation: Any, expected: str) -> Convert:
-    """Pydantic's lax validation, its error in a few words.
-
-    Raises:
-        Exception: Whatever pydantic raises where it cannot make sense of the annotation.
-    """
+    """Return pydantic's lax validation, its error in a few words; raise what it raises for odd annotations."""
     from pydantic import TypeAdapter, ValidationError
 
     validate: Convert = TypeAdapter(annotation).validate_python
@@ -48,7 +40,7 @@ def _validator(annotation: Any, expected: str) -> Convert:
 
 
 def _first_complaint(error: ValidationError) -> tuple[str, bool]:
-    """The first thing that pydantic complains of, in a few words, and whether it lies inside the value."""
+    """Return the first thing that pydantic complains of, in a few words, and whether it lies inside the value."""
     complaints = error.errors(include_url=False, include_context=False, include_input=False)
     first = complaints[0]
     places = [f"item {place}" if isinstance(place, int) else f"field {place!r}" for place in first["loc"]]
@@ -61,7 +53,7 @@ def _first_complaint(error: ValidationError) -> tuple[str, bool]:
 
 
 def pydantic_convert(annotation: object, expected: str) -> Convert:
-    """To whatever pydantic makes of the annotation. A bracketed text is parsed first, then tried as it is."""
+    """Return the reader of what only pydantic knows. A bracketed text is parsed first, then tried as it is."""
     validate = _validator(annotation, expected)
 
     def convert(value: object) -> object:
@@ -85,7 +77,10 @@ def pydantic_convert(annotation: object, expected: str) -> Convert:
 
 
 def simple_convert(annotation: object, expected: str) -> Convert:
-    """To a date, datetime, time, timedelta or UUID, from ISO text or a real one."""
+    """Return the reader of a date, datetime, time, timedelta or UUID, from ISO text or a real one.
+
+    A bare number is refused, though pydantic would count it from 1970: a column of years is no column of dates.
+    """
     validate = _validator(annotation, expected)
 
     def convert(value: object) -> object:
@@ -116,7 +111,7 @@ def reads_raw_value(metadata: tuple[object, ...]) -> bool:
 
 
 def constrained_convert(annotation: Any, convert_bare: Convert, expected: str) -> Convert:
-    """To the bare type of an ``Annotated``, then held to its pydantic constraints."""
+    """Return the reader of an ``Annotated``: its bare type, then held to its pydantic constraints."""
     try:
         check = _validator(annotation, expected)
     except Exception:  # pydantic cannot read the bare type (an ndarray): its constraints may hold for any value
@@ -137,13 +132,13 @@ def is_array(annotation: object) -> bool:
 
 
 def array_name(args: tuple[Any, ...]) -> str:
-    """Readable name of an array annotation."""
+    """Return the readable name of an array annotation."""
     scalar = _scalar_type(args)
     return "ndarray" if scalar is None else f"NDArray[{scalar.__name__}]"
 
 
 def _scalar_type(args: tuple[Any, ...]) -> type | None:
-    """The element type of ``NDArray[...]``; None if it has none, or one that is no concrete type."""
+    """Return the element type of ``NDArray[...]``; None if it has none, or one that is no concrete type."""
     import numpy as np
 
     scalar = (get_args(args[1]) or (None,))[0] if len(args) == 2 else None
@@ -151,7 +146,7 @@ def _scalar_type(args: tuple[Any, ...]) -> type | None:
 
 
 def array_convert(args: tuple[Any, ...], expected: str) -> Convert:
-    """To a numpy array, of the element type that the annotation names, if any.
+    """Return the reader of a numpy array, of the element type that the annotation names, if any.
 
     A real array's numbers are not looked at, unless the element type changes; then none may lose digits to an int.
     """
@@ -173,13 +168,13 @@ def array_convert(args: tuple[Any, ...], expected: str) -> Convert:
 
 
 def _cast(array: NDArray[Any], dtype: Any, expected: str, value: object) -> NDArray[Any]:
-    """The array with another element type; all but plain numbers is read by the rules for scalars."""
+    """Return the array with another element type; all but plain numbers is read by the rules for scalars."""
     import numpy as np
 
     readers: dict[str, Callable[[object], object]] = {"b": to_bool, "i": to_int, "u": to_int, "f": to_float}
     reader = readers.get(dtype.kind)
     if array.dtype.kind in "UOSc" and reader is not None:
-        elements = convert_items(array.ravel().tolist(), reader, expected, value)
+        elements = collect(map(reader, array.ravel().tolist()), expected, value)
         return np.array(elements, dtype).reshape(array.shape)
     with np.errstate(invalid="ignore", over="ignore"):
         converted = array.astype(dtype)

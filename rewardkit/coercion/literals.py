@@ -63,7 +63,7 @@ def looks_structured(text: str) -> bool:
 
 
 def parse_container(text: str) -> object:
-    """The value that a bracketed text stands for, read as JSON, else as a Python literal.
+    """Return the value that a bracketed text stands for, read as JSON, else as a Python literal.
 
     Usually a list, tuple, set or dict; ``"(1)"`` is the number, as in Python.
 
@@ -87,7 +87,7 @@ def parse_container(text: str) -> object:
 
 
 def _check_depth(text: str) -> None:
-    """Raises TextError where brackets outside strings nest deeper than MAX_DEPTH."""
+    """Raise TextError where brackets outside strings nest deeper than MAX_DEPTH."""
     if sum(map(text.count, _OPENERS)) <= MAX_DEPTH:
         return
     depth = 0
@@ -130,7 +130,7 @@ def _parse_literal(text: str) -> object:
 
 
 def _without_odd_escapes(text: str) -> str:
-    r"""The text with ``\\d`` for ``\d``: what Python makes of it, less the warning."""
+    r"""Return the text with ``\\d`` for ``\d``: what Python makes of it, less the warning."""
     return _PREFIXED_STRING.sub(_mend_string, text) if "\\" in text else text
 
 

@@ -1,15 +1,27 @@
-"""What one annotation means to a column's value: the rule, the error it raises, and its place in a union."""
+"""What one annotation means to a column's value: the coercer, the error it raises, and its place in a union."""
 
 from __future__ import annotations
 
+import collections.abc
 import reprlib
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Convert: TypeAlias = Callable[[object], object]
 """Turns a column's value into what an annotation asks for; raises :class:`ColumnValueError`."""
+
+LISTS = (
+    list,
+    collections.abc.Sequence,
+    collections.abc.MutableSequence,
+    collections.abc.Collection,
+    collections.abc.Iterable,
+    collections.abc.Reversible,
+)
+"""The annotations that ask for a list."""
 
 SHOWN_CHARS = 80
 """The most characters of a value that a message shows."""
@@ -18,14 +30,21 @@ _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = SHOWN_CHARS
 
 
+def annotation_text(annotation: Any) -> str:
+    """Return an annotation as its author would write it."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation.__name__
+    return repr(annotation).replace("typing.", "").replace("collections.abc.", "")
+
+
 class ColumnValueError(ValueError):
     """A value is not what an annotation says. Internal: a runtime turns it into an outcome of cause ``coercion``.
 
     Attributes:
         expected: What the annotation asks for, such as ``list[str]``.
         shown: The value's repr, at most about 80 characters of it.
-        detail: Why, in a few words; ``None`` if the first two say it all.
-        inner: True if ``detail`` speaks of a value inside the shown one.
+        detail: Why, in a few words; ``None`` if the first two are enough.
+        inner: Whether ``detail`` is about a value inside the shown one.
     """
 
     def __init__(self, expected: str, shown: str, detail: str | None = None, inner: bool = False) -> None:
@@ -37,25 +56,20 @@ class ColumnValueError(ValueError):
 
     @classmethod
     def of(cls, expected: str, value: object, detail: str | None = None) -> ColumnValueError:
-        """The error for this very value."""
+        """Return the error for this very value."""
         return cls(expected, shorten(value), detail)
 
     def inside(self, place: str, expected: str, value: object) -> ColumnValueError:
-        """The same error as seen from the container ``value`` that has it at ``place``, such as ``item 2``."""
+        """Return the same error as seen from the container ``value`` that has it at ``place``, such as ``item 2``."""
         reason = self.detail if self.inner else str(self)
         return ColumnValueError(expected, shorten(value), f"{place}: {reason}", True)
 
     def seen_as(self, expected: str, value: object) -> ColumnValueError:
-        """The same error where a wider annotation was asked for, or the value was first read from text."""
+        """Return the same error for the wider annotation that was asked for, or the text that was read first."""
         return ColumnValueError(expected, shorten(value), self.detail, self.inner)
 
     def describe(self, column: str, example_index: int | None) -> str:
-        """The whole sentence for a user.
-
-        Args:
-            column: Name of the dataset's column.
-            example_index: Row of the dataset, from 0; ``None`` if it is not known.
-        """
+        """Return the whole sentence for a user; ``example_index`` counts from 0, and is ``None`` if not known."""
         where = "" if example_index is None else f" of example {example_index}"
         return f"column {column!r}{where}: {self}"
 
@@ -65,7 +79,7 @@ class ColumnValueError(ValueError):
 
 
 def shorten(value: object) -> str:
-    """The value's repr in about 80 characters, at a bounded cost; its type's name if it has no repr."""
+    """Return the value's repr in about 80 characters, at a bounded cost; its type's name if it has no repr."""
     if type(value) is str and len(value) <= SHOWN_CHARS // 2:
         return repr(value)
     try:
@@ -76,13 +90,13 @@ def shorten(value: object) -> str:
 
 
 def foreign_reason(error: Exception) -> str:
-    """What a user's constructor or validator raised, in a line."""
+    """Return what a user's constructor or validator raised, in a line."""
     reason = f"{type(error).__name__}: {error}"
     return reason if len(reason) <= 2 * SHOWN_CHARS else reason[: 2 * SHOWN_CHARS - 3] + "..."
 
 
 class TextOrder(IntEnum):
-    """In which order the members of a union are offered a text: the narrower first."""
+    """In which order a text is offered to the members of a union: the narrower first."""
 
     CHOICE = 0
     """Literal and Enum: only the texts they name."""
@@ -100,21 +114,27 @@ class TextOrder(IntEnum):
     STR = 7
     ANY_TEXT = 8
     """bytes and Path take every text, and would never leave one to ``str``."""
-    LAST_RESORT = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """What one annotation means.
+class Coercer:
+    """Turns a column's value into what one annotation asks for. Built once, called for each row.
 
     Attributes:
-        expected: Readable name of the annotation.
-        convert: Turns a value into what the annotation asks for.
+        expected: Readable name of the annotation: ``list[str]``, ``int | None``, ``Literal['a', 'b']``.
+        convert: What turns the value; unlike a call of the coercer it does not guard against deep nesting.
         order: Its turn in a union.
-        passthrough: True if it hands every value on as it is.
+        passthrough: Whether every value is handed on as it is: ``Any``, ``object``, no annotation.
     """
 
     expected: str
     convert: Convert
     order: TextOrder
     passthrough: bool = False
+
+    def __call__(self, value: object) -> object:
+        """Return the value as the annotation asks for it; raise ColumnValueError where it is something else."""
+        try:
+            return self.convert(value)
+        except RecursionError:
+            raise ColumnValueError.of(self.expected, value, "nested too deep") from None

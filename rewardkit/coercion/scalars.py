@@ -34,7 +34,7 @@ _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
 def plain(value: object) -> object:
-    """The Python scalar that a numpy scalar or an array without a dimension holds; other values as they are."""
+    """Return the Python scalar that a numpy scalar or an array without a dimension holds; other values as they are."""
     if getattr(type(value), "item", None) is not None and getattr(value, "shape", None) == ():
         return value.item()  # type: ignore[attr-defined]
     return value
@@ -46,13 +46,13 @@ def is_none_text(value: object) -> bool:
 
 
 def to_none(value: object) -> None:
-    """None, from None or a text that stands for it."""
+    """Return None, from None or a text that stands for it."""
     if value is not None and not is_none_text(value):
         raise ColumnValueError.of("None", value)
 
 
 def to_str(value: object) -> str:
-    """Text as it is; a real int or float (not a bool) as Python writes it."""
+    """Return text as it is; a real int or float (not a bool) as Python writes it."""
     if type(value) is str:
         return value
     value = plain(value)
@@ -83,7 +83,7 @@ def to_int(value: object) -> int:
 
 
 def to_plain_int(value: object) -> int:
-    """A whole number from a text of digits and perhaps a sign, and nothing else."""
+    """Return the whole number of a text that has digits and perhaps a sign, and nothing else."""
     if not isinstance(value, str) or not _INTEGER.fullmatch(value.strip()):
         raise ColumnValueError.of("int", value)
     return to_int(value)
@@ -117,7 +117,7 @@ def _int_of_text(value: str) -> int:
 
 
 def _number_text(value: str, expected: str) -> str:
-    """The stripped text, if its length is one that a number may have."""
+    """Return the stripped text, if its length is one that a number may have."""
     text = value.strip()
     if len(text) > _MAX_NUMBER_CHARS:
         raise ColumnValueError.of(expected, value, "too many digits")
@@ -125,7 +125,7 @@ def _number_text(value: str, expected: str) -> str:
 
 
 def _decimal_of(text: str, value: object, expected: str) -> Decimal:
-    """The exact number, with an exponent so small that an int or a fraction of it fits in memory."""
+    """Return the exact number, with an exponent so small that an int or a fraction of it fits in memory."""
     if not _DECIMAL.fullmatch(text):
         raise ColumnValueError.of(expected, value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
     try:
@@ -138,7 +138,7 @@ def _decimal_of(text: str, value: object, expected: str) -> Decimal:
 
 
 def to_float(value: object) -> float:
-    """A finite float; nan and inf are refused, since no comparison with a nan is ever true."""
+    """Return a finite float; nan and inf are refused, since no comparison with a nan is ever true."""
     number = value if type(value) is float else _float_of(value)
     if not math.isfinite(number):
         raise ColumnValueError.of("float", value, "not finite")
@@ -161,7 +161,7 @@ def _float_of(value: object) -> float:
 
 
 def to_bool(value: object) -> bool:
-    """A bool, from the words of TRUE_WORDS and FALSE_WORDS or a real 0 or 1. Any other text is refused."""
+    """Return a bool, from the words of TRUE_WORDS and FALSE_WORDS or a real 0 or 1. Any other text is refused."""
     if type(value) is bool:
         return value
     value = plain(value)
@@ -177,7 +177,7 @@ def to_bool(value: object) -> bool:
 
 
 def to_bool_word(value: object) -> bool:
-    """A bool from the text true or false, in any case, and nothing else."""
+    """Return a bool from the text true or false, in any case, and nothing else."""
     word = value.strip().lower() if isinstance(value, str) else None
     if word not in ("true", "false"):
         raise ColumnValueError.of("bool", value)
@@ -185,7 +185,7 @@ def to_bool_word(value: object) -> bool:
 
 
 def to_decimal(value: object) -> Decimal:
-    """A finite Decimal; a real float as Python writes it, so 0.1 is 0.1."""
+    """Return a finite Decimal; a real float as Python writes it, so 0.1 is 0.1."""
     value = plain(value)
     if isinstance(value, str):
         return _decimal_of(_number_text(value, "Decimal"), value, "Decimal")
@@ -200,7 +200,7 @@ def to_decimal(value: object) -> Decimal:
 
 
 def to_fraction(value: object) -> Fraction:
-    """An exact fraction, from ``"1/3"``, a decimal number or a real one; a real float as Python writes it."""
+    """Return the exact fraction of ``"1/3"``, a decimal number or a real one; a real float as Python writes it."""
     value = plain(value)
     if isinstance(value, Fraction):
         return value
@@ -220,12 +220,15 @@ def to_fraction(value: object) -> Fraction:
 
 
 def to_complex(value: object) -> complex:
-    """A finite complex number, in text as Python writes it: ``"1+2j"``."""
+    """Return a finite complex number, in text as Python writes it: ``"1+2j"``."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float | complex):
         raise ColumnValueError.of("complex", value)
+    text = _number_text(value, "complex") if isinstance(value, str) else ""
+    if "_" in text or not text.isascii():
+        raise ColumnValueError.of("complex", value)
     try:
-        number = complex(_complex_text(value) if isinstance(value, str) else value)
+        number = complex(text or value)
     except (ValueError, OverflowError) as error:
         raise ColumnValueError.of("complex", value) from error
     if not (math.isfinite(number.real) and math.isfinite(number.imag)):
@@ -233,15 +236,8 @@ def to_complex(value: object) -> complex:
     return number
 
 
-def _complex_text(value: str) -> str:
-    text = _number_text(value, "complex")
-    if "_" in text or not text.isascii():
-        raise ColumnValueError.of("complex", value)
-    return text
-
-
 def to_bytes(value: object) -> bytes:
-    """Bytes; a text's UTF-8."""
+    """Return bytes; of a text its UTF-8."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -255,7 +251,7 @@ def to_bytes(value: object) -> bytes:
 
 
 def to_path(value: object) -> Path:
-    """A path; the empty text is refused, as it would silently name the current folder."""
+    """Return a path; the empty text is refused, as it would silently name the current folder."""
     if isinstance(value, Path):
         return value
     if not isinstance(value, str):
@@ -277,7 +273,7 @@ _READERS: dict[type, tuple[Convert, ...]] = {
 
 
 def _readers(values: Collection[object]) -> list[Convert]:
-    """How a value may be read where it must become one of these."""
+    """Return the ways to read a value that must become one of these."""
     kinds = {type(value) for value in values}
     readers = [reader for kind, readers in _READERS.items() if kind in kinds for reader in readers]
     readers += [enum_convert(kind) for kind in kinds if issubclass(kind, Enum)]
@@ -285,7 +281,7 @@ def _readers(values: Collection[object]) -> list[Convert]:
 
 
 def _readings(value: object, readers: list[Convert]) -> Iterator[object]:
-    """The value as it is, then as each reader reads it."""
+    """Return the value as it is, then as each reader reads it."""
     yield value
     for reader in readers:
         try:
@@ -295,7 +291,7 @@ def _readings(value: object, readers: list[Convert]) -> Iterator[object]:
 
 
 def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
-    """One of the values of a Literal: the value itself, else what its text says, so ``"1"`` finds 1."""
+    """Return the reader of a Literal's values: the value itself, else what its text says, so ``"1"`` finds 1."""
     known = {(type(choice), choice): choice for choice in choices}
     kinds = {type(choice) for choice in choices}
     readers = _readers(choices)
@@ -311,7 +307,7 @@ def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
 
 
 def enum_convert(enum: type[Enum]) -> Convert:
-    """A member of an Enum: by value, then by name, then by what the text says, so ``"1"`` finds the value 1."""
+    """Return the reader of an Enum: by value, then by name, then by what its text says: ``"1"`` finds the value 1."""
     values: list[object] = [member.value for member in enum]
     kinds = {type(value) for value in values}
     readers = _readers(values)

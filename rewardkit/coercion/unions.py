@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from rewardkit.coercion.literals import TextError, looks_structured, parse_container
-from rewardkit.coercion.rule import ColumnValueError, Convert, Rule, TextOrder
+from rewardkit.coercion.rule import Coercer, ColumnValueError, Convert, TextOrder
 from rewardkit.coercion.scalars import is_none_text, plain, to_bool, to_bool_word, to_int, to_plain_int
 
 _VALUES = (str, int, float, bool, bytes, complex, Decimal, type(None))
@@ -19,9 +19,9 @@ _NARROW: dict[Convert, Convert] = {to_bool: to_bool_word, to_int: to_plain_int}
 """Members that are offered a text twice: narrowly in their turn, and in full as the last resort."""
 
 
-def optional_convert(rule: Rule, expected: str) -> Convert:
-    """To None or the one other member."""
-    convert_member = rule.convert
+def optional_convert(coercer: Coercer, expected: str) -> Convert:
+    """Return the reader of None or one other member."""
+    convert_member = coercer.convert
 
     def convert(value: object) -> object:
         if value is None or is_none_text(value):
@@ -34,16 +34,16 @@ def optional_convert(rule: Rule, expected: str) -> Convert:
     return convert
 
 
-def union_convert(rules: Sequence[Rule], expected: str) -> Convert:
-    """To one of several members, none of them None."""
-    members = sorted(rules, key=lambda rule: rule.order)
-    structured = [rule.convert for rule in members if rule.order is TextOrder.STRUCTURED]
+def union_convert(coercers: Sequence[Coercer], expected: str) -> Convert:
+    """Return the reader of several members, none of them None."""
+    members = sorted(coercers, key=lambda coercer: coercer.order)
+    structured = [coercer.convert for coercer in members if coercer.order is TextOrder.STRUCTURED]
     before, after = _text_steps(members)
 
     def convert(value: object) -> object:
         given = plain(value)
         if not isinstance(given, str):
-            return _choose([rule.convert for rule in rules], given, expected, value)
+            return _choose([coercer.convert for coercer in coercers], given, expected, value)
         found, result = _first(before, given)
         if not found and structured and looks_structured(given):
             found, result = _structured(structured, given)
@@ -56,15 +56,15 @@ def union_convert(rules: Sequence[Rule], expected: str) -> Convert:
     return convert
 
 
-def _text_steps(members: Sequence[Rule]) -> tuple[list[Convert], list[Convert]]:
-    """What a text is offered to before, and after, the members that read brackets."""
-    before = [_NARROW.get(rule.convert, rule.convert) for rule in members if rule.order < TextOrder.STRUCTURED]
-    after = [rule.convert for rule in members if rule.order > TextOrder.STRUCTURED]
-    return before, after + [rule.convert for rule in members if rule.convert in _NARROW]
+def _text_steps(members: Sequence[Coercer]) -> tuple[list[Convert], list[Convert]]:
+    """Return what a text is offered to before, and after, the members that read brackets."""
+    before = [_NARROW.get(one.convert, one.convert) for one in members if one.order < TextOrder.STRUCTURED]
+    after = [one.convert for one in members if one.order > TextOrder.STRUCTURED]
+    return before, after + [one.convert for one in members if one.convert in _NARROW]
 
 
 def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
-    """Whether any takes the value, and what the first of them makes of it."""
+    """Return whether any takes the value, and what the first that does makes of it."""
     for convert in converts:
         try:
             return True, convert(value)
@@ -82,7 +82,7 @@ def _structured(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
 
 
 def _choose(converts: Sequence[Convert], given: object, expected: str, value: object) -> object:
-    """What the first member makes of ``given`` that leaves it unchanged, else what the first makes of it."""
+    """Return what the first member makes of ``given`` that leaves it unchanged, else what the first makes of it."""
     results: list[object] = []
     for convert in converts:
         try:

@@ -10,16 +10,13 @@ from typing import Any
 from rewardkit.compose import Composable
 from rewardkit.decorator import Reward
 from rewardkit.errors import InfrastructureError
-from rewardkit.types import Cause, Outcome, Rollout, Status
-
-_COSTS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
-"""Metrics of what a call took, of rewards that ask a server."""
+from rewardkit.types import COST_METRICS, Cause, Outcome, Rollout, Status
 
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return what 1,000 calls take by the metrics of these, without the metrics that only some of them tell."""
     asked = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
-    told = [name for name in _COSTS if asked and all(name in one for one in asked)]
+    told = [name for name in COST_METRICS if asked and all(name in one for one in asked)]
     return {name: 1000 * sum(one[name] for one in asked) / len(outcomes) for name in told}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewardkit import RewardDefinitionError, RewardFunctionsConfig, Rollout, Runtime, group_reward, reward
+from rewardkit import RewardDefinitionError, RewardFunctionsConfig, Rollout, Runtime, ScoreBatch, group_reward, reward
 
 
 def weighed(completion: str, answer: int, weight: float = 1.0) -> float:
@@ -72,17 +72,26 @@ CALLABLES: dict[str, tuple[Callable[..., Any], float]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "expected"), CALLABLES.values(), ids=CALLABLES)
-def test_it_coerces_as_its_function_does_and_keeps_what_is_set(function: Callable[..., Any], expected: float) -> None:
+ROWS = ({"answer": " 4", "weight": 50}, {"answer": " 4", "weight": "50", "more": "7", "self": "1"})
+"""A row for functions of named columns, and one for those that take the rest too."""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> ScoreBatch:
+    """The callables' outcomes on both rows, scored by one runtime."""
+    made = {name: reward(name=name)(function) for name, (function, _) in CALLABLES.items()}
+    with Runtime(made, workers=1) as runtime:
+        return runtime.score([Rollout("2+2=", "4", row) for row in ROWS])
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_it_coerces_as_its_function_does_and_keeps_what_is_set(name: str, outcomes: ScoreBatch) -> None:
     """Text becomes the annotated type, and no column stands in for an argument that a partial has set."""
+    function, expected = CALLABLES[name]
     made = reward(name="made")(function)
     assert ("answer",) == made.spec.required_columns
-    row = (
-        {"answer": " 4", "weight": "50", "more": "7", "self": "1"} if made.spec.rest else {"answer": " 4", "weight": 50}
-    )
-    expected += "self" in row and "self" not in made.spec.bound
-    with Runtime([made], workers=1) as runtime:
-        (outcome,) = runtime.score([Rollout("2+2=", "4", row)])["made"]
+    outcome = outcomes[name][1 if made.spec.rest else 0]
+    expected += made.spec.rest is not None and "self" not in made.spec.bound
     assert (expected, None) == (outcome.score, outcome.error)
 
 

@@ -106,7 +106,7 @@ def test_it_is_called_as_the_function_it_is(capsys: pytest.CaptureFixture[str]) 
         correct("4", answer="four")
     with pytest.raises(TypeError):
         correct.function("4", 4)
-    with pytest.raises(RewardTextError, match="missing 1 required positional argument: 'answer'"):
+    with pytest.raises(TypeError, match=r"correct\(\) lacks 'answer'; it takes completion, answer, worth"):
         correct("4")
 
 

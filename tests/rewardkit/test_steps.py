@@ -8,7 +8,7 @@ import json
 import pickle
 import re
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from rewardkit import (
     Score,
     Status,
     Step,
+    StepReward,
     group_reward,
     reward,
     reward_from_source,
@@ -377,12 +378,8 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize("awaits", [False, True], ids=["plain", "async"])
-@pytest.mark.parametrize(("act", "cause", "words"), FAILURES, ids=[case[2][:30] for case in FAILURES])
-def test_a_step_that_fails_makes_the_call_fail_and_is_named(
-    act: Callable[[Step], Any], cause: Cause, words: str, awaits: bool
-) -> None:
-    """With the cause that a single reward would have; nothing is made of the other steps' scores."""
+def _failing(place: int, awaits: bool) -> StepReward:
+    act = FAILURES[place][0]
 
     def plain(part: Step) -> Any:
         return act(part)
@@ -390,8 +387,30 @@ def test_a_step_that_fails_makes_the_call_fail_and_is_named(
     async def later(part: Step) -> Any:
         return act(part)
 
-    scored = step_reward(later if awaits else plain, score_range=(0, 1), default=-1.0, name="failing")
-    outcome = _score(scored, _turns("a", "b", "c"), "inline" if cause is Cause.EXCEPTION else "worker")
+    return step_reward(later if awaits else plain, score_range=(0, 1), default=-1.0, name=f"{place} {awaits}")
+
+
+@pytest.fixture(scope="module")
+def failed() -> Callable[[int, bool], Outcome]:
+    """The outcome of each failing reward: errors are scored inline, the others by the workers of one runtime."""
+    cases = [(place, awaits) for place in range(len(FAILURES)) for awaits in (False, True)]
+    batch: dict[str, Sequence[Outcome]] = {}
+    for lane in ("inline", "worker"):
+        chosen = [case for case in cases if (FAILURES[case[0]][1] is Cause.EXCEPTION) == (lane == "inline")]
+        rewards = [_failing(*case) for case in chosen]
+        with Runtime(rewards, workers=1, lane=lane, max_infrastructure_rate=1.0) as runtime:
+            batch |= runtime.score([Rollout("Q", _turns("a", "b", "c"))])
+    return lambda place, awaits: batch[f"{place} {awaits}"][0]
+
+
+@pytest.mark.parametrize("awaits", [False, True], ids=["plain", "async"])
+@pytest.mark.parametrize("place", range(len(FAILURES)), ids=[case[2][:30] for case in FAILURES])
+def test_a_step_that_fails_makes_the_call_fail_and_is_named(
+    place: int, awaits: bool, failed: Callable[[int, bool], Outcome]
+) -> None:
+    """With the cause that a single reward would have; nothing is made of the other steps' scores."""
+    _, cause, words = FAILURES[place]
+    outcome = failed(place, awaits)
     assert (Status.FAILED, cause) == (outcome.status, outcome.cause)
     assert (outcome.error or "").startswith(words)
     assert outcome.score == (None if cause is Cause.INFRASTRUCTURE else -1.0)
@@ -820,7 +839,7 @@ def test_only_a_step_reward_takes_steps() -> None:
     """A reward whose parameter is annotated so is told which mark to use; one without a judge has no client."""
     with pytest.raises(RewardDefinitionError, match="only @step_reward hands steps to its function; mark it so"):
         reward(_fit)
-    with pytest.raises(RewardDefinitionError, match="step reward 'right_tool' has no client"):
+    with pytest.raises(RewardDefinitionError, match="reward 'right_tool' has no client: it is no judge"):
         right_tool.with_client(None)
     with pytest.raises(BadReturnError, match="returned nan"):
         step_reward(_returns(float("nan")), name="nan")(completion=_turns("a", "b"))

@@ -194,7 +194,7 @@ COUNTS = {
 DOES_NOT_COUNT = {
     "a comment": ("rewards.py", "# counts", "# counts letters"),
     "layout": ("rewards.py", "n == 0 or odd(n - 1)", "(n == 0\n        or odd( n-1 ))"),
-    "a docstring": ("rewards.py", "Gives the letters.", "Gives the number of letters."),
+    "a docstring": ("rewards.py", "Return the letters.", "Return the number of letters."),
     "the reward's docstring": ("rewards.py", "'''Scores.'''", ""),
     "a helper that is not used": ("rewards.py", "return 1", "return 2"),
     "a constant that is not used": ("rewards.py", "UNUSED = 1", "UNUSED = 2"),

@@ -23,7 +23,7 @@ from rewardkit import (
     group_reward,
     reward,
 )
-from rewardkit.decorator import as_reward
+from rewardkit.registry import resolve
 from rewardkit.testing import FakeJudge, Runtimes, Table, Verdict, cases, read_table, rollouts_from_rows
 from rewardkit.testing.table import table_of
 from rewardkit.testing.verdict import Bench
@@ -118,7 +118,7 @@ class TestInAClass:
 
 
 def _verdict(one: Any, row: dict[str, Any]) -> Verdict:
-    with Bench(as_reward(one), "inline") as bench:
+    with Bench(resolve(one), "inline") as bench:
         return bench.run(table_of([row]).cases[0])
 
 

@@ -1,0 +1,52 @@
+"""What rewardkit reads of a reward's function where that is an object: a judge, a step reward, a reward given as text.
+
+Plain functions, partials and users' own objects are not of this kind: :func:`described` returns the defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Versioned:
+    """A value that states its version itself, so that a fingerprint does not read its source and settings."""
+
+    @property
+    def version(self) -> str:
+        """Text that changes when what decides the score may have changed; computed when it is first asked for."""
+        raise NotImplementedError
+
+
+class RewardFunction:
+    """The base of a reward's function that is an object. Everything has a default that suits a plain function."""
+
+    @property
+    def hints(self) -> Mapping[str, Any] | None:
+        """The parameters' annotations, resolved; ``None`` where they are those of the signature."""
+        return None
+
+    @property
+    def inner(self) -> tuple[Any, ...]:
+        """The rewards that it calls itself, at any depth; not typed, as a reward is made of its function."""
+        return ()
+
+    @property
+    def source_text(self) -> str | None:
+        """The text that runs in a jail in place of the function; ``None`` where the function runs as it is."""
+        return None
+
+    def set_up(self) -> None:
+        """See that what it needs is there; a runtime calls this once, in its own process.
+
+        Raises:
+            RewardDefinitionError: It is not there; says what helps.
+        """
+
+
+_PLAIN = RewardFunction()
+
+
+def described(function: object) -> RewardFunction:
+    """Return a reward's function where it is such an object, else the defaults."""
+    return function if isinstance(function, RewardFunction) else _PLAIN
