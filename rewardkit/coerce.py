@@ -41,7 +41,6 @@ from uuid import UUID
 
 from rewardkit.coercion import foreign, records
 from rewardkit.coercion.containers import dict_convert, items_convert, tuple_convert
-from rewardkit.coercion.literals import MAX_DEPTH, MAX_TEXT_CHARS
 from rewardkit.coercion.rule import ColumnValueError, Convert, Rule, TextOrder
 from rewardkit.coercion.scalars import (
     enum_convert,
@@ -60,8 +59,6 @@ from rewardkit.coercion.scalars import (
 from rewardkit.coercion.unions import optional_convert, union_convert
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.types import Step
-
-__all__ = ["MAX_DEPTH", "MAX_TEXT_CHARS", "Coercer", "ColumnValueError", "build_coercer"]
 
 _ANYTHING = Rule("Any", lambda value: value, TextOrder.OTHER, passthrough=True)
 _NONE = Rule("None", to_none, TextOrder.CHOICE)

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from sandbox.syntax import parse_expression
+from sandbox import parse_expression
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

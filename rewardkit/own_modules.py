@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rewardkit.names_used import Target, Use, bound_by, imported, own_nodes, shape, uses
 from rewardkit.transport import spec_afresh
-from sandbox.syntax import parse
+from sandbox import parse
 
 _PACKAGES = Path(os.path.realpath(__file__)).parents[1]
 _MACHINERY = tuple(str(_PACKAGES / name) + os.sep for name in ("rewardkit", "sandbox", "trainer_adapter"))

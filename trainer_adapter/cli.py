@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rewardkit.errors import ConfigError
-from rewardkit.shown import plain
+from rewardkit import ConfigError
+from rewardkit.extending import plain
 
 if TYPE_CHECKING:
     from trainer_adapter.config import GRPOConfig
@@ -106,7 +106,7 @@ def read_plan(path: Path) -> Plan:
     Raises:
         ConfigError: There is no such file, it is not YAML, or a field is wrong.
     """
-    from rewardkit.config import read_yaml
+    from rewardkit.extending import read_yaml
     from trainer_adapter.config import GRPOConfig
 
     if path.is_file() and _ROWS.intersection(path.suffixes):

@@ -20,7 +20,7 @@ from builtin_rewards.judge.members import UNSEEN, AskingMembers, Judging, Said, 
 from builtin_rewards.judge.model import JudgeModel
 from builtin_rewards.judge.own_labels import Calibrated, Rows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
-from rewardkit.loops import finished, turns
+from rewardkit.extending import finished, turns
 
 MARGIN_S = 1.0
 """Seconds that the whole's deadline has beyond those of its members, so that a member's own comes first."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
-from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
+from rewardkit.extending import FAILED, SCORED, finding_of
 
 UNSEEN = "unseen"
 """The metric of a skip for want of eyes: another judge may see what this one cannot."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sandbox.limits import LOAD_TIMEOUT_S
+from sandbox import LOAD_TIMEOUT_S
 
 TIME_LIMIT_S = 1800.0
 

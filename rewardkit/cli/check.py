@@ -134,7 +134,7 @@ def check_command(
 
 def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> Checked:
     """Coerces every column that a reward reads in every row, and gives those that fail."""
-    from rewardkit.coerce import ColumnValueError
+    from rewardkit.coercion.rule import ColumnValueError
     from rewardkit.runtime.names import meaning_of
 
     checked = Checked(reward.name, len(lines), reward.options.timeout_s)

@@ -28,7 +28,7 @@ def doctor_command(
     """
     if level not in _LEVELS:
         raise typer.BadParameter(f"{level!r} is no level; expected one of {', '.join(_LEVELS)}", param_hint="--level")
-    from sandbox.diagnosis import machine, trials
+    from sandbox import machine, trials
 
     report: dict[str, Any] = {
         "machine": machine(),

@@ -16,7 +16,7 @@ from rewardkit.config import RewardFunctionsConfig
 from rewardkit.decorator import Reward
 from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet, resolve_all, resolve_set
-from sandbox.limits import LOAD_TIMEOUT_S
+from sandbox import LOAD_TIMEOUT_S
 
 AnyReward = Reward[..., Any]
 

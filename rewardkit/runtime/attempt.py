@@ -27,8 +27,7 @@ from rewardkit.forms import hint_of
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score
-from sandbox.workers.job import Answer
-from sandbox.workers.steady import INSIDE
+from sandbox.workers import INSIDE, Answer
 
 SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
 

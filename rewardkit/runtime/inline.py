@@ -20,8 +20,7 @@ from rewardkit.runtime.attempt import attempt, attempt_async, encode
 from rewardkit.runtime.scoring import RewardCall, Scoring
 from rewardkit.runtime.target import rollout_of
 from rewardkit.spec import CallContext
-from sandbox.workers.capture import inline_capture
-from sandbox.workers.job import CallResult, CallStatus
+from sandbox.workers import CallResult, CallStatus, inline_capture
 
 
 def run_inline(

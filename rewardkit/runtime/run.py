@@ -25,11 +25,10 @@ from rewardkit.runtime.scoring import Listener, Scoring, lost_share
 from rewardkit.spec import CallContext
 from rewardkit.types import Outcome, Rollout
 from sandbox.errors import PoolClosedError, WorkerStartError
-from sandbox.workers.collector import CollectorPaused
-from sandbox.workers.job import Job
+from sandbox.workers import CollectorPaused, Job
 
 if TYPE_CHECKING:
-    from sandbox.workers.pool import WorkerPool
+    from sandbox.workers import WorkerPool
 
 PIECE_ROWS = 4096
 """Rows of a batch that are prepared at once; the workers score them while the next are being prepared."""

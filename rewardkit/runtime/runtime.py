@@ -29,11 +29,11 @@ from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Rollout
+from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
 from sandbox.errors import SandboxError
-from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
 
 if TYPE_CHECKING:
-    from sandbox.workers.pool import Target, WorkerPool
+    from sandbox.workers import Target, WorkerPool
 
 
 class Lane(StrEnum):
@@ -121,7 +121,7 @@ class Runtime:
         if _choice(Lane, lane, "lane") is Lane.INLINE:
             self.workers = 1
         else:
-            from sandbox.workers.pool import WorkerPool  # slow to import; needed only here
+            from sandbox.workers import WorkerPool  # slow to import; needed only here
 
             try:
                 self._pool = WorkerPool(
@@ -259,7 +259,7 @@ def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | No
     """Return what removes the empty directory that a killed worker's jail leaves; ``None`` where there are none."""
     if not any(one.spec.jailed for reward in rewards for one in (reward, *reward.inner)):
         return None
-    from sandbox.process import remove_stale_folders  # not at the end: at exit it can no longer be imported
+    from sandbox import remove_stale_folders  # not at the end: at exit it can no longer be imported
 
     return remove_stale_folders
 
@@ -272,8 +272,8 @@ def _end(pool: WorkerPool, clean: Callable[[], None] | None) -> None:
 
 
 def _target(reward: Reward[..., Any]) -> Target:
-    from sandbox.workers.pool import Target
-    from sandbox.workers.slot import Lane as PoolLane
+    from sandbox.workers import Lane as PoolLane
+    from sandbox.workers import Target
 
     spec = reward.spec
     wrapped = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)

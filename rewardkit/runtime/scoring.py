@@ -22,7 +22,7 @@ from rewardkit.runtime.plan import cache_key
 from rewardkit.runtime.retry import delay_before_next
 from rewardkit.spec import CallContext, Kind
 from rewardkit.types import Cause, Outcome, Rollout, Status
-from sandbox.workers.job import Call, CallResult, CallStatus
+from sandbox.workers import Call, CallResult, CallStatus
 
 
 class Finished(NamedTuple):

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.audit import RowCount, Seed, check_share, progress
-from rewardkit.cli.exits import FAILED, INTERRUPTED
+from rewardkit.commands import RowCount, Seed, check_share, exits, progress
 
 
 def _most(what: str) -> Any:
@@ -65,9 +64,7 @@ def audit_judge_command(
     from builtin_rewards.judge.audit.rows import load
     from builtin_rewards.judge.audit.run import run
     from builtin_rewards.judge.audit.subject import Subject
-    from rewardkit.cli.rewards import quiet
-    from rewardkit.cli.screen import screen
-    from rewardkit.registry import resolve
+    from rewardkit.commands import quiet, resolve, screen
 
     with quiet():
         subject = Subject(resolve(judge), judge)
@@ -81,6 +78,6 @@ def audit_judge_command(
     else:
         print_audit(audit, limits, screen())
     if audit.unasked:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exits.INTERRUPTED)
     if audit.breaches(limits):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(exits.FAILED)

@@ -1,0 +1,46 @@
+"""Public: what packages build rewards and trainers of, beside the names of :mod:`rewardkit` and its tools for tests.
+
+Rewards that are objects with settings, such as judges, and adapters to trainers use these; commands use
+:mod:`rewardkit.commands`. All other modules of rewardkit are its own and may change with any version.
+"""
+
+from rewardkit.coerce import build_coercer
+from rewardkit.coercion.rule import ColumnValueError, Rule, TextOrder, shorten
+from rewardkit.config import read_yaml
+from rewardkit.datafile import records
+from rewardkit.forms import why_no_text
+from rewardkit.loops import finished, of_this_loop, turns
+from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
+from rewardkit.runtime.batch import costs_told, per_1000
+from rewardkit.runtime.names import hint_at
+from rewardkit.runtime.plan import check_rollouts
+from rewardkit.shown import one_line, plain
+from rewardkit.spec import CallContext
+from rewardkit.step_reading import ROLES
+from rewardkit.strict_json import decode
+
+__all__ = [
+    "FAILED",
+    "ROLES",
+    "SCORED",
+    "CallContext",
+    "ColumnValueError",
+    "Rule",
+    "TextOrder",
+    "build_coercer",
+    "check_rollouts",
+    "costs_told",
+    "decode",
+    "finding_of",
+    "finished",
+    "hint_at",
+    "of_this_loop",
+    "one_line",
+    "per_1000",
+    "plain",
+    "read_yaml",
+    "records",
+    "shorten",
+    "turns",
+    "why_no_text",
+]
