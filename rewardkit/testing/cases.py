@@ -90,5 +90,5 @@ def _pytest() -> Any:
     try:
         import pytest
     except ImportError as missing:
-        raise ImportError("cases(...) makes tests for pytest: pip install 'rewardkit[testing]'") from missing
+        raise ImportError("cases(...) makes tests for pytest: pip install pytest") from missing
     return pytest

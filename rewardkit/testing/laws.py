@@ -135,7 +135,7 @@ def _need_hypothesis() -> None:
     try:
         import hypothesis  # noqa: F401
     except ImportError as missing:
-        raise ImportError("assert_laws(...) needs hypothesis: pip install 'rewardkit[testing]'") from missing
+        raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
 
 
 def _chosen(laws: Collection[str] | None) -> list[Law]:

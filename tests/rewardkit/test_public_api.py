@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -18,18 +19,10 @@ from rewardkit import errors
 HEAVY = ("torch", "trl", "transformers", "openai", "httpx2", "ray", "starlette", "uvicorn", "datasets", "peft")
 
 
-def test_every_public_name_is_listed_and_only_those() -> None:
-    """__all__ is sorted and names exactly what the package imports by name."""
-    text = Path(rewardkit.__file__).read_text()
-    imported = set(re.findall(r"\w+", " ".join(re.findall(r"import \(?([^)\n]*(?:\n[^)]*)?)\)?\n", text))))
-    assert sorted(rewardkit.__all__) == rewardkit.__all__
-    assert set(rewardkit.__all__) <= imported
-    assert all(hasattr(rewardkit, name) for name in rewardkit.__all__)
-
-
-def test_the_version_is_that_of_the_package() -> None:
-    """``rewardkit.__version__`` is what pip and ``rewardkit --version`` say."""
-    assert importlib.metadata.version("rewardkit") == rewardkit.__version__
+def test_the_version_is_that_of_the_package(root: Path) -> None:
+    """``rewardkit.__version__`` is the version in pyproject.toml, and what pip and ``rewardkit --version`` say."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [rewardkit.__version__] * 2 == [project["version"], importlib.metadata.version("rewardkit")]
 
 
 @pytest.mark.parametrize("package", ["rewardkit", "rewardkit.cli", "sandbox", "builtin_rewards", "trainer_adapter"])

@@ -64,7 +64,7 @@ class Server:
 
     def __init__(self, base_url: str | None = None, key_env: str = "OPENAI_API_KEY") -> None:
         if importlib.util.find_spec("httpx2") is None:
-            raise JudgeSetupError("a judge needs httpx2: pip install 'rewardkit[judge]'")
+            raise JudgeSetupError("a judge needs httpx2: pip install httpx2")
         url = base_url if base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         wrong = _wrong_url(url)
         if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
