@@ -50,6 +50,9 @@ _FORBIDDEN = {
     "a promise": re.compile(r"\bcoming soon\b|\bTODO\b|\bFIXME\b|\bTBD\b|\bnot yet (?:implemented|supported)\b"),
 }
 
+_NO_PROSE = ("CHANGELOG.md", "rewards.md")
+"""Pages made of list points, and of docstrings."""
+
 RUNNER = """\
 import contextlib, io, json, os, sys
 
@@ -194,6 +197,14 @@ def test_no_page_says_what_it_should_not(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     found = [(what, match[0]) for what, pattern in _FORBIDDEN.items() for match in pattern.finditer(text)]
     assert [] == found
+
+
+@pytest.mark.parametrize("page", [page for page in ALL_PAGES if page.name not in _NO_PROSE], ids=_name)
+def test_a_line_of_prose_is_one_sentence(page: Path) -> None:
+    """No line ends a sentence and begins another; lists, tables and quotations may."""
+    prose = _BLOCK.sub("", page.read_text(encoding="utf-8")).splitlines()
+    lines = [re.sub(r'"[^"]*"', '""', line) for line in prose if not re.match(r" *([|#*-]|\d+\.)", line)]
+    assert [] == [line for line in lines if re.search(r"[a-z)`*][.!?] (?=[A-Z`])", line)]
 
 
 def test_every_field_of_limits_and_results_is_documented() -> None:
