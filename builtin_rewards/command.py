@@ -1,3 +1,3 @@
-"""The command ``rewardkit``, begun above rewardkit, so that a foreign package of that name is told of."""
+"""The command ``rewardkit``. It starts here, so that importing this package finds a foreign rewardkit first."""
 
 from rewardkit.cli import main as main

@@ -1,4 +1,4 @@
-"""Public: what commands of other packages are made of, so that they read rows and speak as rewardkit's own do.
+"""Public: the names with which other packages build commands that read and print as rewardkit's own do.
 
 A package adds a command by an entry point of the group ``rewardkit.commands``. Importing this module loads the
 libraries of the command line.

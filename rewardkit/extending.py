@@ -1,7 +1,7 @@
-"""Public: what packages build rewards and trainers of, beside the names of :mod:`rewardkit` and its tools for tests.
+"""Public: the names with which other packages build rewards and adapters to trainers, beside those of ``rewardkit``.
 
-Rewards that are objects with settings, such as judges, and adapters to trainers use these; commands use
-:mod:`rewardkit.commands`. All other modules of rewardkit are its own and may change with any version.
+Judges and the trainer adapter use these; commands use :mod:`rewardkit.commands`. Other modules of rewardkit are its
+own and may change with any version.
 """
 
 from rewardkit.coerce import build_coercer

@@ -229,10 +229,9 @@ def test_the_way_to_a_change_leads_there() -> None:
         path = ROOT / place.strip("`")
         assert question.endswith("?")
         assert path.exists(), place
-        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-        trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
-        there = {file.name for file in files}
-        there |= {str(getattr(node, "name", "")) for tree in trees for node in ast.walk(tree)}
+        found = [(file, tree) for file, tree in _sources().values() if file.is_relative_to(path)]
+        there = {file.name for file, _ in found}
+        there |= {str(getattr(node, "name", "")) for _, tree in found for node in ast.walk(tree)}
         assert [] == [
             name for name in re.findall("`([^`]+)`", names) if name not in there and not (ROOT / name).exists()
         ]
