@@ -153,6 +153,12 @@ def test_a_reward_module_offers_the_rewards_of_its_entry_points() -> None:
         assert names == {name for name, value in bound if isinstance(value, Reward) and name in _offered(module)}
 
 
+def test_the_typed_example_uses_every_public_name() -> None:
+    """tests/typing/api.py, which must type-check, uses all of ``rewardkit.__all__`` but its errors."""
+    text = (ROOT / "tests" / "typing" / "api.py").read_text(encoding="utf-8")
+    assert [] == [n for n in _listed("rewardkit") if not n.endswith("Error") and len(re.findall(rf"\b{n}\b", text)) < 2]
+
+
 def test_no_two_classes_share_a_name() -> None:
     """One word has one meaning: a class's name is given once in the four packages, ``_Private`` ones aside."""
     places = defaultdict(list)

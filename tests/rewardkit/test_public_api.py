@@ -10,11 +10,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import rewardkit
-from rewardkit import errors
+import rewardkit.errors
+import sandbox.errors
 
 HEAVY = ("torch", "trl", "transformers", "openai", "httpx2", "ray", "starlette", "uvicorn", "datasets", "peft")
 
@@ -33,18 +35,27 @@ def test_importing_loads_nothing_heavy(package: str) -> None:
     assert "" == done.stdout.strip()
 
 
-def test_every_error_is_in_the_tree_that_its_module_draws_and_pickles() -> None:
-    """Each class stands in the drawing, derives from RewardError, is public, and survives a pickle."""
-    assert errors.__doc__ is not None
-    drawn = set(re.findall(r"[├└]── (\w+)", errors.__doc__)) | {"RewardError"}
-    defined = {name for name, value in vars(errors).items() if isinstance(value, type)}
+@pytest.mark.parametrize(
+    ("module", "root_error", "public"),
+    [
+        pytest.param(rewardkit.errors, rewardkit.RewardError, rewardkit.__all__, id="rewardkit"),
+        pytest.param(sandbox.errors, sandbox.errors.SandboxError, sandbox.errors.__all__, id="sandbox"),
+    ],
+)
+def test_every_error_is_in_the_tree_that_its_module_draws_and_pickles(
+    module: ModuleType, root_error: type[Exception], public: list[str]
+) -> None:
+    """Each class stands in the drawing, derives from the root of the tree, is public, and survives a pickle."""
+    assert module.__doc__ is not None
+    drawn = {*re.findall(r"[├└]── (\w+)", module.__doc__), root_error.__name__}
+    defined = {name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert defined == drawn
     for name in defined:
-        error = getattr(errors, name)("what", "why")
+        error = getattr(module, name)("what", "why")
         again = pickle.loads(pickle.dumps(error))
         assert (type(error), error.args) == (type(again), again.args)
-        assert name in rewardkit.__all__
-        assert isinstance(error, rewardkit.RewardError)
+        assert name in public
+        assert isinstance(error, root_error)
 
 
 def test_importing_has_no_effects() -> None:
