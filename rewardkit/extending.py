@@ -10,7 +10,7 @@ from rewardkit.config import read_yaml
 from rewardkit.datafile import records
 from rewardkit.forms import why_no_text
 from rewardkit.loops import finished, of_this_loop, turns
-from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
+from rewardkit.runtime.attempt import score_of
 from rewardkit.runtime.batch import costs_told, per_1000
 from rewardkit.runtime.names import hint_at
 from rewardkit.runtime.plan import check_rollouts
@@ -20,9 +20,7 @@ from rewardkit.step_reading import ROLES
 from rewardkit.strict_json import decode
 
 __all__ = [
-    "FAILED",
     "ROLES",
-    "SCORED",
     "CallContext",
     "ColumnValueError",
     "Rule",
@@ -31,7 +29,6 @@ __all__ = [
     "check_rollouts",
     "costs_told",
     "decode",
-    "finding_of",
     "finished",
     "hint_at",
     "of_this_loop",
@@ -40,6 +37,7 @@ __all__ = [
     "plain",
     "read_yaml",
     "records",
+    "score_of",
     "shorten",
     "turns",
     "why_no_text",

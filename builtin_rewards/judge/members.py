@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score
-from rewardkit.extending import FAILED, SCORED, finding_of
+from rewardkit.extending import score_of
 
 UNSEEN = "unseen"
 """The metric of a skip for want of eyes: another judge may see what this one cannot."""
@@ -134,10 +134,7 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> Said:
             value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set it up
             if inspect.isawaitable(value):
                 value = await value
-        outcome, *told = finding_of(member.spec, value, 1)  # by the rules of a run
-        if outcome == FAILED:
-            raise ValueError(told[1])
-        score = Score(*told) if outcome == SCORED else Score(None, *told)
+        score = score_of(member.spec, value)
         unseen = isinstance(member.function, Judging) and score.value is None and UNSEEN in score.metrics
         return Said(member.name, score, is_unseen=unseen)
     except TimeoutError as late:

@@ -159,6 +159,18 @@ def finding_of_one(options: RewardOptions, value: Any) -> Finding:
         return _unreadable(value, odd)
 
 
+def score_of(spec: RewardSpec, value: Any) -> Score:
+    """Return the score that a value returned for one rollout makes in a run; that of a skip has the value ``None``.
+
+    Raises:
+        ValueError: It makes none; says why.
+    """
+    outcome, *told = finding_of_one(spec.options, value)
+    if outcome == FAILED:
+        raise ValueError(told[1])
+    return Score(*told) if outcome == SCORED else Score(None, *told)
+
+
 def _unreadable(value: Any, odd: BaseException) -> Finding:
     return _bad(f"returned a {type(value).__name__} that cannot be read: {type(odd).__name__}: {_told(odd)}")
 
