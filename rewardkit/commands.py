@@ -7,9 +7,9 @@ libraries of the command line.
 from rewardkit.audit.rows import drawn, rows_in, unit_of
 from rewardkit.audit.run import Tick
 from rewardkit.audit.texts import MASTER_KEYS
-from rewardkit.cli import exits
 from rewardkit.cli.audit import RowCount, Seed, check_share, progress
 from rewardkit.cli.audit_report import counts, excerpt, print_labelled, print_reasons
+from rewardkit.cli.exits import FAILED, INTERRUPTED
 from rewardkit.cli.rewards import quiet
 from rewardkit.cli.screen import screen
 from rewardkit.cli.text import shortened
@@ -17,6 +17,8 @@ from rewardkit.data import Row
 from rewardkit.registry import resolve
 
 __all__ = [
+    "FAILED",
+    "INTERRUPTED",
     "MASTER_KEYS",
     "Row",
     "RowCount",
@@ -26,7 +28,6 @@ __all__ = [
     "counts",
     "drawn",
     "excerpt",
-    "exits",
     "print_labelled",
     "print_reasons",
     "progress",

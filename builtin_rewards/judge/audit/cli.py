@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.commands import RowCount, Seed, check_share, exits, progress
+from rewardkit.commands import FAILED, INTERRUPTED, RowCount, Seed, check_share, progress
 
 
 def _most(what: str) -> Any:
@@ -78,6 +78,6 @@ def audit_judge_command(
     else:
         print_audit(audit, limits, screen())
     if audit.unasked:
-        raise typer.Exit(exits.INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
     if audit.breaches(limits):
-        raise typer.Exit(exits.FAILED)
+        raise typer.Exit(FAILED)
