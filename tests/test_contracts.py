@@ -172,7 +172,7 @@ def test_no_two_classes_share_a_name() -> None:
 def test_nobody_is_told_to_install_rewardkit_from_an_index() -> None:
     """No message and no page says ``pip install rewardkit``, with extras or not: the name there is a stranger's."""
     files = [*(path for path, _ in _sources().values()), *(ROOT / "docs").rglob("*.py"), ROOT / "Makefile", *PAGES]
-    wrong = re.compile(r"\bpip install [^`\n]*?(?<![\w.-])rewardkit\b(?![\w/-])|\buvx? [^`\n]*\brewardkit\b")
+    wrong = re.compile(r"\bpip install (?:[-\w=<>.,]+ )*['\"]?rewardkit\b(?![\w/-])|\buvx? [^`\n]*\brewardkit\b")
     assert [] == [
         f"{path.relative_to(ROOT)}: {match[0]}" for path in files for match in wrong.finditer(path.read_text())
     ]
