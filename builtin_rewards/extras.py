@@ -13,4 +13,4 @@ def extra(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as missing:
-        raise ImportError(f"this reward needs {module}: pip install '.[rewards]'") from missing
+        raise ImportError(f"this reward needs {module}: pip install {module}") from missing

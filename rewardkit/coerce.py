@@ -21,8 +21,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from rewardkit.coercion import containers, foreign
-from rewardkit.coercion.literals import MAX_DEPTH, MAX_TEXT_CHARS
-from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError, Convert, TextOrder, annotation_text
+from rewardkit.coercion.rule import LISTS, Coercer, Convert, TextOrder, annotation_text
 from rewardkit.coercion.scalars import (
     enum_convert,
     literal_convert,
@@ -40,8 +39,6 @@ from rewardkit.coercion.scalars import (
 from rewardkit.coercion.unions import optional_convert, union_convert
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.types import Step
-
-__all__ = ["MAX_DEPTH", "MAX_TEXT_CHARS", "Coercer", "ColumnValueError", "build_coercer"]
 
 _ANYTHING = Coercer("Any", lambda value: value, TextOrder.OTHER, passthrough=True)
 _NONE = Coercer("None", to_none, TextOrder.CHOICE)

@@ -12,12 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from rewardkit.errors import InfrastructureError
-from sandbox.client import Sandbox
+from sandbox import PROFILES, AssertsRun, ExecutionResult, ExecutionStatus, Level, Sandbox, cores
 from sandbox.errors import PoolClosedError, SandboxUnavailableError
-from sandbox.jail.levels import Level
-from sandbox.limits import cores
-from sandbox.process import PROFILES
-from sandbox.results import AssertsRun, ExecutionResult, ExecutionStatus
 
 LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"
 """Environment variable: the level of rewards' jails, ``auto`` unless set."""

@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from sandbox.syntax import parse_expression
+from sandbox import parse_expression
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Target(NamedTuple):
+class ImportTarget(NamedTuple):
     """What an import statement binds a name to.
 
     Attributes:
@@ -40,10 +40,10 @@ class Use(NamedTuple):
 
     name: str
     attributes: tuple[str, ...] = ()
-    target: Target | None = None
+    target: ImportTarget | None = None
 
 
-_Scope: TypeAlias = Mapping[str, Target | None]
+_Scope: TypeAlias = Mapping[str, ImportTarget | None]
 _DYNAMIC = ("import_module", "__import__")
 _DEEP = 150
 """Levels of a syntax tree that are walked by recursion; code that people write has some 40, lists of nodes included."""
@@ -51,12 +51,12 @@ _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def imported(node: ast.Import | ast.ImportFrom) -> dict[str, Target]:
+def imported(node: ast.Import | ast.ImportFrom) -> dict[str, ImportTarget]:
     """Return the names that an import statement binds."""
     if isinstance(node, ast.ImportFrom):
-        return {one.asname or one.name: Target(node.module or "", node.level, one.name) for one in node.names}
+        return {one.asname or one.name: ImportTarget(node.module or "", node.level, one.name) for one in node.names}
     return {
-        one.asname or one.name.partition(".")[0]: Target(one.name if one.asname else one.name.partition(".")[0])
+        one.asname or one.name.partition(".")[0]: ImportTarget(one.name if one.asname else one.name.partition(".")[0])
         for one in node.names
     }
 
@@ -96,7 +96,7 @@ def _uses(node: ast.AST, scopes: tuple[_Scope, ...]) -> Iterator[Use]:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             match node.args:
                 case [ast.Constant(value=str(module)), *_] if called in _DYNAMIC:
-                    yield Use(module, (), Target(module))
+                    yield Use(module, (), ImportTarget(module))
         elif isinstance(node, ast.Global):
             yield from (Use(name) for name in node.names)
         for part in ast.iter_child_nodes(node):
@@ -115,7 +115,7 @@ def _of_function(node: Function | ast.Lambda, scopes: tuple[_Scope, ...]) -> Ite
     for part in outside:
         yield from _uses(part, scopes)
     body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
-    local: dict[str, Target | None] = {**dict.fromkeys(one.arg for one in every), **_bound(body)}
+    local: dict[str, ImportTarget | None] = {**dict.fromkeys(one.arg for one in every), **_bound(body)}
     for part in body:
         yield from _uses(part, (*scopes, local))
 
@@ -152,9 +152,9 @@ def _named(name: str, attributes: tuple[str, ...], scopes: tuple[_Scope, ...]) -
     yield Use(name, attributes)
 
 
-def _bound(nodes: Iterable[ast.AST]) -> dict[str, Target | None]:
+def _bound(nodes: Iterable[ast.AST]) -> dict[str, ImportTarget | None]:
     """Return the names that a scope binds itself, those that it declares global aside."""
-    found: dict[str, Target | None] = {}
+    found: dict[str, ImportTarget | None] = {}
     outer: set[str] = set()
     for node in nodes:
         for part in own_nodes(node):

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rewardkit.names_used import Target, Use, bound_by, imported, own_nodes, shape, uses
+from rewardkit.names_used import ImportTarget, Use, bound_by, imported, own_nodes, shape, uses
 from rewardkit.transport import spec_afresh
-from sandbox.syntax import parse
+from sandbox import parse
 
 _PACKAGES = Path(os.path.realpath(__file__)).parents[1]
 _MACHINERY = tuple(str(_PACKAGES / name) + os.sep for name in ("rewardkit", "sandbox", "trainer_adapter"))
@@ -73,8 +73,8 @@ class Module:
 
     def __init__(self, tree: ast.Module, file: Path | None) -> None:
         self.file = file
-        self.imports: dict[str, list[Target]] = {}
-        self.stars: list[Target] = []
+        self.imports: dict[str, list[ImportTarget]] = {}
+        self.stars: list[ImportTarget] = []
         self.statements = [one for one in tree.body if not _never_counts(one)]
         self._tree = tree
         self._bound: dict[str, list[ast.stmt]] = {}
@@ -189,7 +189,7 @@ def _changed(node: ast.AST) -> Iterator[str]:
             yield inner.id
 
 
-def without_markers(node: ast.AST, imports: Mapping[str, Sequence[Target]]) -> ast.AST:
+def without_markers(node: ast.AST, imports: Mapping[str, Sequence[ImportTarget]]) -> ast.AST:
     """Return a function without ``@reward`` and ``@group_reward``: a reward's options count by themselves."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.decorator_list:
         return node
@@ -197,7 +197,7 @@ def without_markers(node: ast.AST, imports: Mapping[str, Sequence[Target]]) -> a
     return type(node)(**{**dict(ast.iter_fields(node)), "decorator_list": kept})
 
 
-def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[Target]]) -> bool:
+def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[ImportTarget]]) -> bool:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     match called:
         case ast.Name(id=name):
@@ -314,7 +314,7 @@ def find_below(place: Place, name: str) -> Place | None:
     return Place(None, spaces) if spaces else None
 
 
-def find_from(file: Path | None, target: Target) -> Place | None:
+def find_from(file: Path | None, target: ImportTarget) -> Place | None:
     """Return where the module of an import lies, seen from the file that imports it; ``None`` if it is not found."""
     parts = target.module.split(".") if target.module else []
     if target.level:

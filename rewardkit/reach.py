@@ -11,7 +11,7 @@ import builtins
 from collections import deque
 from pathlib import Path
 
-from rewardkit.names_used import Target, Use
+from rewardkit.names_used import ImportTarget, Use
 from rewardkit.own_modules import Module, Place, digest_of, find_below, find_from, is_own, read, size_of
 
 MOST_DEFINITIONS = 5_000
@@ -87,7 +87,7 @@ class Reach:
         found = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
         return any(found)
 
-    def _through_star(self, module: Module, star: Target, use: Use) -> bool:
+    def _through_star(self, module: Module, star: ImportTarget, use: Use) -> bool:
         place = find_from(module.file, star)
         source = self._own(place)
         if source is None:
@@ -97,7 +97,7 @@ class Reach:
             return False  # two modules that take all of each other
         return self._follow(source, use)
 
-    def _import(self, module: Module, target: Target, attributes: tuple[str, ...]) -> None:
+    def _import(self, module: Module, target: ImportTarget, attributes: tuple[str, ...]) -> None:
         place = find_from(module.file, target)
         if place is None or (self._own(place) is None and place.file is not None):
             self._once("foreign", target.module, target.level, target.name)
@@ -106,7 +106,7 @@ class Reach:
         else:
             self._take_from(place, (target.name, *attributes), target)
 
-    def _take_from(self, place: Place, names: tuple[str, ...], target: Target) -> None:
+    def _take_from(self, place: Place, names: tuple[str, ...], target: ImportTarget) -> None:
         """Take in what a dotted name means below a module: one of its names, a submodule, or the whole."""
         source = self._own(place)
         if not names:

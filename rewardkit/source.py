@@ -17,12 +17,11 @@ from rewardkit.function import RewardFunction
 from rewardkit.options import Options, RewardOptions
 from rewardkit.spec import Kind, sandbox_of_process
 from rewardkit.types import Cause, Score
+from sandbox import parse_expression
 from sandbox.errors import NotPlainError, RestrictedSourceError
-from sandbox.syntax import parse_expression
 
 if TYPE_CHECKING:
-    from sandbox.restricted import CheckedSource
-    from sandbox.results import ExecutionResult
+    from sandbox import CheckedSource, ExecutionResult
 
 _MAX_WORDS, _MAX_FRAMES = 2_000, 8  # as many as the jail sends; a text that holds it may send more
 KEPT_BACK_SHARE, KEPT_BACK_S = 0.1, 0.25
@@ -91,7 +90,7 @@ class _JailedFunction(RewardFunction):
     __signature__: inspect.Signature
 
     def __init__(self, text: str, name: str | None) -> None:
-        from sandbox.restricted import check_source  # it brings RestrictedPython along
+        from sandbox import check_source  # it brings RestrictedPython along
 
         try:
             checked = check_source(text)
@@ -123,8 +122,7 @@ class _JailedFunction(RewardFunction):
         return made
 
     def __call__(self, **arguments: Any) -> Any:
-        from sandbox.limits import Limits
-        from sandbox.restricted import module_code
+        from sandbox import Limits, module_code
 
         time_s = self._timeout_s - min(KEPT_BACK_SHARE * self._timeout_s, KEPT_BACK_S)
         sandbox = sandbox_of_process(self._width)

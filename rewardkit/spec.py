@@ -16,7 +16,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from rewardkit.callables import is_async, set_by_partials, written
-from rewardkit.coerce import Coercer, ColumnValueError, build_coercer
+from rewardkit.coerce import build_coercer
+from rewardkit.coercion.rule import Coercer, ColumnValueError
 from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.fingerprint import Fingerprint, known
 from rewardkit.forms import Form, Taken
@@ -24,7 +25,7 @@ from rewardkit.function import described
 from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
 from rewardkit.text import conversation
 from rewardkit.types import Arrived, Rollout
-from sandbox.workers.clock import stopped
+from sandbox.workers import stopped
 
 if TYPE_CHECKING:
     from rewardkit.jail import RewardSandbox

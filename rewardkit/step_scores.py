@@ -22,7 +22,7 @@ _NO_CALLS = " in its messages; each='span' reads those that are written in the t
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StepPlan:
     """Which steps are scored, and how their scores become one.
 
     Attributes:
@@ -38,7 +38,7 @@ class Plan:
     discount: float
 
     @classmethod
-    def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> Plan:
+    def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> StepPlan:
         """Return the plan for these settings; raise RewardDefinitionError where one makes no sense."""
         labels = (label,) if isinstance(label, str) else () if label is None else label
         named = isinstance(labels, list | tuple) and all(

@@ -23,7 +23,7 @@ from rewardkit.options import DEFAULT_ASYNC_CONCURRENCY, NamedOptions, RewardOpt
 from rewardkit.runtime.attempt import FAILED, SCORED, finding_of_one
 from rewardkit.spec import Kind, hints_of
 from rewardkit.step_reading import steps_of
-from rewardkit.step_scores import Plan, head_of
+from rewardkit.step_scores import StepPlan, head_of
 from rewardkit.transport import find, locate
 from rewardkit.types import STEP_KINDS, Score, Step
 
@@ -47,7 +47,7 @@ class Stepwise(RewardFunction, Versioned):
     """
 
     scored: Any
-    plan: Plan
+    plan: StepPlan
     options: RewardOptions
     annotations: Mapping[str, Any]
 
@@ -276,7 +276,7 @@ def step_reward(function: Any = _NOT_GIVEN, /, **settings: Any) -> Any:
         name = name_of(scored) if given["name"] is None else given["name"]
         planned = [given.pop(one, usual) for one, usual in _USUAL.items()]
         options = make_options(name, {**given, "name": name}, settings=_USUAL)
-        plan = Plan.of(f"step reward {name!r}", *planned)
+        plan = StepPlan.of(f"step reward {name!r}", *planned)
         of_reward = isinstance(scored, Reward)
         hints = scored.spec.hints if of_reward else hints_of(scored, name)
         kind = AsyncStepwise if (scored.spec.is_async if of_reward else is_async(scored)) else Stepwise

@@ -1,4 +1,8 @@
-"""How code is run in isolation: worker processes for functions, jails for code that nobody trusts."""
+"""How code is run in isolation: worker processes for functions, jails for code that nobody trusts.
+
+The public names are these, those of ``sandbox.errors``, ``sandbox.folders`` and ``sandbox.plain``, and those of
+``sandbox.workers`` for whoever runs functions in worker processes.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +20,54 @@ if TYPE_CHECKING:
         check_programs,
     )
     from sandbox.client import Sandbox
-    from sandbox.limits import Limits
-    from sandbox.results import CallValue, ExecutionResult, ExecutionStatus
+    from sandbox.diagnosis import machine, trials
+    from sandbox.jail.levels import Level
+    from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, Limits, cores
+    from sandbox.process import PROFILES, remove_stale_folders
+    from sandbox.restricted import CheckedSource, check_source, module_code
+    from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus
+    from sandbox.syntax import parse, parse_expression
 
-_OF_CHECKS = (
-    *("CheckReport", "CheckResult", "CheckStatus", "FunctionCheck", "ProgramCheck"),
-    *("check_asserts", "check_functions", "check_programs"),
-)
 __all__ = [
+    "DEFAULT_MEMORY_BYTES",
+    "LOAD_TIMEOUT_S",
+    "PROFILES",
+    "AssertsRun",
     "CallValue",
     "CheckReport",
     "CheckResult",
     "CheckStatus",
+    "CheckedSource",
     "ExecutionResult",
     "ExecutionStatus",
     "FunctionCheck",
+    "Level",
     "Limits",
     "ProgramCheck",
     "Sandbox",
     "check_asserts",
     "check_functions",
     "check_programs",
+    "check_source",
+    "cores",
+    "machine",
+    "module_code",
+    "parse",
+    "parse_expression",
+    "remove_stale_folders",
+    "trials",
 ]
 
-_HOMES = {"Sandbox": "client", "Limits": "limits", **dict.fromkeys(_OF_CHECKS, "checks")}
+_HOMES = {
+    "client": ("Sandbox",),
+    "diagnosis": ("machine", "trials"),
+    "jail.levels": ("Level",),
+    "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits", "cores"),
+    "process": ("PROFILES", "remove_stale_folders"),
+    "restricted": ("CheckedSource", "check_source", "module_code"),
+    "results": ("AssertsRun", "CallValue", "ExecutionResult", "ExecutionStatus"),
+    "syntax": ("parse", "parse_expression"),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -48,4 +76,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f"sandbox.{_HOMES.get(name, 'results')}"), name)
+    home = next((home for home, names in _HOMES.items() if name in names), "checks")
+    return getattr(importlib.import_module(f"sandbox.{home}"), name)

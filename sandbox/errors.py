@@ -16,6 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+__all__ = [
+    "CheckError",
+    "NotPlainError",
+    "PoolClosedError",
+    "RestrictedSourceError",
+    "SandboxError",
+    "SandboxUnavailableError",
+    "WorkerStartError",
+]
+
 
 class SandboxError(Exception):
     """The root of every error that the sandbox raises."""

@@ -20,6 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+__all__ = ["make", "remove", "sweep"]
+
 _HELPER = "import sys; sys.path.insert(0, {root!r}); from sandbox.jail import scratch; scratch.main({folder})"
 _FOLDER = 3  # descriptor on which the helper is given the folder
 _HELP_S = 5.0  # seconds that emptying a folder may take

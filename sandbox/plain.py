@@ -19,6 +19,8 @@ from typing import Any
 from sandbox.effort import Effort
 from sandbox.errors import NotPlainError
 
+__all__ = ["MAX_ALIKE", "MAX_DEPTH", "TYPES", "decode", "dumps", "encode", "is_known_type", "loads"]
+
 MAX_DEPTH = 100
 """Containers inside each other."""
 MAX_ALIKE = 200

@@ -50,6 +50,9 @@ _FORBIDDEN = {
     "a promise": re.compile(r"\bcoming soon\b|\bTODO\b|\bFIXME\b|\bTBD\b|\bnot yet (?:implemented|supported)\b"),
 }
 
+_NO_PROSE = ("CHANGELOG.md", "rewards.md")
+"""Pages made of list points, and of docstrings."""
+
 RUNNER = """\
 import contextlib, io, json, os, sys
 
@@ -196,19 +199,18 @@ def test_no_page_says_what_it_should_not(page: Path) -> None:
     assert [] == found
 
 
-def test_every_public_name_is_documented() -> None:
-    """api.md has every name of rewardkit.__all__."""
-    text = API.read_text(encoding="utf-8")
-    assert [] == [name for name in rewardkit.__all__ if not re.search(rf"`[^`\n]*\b{name}\b", text)]
+@pytest.mark.parametrize("page", [page for page in ALL_PAGES if page.name not in _NO_PROSE], ids=_name)
+def test_a_line_of_prose_is_one_sentence(page: Path) -> None:
+    """No line ends a sentence and begins another; lists, tables and quotations may."""
+    prose = _BLOCK.sub("", page.read_text(encoding="utf-8")).splitlines()
+    lines = [re.sub(r'"[^"]*"', '""', line) for line in prose if not re.match(r" *([|#*-]|\d+\.)", line)]
+    assert [] == [line for line in lines if re.search(r"[a-z)`*][.!?] (?=[A-Z`])", line)]
 
 
-def test_every_public_name_of_the_sandbox_is_documented() -> None:
-    """sandbox.md has every name of sandbox.__all__, and every field of limits and results."""
+def test_every_field_of_limits_and_results_is_documented() -> None:
+    """sandbox.md has every field of ``Limits`` and ``ExecutionResult``."""
     text = (DOCS / "reference" / "sandbox.md").read_text(encoding="utf-8")
-    names = [
-        *sandbox.__all__,
-        *(field.name for kind in (sandbox.Limits, sandbox.ExecutionResult) for field in fields(kind)),
-    ]
+    names = [field.name for kind in (sandbox.Limits, sandbox.ExecutionResult) for field in fields(kind)]
     assert [] == [name for name in names if not re.search(rf"`[^`\n]*\b{name}\b", text)]
 
 

@@ -3,6 +3,7 @@
 Importing this package loads neither torch nor trl; they load when a model or a trainer is made.
 """
 
+import builtin_rewards  # noqa: F401 - it refuses a foreign package named rewardkit
 from trainer_adapter.config import GRPOConfig, SamplingParams
 from trainer_adapter.grpo import RewardAdapter
 from trainer_adapter.timing import BatchTiming

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rewardkit.cli.arguments import AsJson
-from rewardkit.cli.exits import finish
-from rewardkit.errors import ConfigError
-from rewardkit.shown import plain
+from rewardkit import ConfigError
+from rewardkit.commands import AsJson, finish
+from rewardkit.extending import plain
 
 if TYPE_CHECKING:
     from trainer_adapter.config import GRPOConfig
@@ -27,7 +26,7 @@ _ROWS = frozenset({".jsonl", ".ndjson", ".parquet", ".csv"})
 _SHOWN_METRICS = ("reward", "reward_std", "loss", "kl")
 
 
-class Plan(NamedTuple):
+class RunFile(NamedTuple):
     """The content of a configuration file; ``None`` stands for a path that the file does not name."""
 
     config: GRPOConfig
@@ -94,13 +93,13 @@ def train_command(
     _tell(result, as_json=as_json)
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> RunFile:
     """Return the content of a configuration file.
 
     Raises:
         ConfigError: There is no such file, it is not YAML, or a field is wrong.
     """
-    from rewardkit.config import read_yaml
+    from rewardkit.extending import read_yaml
     from trainer_adapter.config import GRPOConfig
 
     if path.is_file() and _ROWS.intersection(path.suffixes):
@@ -117,7 +116,7 @@ def read_plan(path: Path) -> Plan:
     if dataset is None:
         raise ConfigError(f"{path}: field 'dataset' is missing: the path of a JSONL file")
     fields = {name: value for name, value in data.items() if name not in ("dataset", "eval_dataset", "output_dir")}
-    return Plan(GRPOConfig.from_dict(fields, where=str(path), base=base), dataset, eval_dataset, output_dir)
+    return RunFile(GRPOConfig.from_dict(fields, where=str(path), base=base), dataset, eval_dataset, output_dir)
 
 
 def _place(path: Path, base: Path, data: dict[str, Any], name: str) -> Path | None:

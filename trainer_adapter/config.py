@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
-from rewardkit.config import read_yaml
+from rewardkit.extending import read_yaml
 
 MICRO_BATCH = 16
 """The most completions in one forward pass, unless ``per_device_batch_size`` says otherwise."""

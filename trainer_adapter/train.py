@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewardkit import ConfigError, DataError, MissingColumnError
-from rewardkit.runtime.names import hint_at
+from rewardkit.extending import hint_at
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, read_dataset
 from trainer_adapter.grpo import RewardAdapter

@@ -23,7 +23,7 @@ from builtin_rewards.judge.database import Database
 from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Request, Usage, texts_of
 from builtin_rewards.judge.prices import Price
-from rewardkit.loops import of_this_loop
+from rewardkit.extending import of_this_loop
 
 _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)

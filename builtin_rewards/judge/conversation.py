@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rewardkit import CoercionError
-from rewardkit.forms import why_no_text
-from rewardkit.step_reading import ROLES
+from rewardkit.extending import ROLES, why_no_text
 
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
 

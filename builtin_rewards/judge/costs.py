@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from builtin_rewards.judge.model import ReadReply
-from rewardkit.types import COST_METRICS
+from rewardkit.extending import COST_METRICS
 
 Bill: TypeAlias = Sequence[ReadReply[Any]]
 

@@ -27,7 +27,7 @@ from builtin_rewards.judge.members import (
 )
 from builtin_rewards.judge.own_labels import Calibrated, LabelledRows, calibrate
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
-from rewardkit.loops import finished, turns
+from rewardkit.extending import finished, turns
 
 MARGIN_S = 1.0
 """Seconds by which the whole's deadline exceeds those of its members, so that a member's own comes first."""

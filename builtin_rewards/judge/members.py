@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
-from rewardkit.function import RewardFunction
-from rewardkit.runtime.attempt import FAILED, SCORED, finding_of
+from rewardkit.extending import RewardFunction, score_of
 
 UNSEEN = "unseen"
 """The metric of a skip by a judge that cannot see the completion, which another judge may see."""
@@ -132,10 +131,7 @@ async def ask(member: Reward[..., Any], given: Mapping[str, Any]) -> MemberAnswe
             value = Reward.__call__(member, **_own(member, given))  # a judge's own call would set up the judge
             if inspect.isawaitable(value):
                 value = await value
-        outcome, *told = finding_of(member.spec, value, 1)  # by the rules of a run
-        if outcome == FAILED:
-            raise ValueError(told[1])
-        score = Score(*told) if outcome == SCORED else Score(None, *told)
+        score = score_of(member.spec, value)
         unseen = isinstance(member.function, JudgeFunction) and score.value is None and UNSEEN in score.metrics
         return MemberAnswer(member.name, score, is_unseen=unseen)
     except TimeoutError as late:

@@ -22,7 +22,7 @@ from builtin_rewards.judge.formats import Changes, Format, Negotiator, changed, 
 from builtin_rewards.judge.messages import Reply, Request, with_words
 from builtin_rewards.judge.prices import Price, checked_prices, price_of
 from builtin_rewards.judge.settings import check
-from rewardkit.loops import of_this_loop
+from rewardkit.extending import of_this_loop
 
 T = TypeVar("T")
 

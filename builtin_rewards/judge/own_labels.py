@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 from builtin_rewards.judge.members import accepts
 from builtin_rewards.judge.statistics import ConfusionTable, Interval, auc
 from rewardkit import DataError, Reward, Rollout, Runtime, Status
-from rewardkit.coerce import ColumnValueError, build_coercer
-from rewardkit.runtime.batch import costs_told, per_1000
+from rewardkit.extending import ColumnValueError, build_coercer, costs_told, per_1000
 from rewardkit.testing import rollouts_from_rows
 
 _TRIED = 100

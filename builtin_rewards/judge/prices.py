@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.messages import Usage
-from rewardkit.shown import one_line
+from rewardkit.extending import one_line
 
 _log = logging.getLogger("rewardkit")
 

@@ -34,10 +34,7 @@ from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import AskingSettings, JudgeSettings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
 from rewardkit import Kind, RewardOptions, Rollout
-from rewardkit.function import Versioned
-from rewardkit.loops import turns
-from rewardkit.runtime.plan import check_rollouts
-from rewardkit.spec import CallContext
+from rewardkit.extending import CallContext, Versioned, check_rollouts, turns
 
 MARGIN_S = 10.0
 """Seconds that a call's deadline has beyond the judgement's own: importing the client library is not charged to it."""

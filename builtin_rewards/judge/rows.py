@@ -12,8 +12,7 @@ from builtin_rewards.judge.conversation import from_json
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import Criterion, Rubric
-from rewardkit.coerce import build_coercer
-from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder, shorten
+from rewardkit.extending import Coercer, ColumnValueError, TextOrder, build_coercer, shorten
 
 _KEYS = {
     **dict.fromkeys(("text", "criterion", "description"), "text"),

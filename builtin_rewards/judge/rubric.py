@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, is_number
-from rewardkit.coercion.rule import shorten
+from rewardkit.extending import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_CRITERIA = 100

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.reading.json_values import Untyped, read_json, read_json_at
 from builtin_rewards.reading.markdown import last_code
-from sandbox.syntax import parse
+from sandbox import parse
 
 _MOST_CALLS = 100
 _MAX_CODE_CHARS = 20_000

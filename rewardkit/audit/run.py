@@ -20,7 +20,7 @@ from rewardkit.decorator import Reward
 from rewardkit.forms import Form
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.types import Cause, Outcome, Rollout, Status, Text
-from sandbox.limits import LOAD_TIMEOUT_S
+from sandbox import LOAD_TIMEOUT_S
 
 Tick = Callable[[int, int], None]
 """Told of calls done and calls known so far."""

@@ -12,7 +12,7 @@ from typing import Any
 from rewardkit.callables import written
 from rewardkit.decorator import Reward
 from rewardkit.function import described
-from sandbox.syntax import parse
+from sandbox import parse
 
 
 @dataclass(frozen=True, slots=True)

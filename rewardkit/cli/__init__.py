@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+__all__ = ["main"]
+
 
 def main() -> None:
-    """Runs the program on the process's arguments and ends the process."""
+    """Run the program on the process's arguments and end the process."""
     from rewardkit.cli.program import app
 
     app(prog_name="rewardkit")

@@ -21,7 +21,7 @@ from rewardkit.cli.report import duration, number
 from rewardkit.cli.rewards import Leaves, chosen, load_seconds
 from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import folded, shortened
-from rewardkit.coerce import ColumnValueError
+from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.data import Row
 from rewardkit.decorator import Reward
 from rewardkit.runtime.batch import costs_told, per_1000

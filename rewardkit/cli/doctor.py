@@ -11,7 +11,7 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.screen import screen, table
-from sandbox.diagnosis import machine, trials
+from sandbox import machine, trials
 
 _LEVELS = ("auto", "strict", "standard", "seccomp-only")
 _OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")

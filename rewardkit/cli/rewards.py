@@ -15,7 +15,7 @@ from rewardkit.compose import Composable
 from rewardkit.config import RewardFunctionsConfig
 from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet, resolve_all, resolve_set
-from sandbox.limits import LOAD_TIMEOUT_S
+from sandbox import LOAD_TIMEOUT_S
 
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""

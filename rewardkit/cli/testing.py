@@ -26,7 +26,7 @@ from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words
 from rewardkit.testing.source import SUFFIXES
 from rewardkit.testing.table import Table, read_table
-from rewardkit.testing.verdict import Bench, Verdict
+from rewardkit.testing.verdict import Bench, CaseResult
 
 _LANES = ("inline", "worker")
 _NAME_CHARS = 40
@@ -92,21 +92,21 @@ class _Result:
 
     table: Table
     reward: str
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[CaseResult]
     acceptance: Acceptance | None
     notes: Sequence[str]
 
     @property
-    def wrong(self) -> list[Verdict]:
+    def wrong(self) -> list[CaseResult]:
         """The verdicts that are not as expected."""
         return [verdict for verdict in self.verdicts if not verdict.passed]
 
     @property
-    def left(self) -> list[Verdict]:
+    def left(self) -> list[CaseResult]:
         """Those that were not accepted."""
         return [verdict for verdict in self.wrong if not self.accepted(verdict)]
 
-    def accepted(self, verdict: Verdict) -> bool:
+    def accepted(self, verdict: CaseResult) -> bool:
         """Whether a case holds after accepting."""
         return self.acceptance is not None and verdict.case.id in self.acceptance.accepted
 
@@ -182,7 +182,7 @@ def _print(results: Sequence[_Result]) -> None:
         console.print(Text(plain(line)), soft_wrap=True)
 
 
-def _overview(shown: Sequence[tuple[_Result, Verdict]], console: Console) -> ShownTable:
+def _overview(shown: Sequence[tuple[_Result, CaseResult]], console: Console) -> ShownTable:
     overview = table("case", "reward", "expected", "got")
     for result, verdict in shown:
         for place, expected, outcome in verdict.differences():

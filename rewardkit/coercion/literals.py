@@ -22,7 +22,7 @@ import json
 import math
 import re
 
-from sandbox.syntax import parse_expression
+from sandbox import parse_expression
 
 MAX_TEXT_CHARS = 10_000_000
 """The most characters of text that are read as a container."""

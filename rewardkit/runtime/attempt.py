@@ -28,8 +28,7 @@ from rewardkit.forms import hint_of
 from rewardkit.options import RewardOptions
 from rewardkit.spec import CallContext, Kind, RewardSpec
 from rewardkit.types import Arrived, Cause, Rollout, Score
-from sandbox.workers.job import Answer
-from sandbox.workers.steady import INSIDE
+from sandbox.workers import INSIDE, Answer
 
 SCORED, SKIPPED, FAILED, GROUP = 0, 1, 2, 3
 
@@ -165,6 +164,18 @@ def finding_of_one(options: RewardOptions, value: Any) -> Finding:
         return _one(options, value)
     except BaseException as odd:
         return _unreadable(value, odd)
+
+
+def score_of(spec: RewardSpec, value: Any) -> Score:
+    """Return the score that a value returned for one rollout makes in a run; that of a skip has the value ``None``.
+
+    Raises:
+        ValueError: It makes none; says why.
+    """
+    outcome, *told = finding_of_one(spec.options, value)
+    if outcome == FAILED:
+        raise ValueError(told[1])
+    return Score(*told) if outcome == SCORED else Score(None, *told)
 
 
 def _unreadable(value: Any, odd: BaseException) -> Finding:

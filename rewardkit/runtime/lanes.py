@@ -22,11 +22,10 @@ from rewardkit.runtime.attempt import attempt, attempt_async, encode
 from rewardkit.runtime.plan import Known, Plan, RewardCall
 from rewardkit.runtime.target import rollout_of
 from sandbox.errors import PoolClosedError, WorkerStartError
-from sandbox.workers.capture import inline_capture
-from sandbox.workers.job import CallResult, CallStatus, Handler, Job
+from sandbox.workers import CallResult, CallStatus, Handler, Job, inline_capture
 
 if TYPE_CHECKING:
-    from sandbox.workers.pool import WorkerPool
+    from sandbox.workers import WorkerPool
 
 
 class Taker(Handler, Protocol):
@@ -39,7 +38,7 @@ class Taker(Handler, Protocol):
         """Note that every call has been answered for."""
 
 
-class Running(NamedTuple):
+class RunningBatch(NamedTuple):
     """A batch in a lane.
 
     Attributes:
@@ -51,7 +50,7 @@ class Running(NamedTuple):
     cancel: Callable[[], None]
 
 
-def run_in_workers(pool: WorkerPool, plan: Plan, taker: Taker) -> Running:
+def run_in_workers(pool: WorkerPool, plan: Plan, taker: Taker) -> RunningBatch:
     """Hand the calls to the pool piece by piece: the first are scored while the rest is being prepared."""
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
 
@@ -81,7 +80,7 @@ def run_in_workers(pool: WorkerPool, plan: Plan, taker: Taker) -> Running:
     except BaseException as error:
         pool.cancel(job, error)
         raise
-    return Running(done, cancel)
+    return RunningBatch(done, cancel)
 
 
 def _translated(error: BaseException) -> BaseException:
@@ -96,7 +95,7 @@ def _translated(error: BaseException) -> BaseException:
     return translated
 
 
-def run_inline(plan: Plan, taker: Taker) -> Running:
+def run_inline(plan: Plan, taker: Taker) -> RunningBatch:
     """Run every call here, one after another, with its retries."""
     segments: list[bytes] = []
     for piece in plan.pieces():
@@ -108,7 +107,7 @@ def run_inline(plan: Plan, taker: Taker) -> Running:
     taker.finish()
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
     done.set_result(None)
-    return Running(done, lambda: None)
+    return RunningBatch(done, lambda: None)
 
 
 def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes]) -> CallResult:

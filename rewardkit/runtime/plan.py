@@ -16,8 +16,7 @@ from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
 from rewardkit.spec import CallContext, Kind
 from rewardkit.types import Outcome, Rollout
-from sandbox.workers.collector import CollectorPaused
-from sandbox.workers.job import Call
+from sandbox.workers import Call, CollectorPaused
 
 PIECE_ROWS = 4096
 """Rows of a batch that are prepared at once; the workers score them while the next are being prepared."""

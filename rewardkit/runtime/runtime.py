@@ -19,21 +19,21 @@ from rewardkit.registry import resolve_set
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import ScoreBatch, check_lost, combine
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
-from rewardkit.runtime.lanes import Running, run_in_workers, run_inline
+from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import Plan
 from rewardkit.runtime.settle import Finished, Listener, Settler
 from rewardkit.runtime.target import AsyncRewardTarget, RewardTarget
 from rewardkit.spec import CallContext
 from rewardkit.transport import dumps
 from rewardkit.types import Rollout
+from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
 from sandbox.errors import SandboxError
-from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
 
 if TYPE_CHECKING:
-    from sandbox.workers.pool import Target, WorkerPool
+    from sandbox.workers import Target, WorkerPool
 
 
-class Lane(StrEnum):
+class RuntimeLane(StrEnum):
     """Where rewards run."""
 
     WORKER = "worker"
@@ -56,7 +56,7 @@ class _Run(NamedTuple):
 
     plan: Plan
     settler: Settler
-    running: Running
+    running: RunningBatch
 
 
 class Runtime:
@@ -103,7 +103,7 @@ class Runtime:
         *,
         weights: Sequence[float] | Mapping[str, float] | None = None,
         workers: int | None = None,
-        lane: str | Lane = Lane.WORKER,
+        lane: str | RuntimeLane = RuntimeLane.WORKER,
         memory_bytes: int | None = DEFAULT_MEMORY_BYTES,
         load_timeout_s: float = LOAD_TIMEOUT_S,
         cache_entries: int = CACHE_ENTRIES,
@@ -128,10 +128,10 @@ class Runtime:
         asked = min(4, cores()) if workers is None else workers
         self.workers: int = _number("workers", asked, lambda count: count >= 1, "a whole number, 1 or more", int)
         _number("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
-        if _choice(Lane, lane, "lane") is Lane.INLINE:
+        if _choice(RuntimeLane, lane, "lane") is RuntimeLane.INLINE:
             self.workers = 1
         else:
-            from sandbox.workers.pool import WorkerPool  # slow to import; needed only here
+            from sandbox.workers import WorkerPool  # slow to import; needed only here
 
             try:
                 self._pool = WorkerPool(
@@ -269,7 +269,7 @@ def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | No
     """Return what removes the empty folder that a killed worker's jail leaves; ``None`` if no reward has a jail."""
     if not any(one.spec.jailed for reward in rewards for one in (reward, *reward.inner)):
         return None
-    from sandbox.process import remove_stale_folders  # not at the end: at exit it can no longer be imported
+    from sandbox import remove_stale_folders  # not at the end: at exit it can no longer be imported
 
     return remove_stale_folders
 
@@ -281,8 +281,8 @@ def _end(pool: WorkerPool, clean: Callable[[], None] | None) -> None:
 
 
 def _target(reward: Reward[..., Any]) -> Target:
-    from sandbox.workers.pool import Target
-    from sandbox.workers.slot import Lane as PoolLane
+    from sandbox.workers import Lane as PoolLane
+    from sandbox.workers import Target
 
     spec = reward.spec
     wrapped = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)

@@ -17,7 +17,7 @@ from rewardkit.runtime.cache import OutcomeCache, as_cached
 from rewardkit.runtime.plan import CachedCall, Known, Plan, RewardCall
 from rewardkit.runtime.retry import delay_before_next
 from rewardkit.types import Cause, Outcome, Status, Unanswered
-from sandbox.workers.job import Call, CallResult, CallStatus
+from sandbox.workers import Call, CallResult, CallStatus
 
 _CAUSES = {
     CallStatus.TIMEOUT: Cause.TIMEOUT,

@@ -9,7 +9,7 @@ from rewardkit.decorator import Reward
 from rewardkit.runtime.attempt import attempt, attempt_async, encode
 from rewardkit.spec import CallContext
 from rewardkit.types import Arrived
-from sandbox.workers.job import Answer
+from sandbox.workers import Answer
 
 
 def rollout_of(segment: bytes | memoryview) -> Arrived:

@@ -20,18 +20,18 @@ from rewardkit.testing.fakes import Asked, FakeJudge, rollouts_from_rows
 from rewardkit.testing.fixtures import Runtimes
 from rewardkit.testing.laws import Law, LawBroken, assert_laws
 from rewardkit.testing.table import Case, Table, read_table
-from rewardkit.testing.verdict import Verdict
+from rewardkit.testing.verdict import CaseResult
 
 __all__ = [
     "Asked",
     "Case",
+    "CaseResult",
     "Expectation",
     "FakeJudge",
     "Law",
     "LawBroken",
     "Runtimes",
     "Table",
-    "Verdict",
     "assert_laws",
     "cases",
     "read_table",

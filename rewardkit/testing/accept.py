@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.testing.source import Entry, Span, Steps, parse
 from rewardkit.testing.table import Table
-from rewardkit.testing.verdict import Verdict
+from rewardkit.testing.verdict import CaseResult
 from rewardkit.types import Outcome, Status
 
 NEVER = "a failed call is never accepted; write {failed: CAUSE} if it is meant"
@@ -26,7 +26,7 @@ class Change(NamedTuple):
         span: Where it stands in the file's text.
     """
 
-    verdict: Verdict
+    verdict: CaseResult
     was: str
     score: float | None
     steps: Steps
@@ -58,7 +58,7 @@ class Acceptance:
         return {change.verdict.case.id for change in self.changes} - set(self.refused)
 
 
-def accept(table: Table, verdicts: Iterable[Verdict]) -> Acceptance:
+def accept(table: Table, verdicts: Iterable[CaseResult]) -> Acceptance:
     """Return the table's text with the scores that came as the expected ones. Nothing is written.
 
     Args:
@@ -83,7 +83,7 @@ def accept(table: Table, verdicts: Iterable[Verdict]) -> Acceptance:
     return Acceptance(_edited(table.text, made), made, refused)
 
 
-def _changes(verdict: Verdict) -> Iterable[Change | str]:
+def _changes(verdict: CaseResult) -> Iterable[Change | str]:
     """Return the changes that make a case hold, or the reason against one."""
     entry = verdict.case.entry
     for place, expected, outcome in verdict.differences():
@@ -98,7 +98,7 @@ def _changes(verdict: Verdict) -> Iterable[Change | str]:
             yield Change(verdict, str(expected), outcome.score, steps, span)
 
 
-def _steps(verdict: Verdict, place: int, outcome: Outcome) -> Steps:
+def _steps(verdict: CaseResult, place: int, outcome: Outcome) -> Steps:
     steps: Steps = ("expect",)
     value = verdict.case.entry.values["expect"]
     if verdict.case.group:

@@ -14,7 +14,7 @@ from rewardkit.types import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CaseResult:
     """What became of a case.
 
     Attributes:
@@ -78,10 +78,10 @@ class Bench:
         self._runtime = Runtime([reward], workers=1, lane=lane, max_infrastructure_rate=1.0)
         self.reward = self._runtime.names[0]
 
-    def run(self, case: Case) -> Verdict:
+    def run(self, case: Case) -> CaseResult:
         """Score a case alone and return what became of it."""
         batch = self._runtime.score(case.rollouts, step=case.step, epoch=case.epoch)
-        return Verdict(self.reward, case, tuple(batch[self.reward]))
+        return CaseResult(self.reward, case, tuple(batch[self.reward]))
 
     def close(self) -> None:
         """End the worker, if there is one."""

@@ -17,3 +17,44 @@
 left-over children and threads, closed descriptors, a killed parent. *Not covered:* code that means harm. A
 worker has the user's rights; what a model wrote belongs in the jail.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sandbox.workers.capture import inline_capture
+from sandbox.workers.clock import stopped
+from sandbox.workers.collector import CollectorPaused
+from sandbox.workers.job import Answer, Call, CallResult, CallStatus, Handler, Job
+from sandbox.workers.steady import INSIDE
+
+if TYPE_CHECKING:
+    from sandbox.workers.pool import Target, WorkerPool
+    from sandbox.workers.slot import Lane
+
+__all__ = [
+    "INSIDE",
+    "Answer",
+    "Call",
+    "CallResult",
+    "CallStatus",
+    "CollectorPaused",
+    "Handler",
+    "Job",
+    "Lane",
+    "Target",
+    "WorkerPool",
+    "inline_capture",
+    "stopped",
+]
+
+_LATE = {"Lane": "slot", "Target": "pool", "WorkerPool": "pool"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the pool when it is asked for: an import of rewardkit does without it."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"sandbox.workers.{_LATE[name]}"), name)

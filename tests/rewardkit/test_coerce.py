@@ -31,8 +31,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, Field, Json, RootModel
 
-from rewardkit.coerce import MAX_DEPTH, MAX_TEXT_CHARS, Coercer, ColumnValueError, build_coercer
-from rewardkit.coercion.literals import MAX_LITERAL_CHARS
+from rewardkit.coerce import Coercer, build_coercer
+from rewardkit.coercion.literals import MAX_DEPTH, MAX_LITERAL_CHARS, MAX_TEXT_CHARS
+from rewardkit.coercion.rule import ColumnValueError
 from rewardkit.errors import RewardDefinitionError
 
 T = TypeVar("T")

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from rewardkit import (
+    Cause,
+    Composable,
+    Composite,
+    Finished,
+    Kind,
+    Message,
+    OnInfrastructure,
     Outcome,
     Reward,
+    RewardFunctionsConfig,
+    RewardFunctionsRuntimeConfig,
+    RewardOptions,
     Rollout,
     Runtime,
     Score,
     ScoreBatch,
+    Status,
     Step,
+    StepReward,
     clip,
     gate,
     group_reward,
+    maximum,
+    minimum,
+    product,
     reward,
     reward_from_source,
+    scheduled,
     step_reward,
 )
+from rewardkit.extending import Coercer, TextOrder
 from sandbox import Sandbox
 
 
@@ -54,10 +73,17 @@ text: Reward[..., object] = reward_from_source("def f(): return 1", "f", timeout
 plain: Score | float | None = correct(completion="4", prompt="2+2=", answer="4.0")
 exact_types: float = exact.function("4", "4")
 total = 0.8 * correct + 0.2 * exact
-each_turn: Reward[..., object] = step_reward(judged, each="turn", reduce="min", name="turns")
+each_turn: StepReward = step_reward(judged, each="turn", reduce="min", name="turns")
 stepped = 0.5 * right_tool + each_turn
 gated = gate(exact, clip(total, 0, 1)).named("gated")
 longer: Reward[..., float] = exact.with_options(timeout_s=30.0)
+best: Composite = maximum(exact, minimum(correct, product(judged, 1 - exact)))
+later: list[Composable] = [best, scheduled(exact, lambda step: min(1.0, step / 100))]
+options: RewardOptions = exact.options
+grouped: bool = diverse.spec.kind is Kind.GROUP and options.on_infrastructure is OnInfrastructure.SKIP
+turn: Message = {"role": "user", "content": "2+2="}
+config = RewardFunctionsConfig({"exact": exact, "best": best}, RewardFunctionsRuntimeConfig(packages=["numpy"]))
+Halves = Annotated[Any, Coercer("half a number", lambda value: float(str(value)) / 2, TextOrder.OTHER)]
 
 with Runtime(
     [correct, exact, diverse, total, gated, "my_rewards.py:other"], workers=2, weights=[1, 1, 0, 0, 0, 1]
@@ -68,6 +94,8 @@ with Runtime(
     scores: dict[str, list[float | None]] = batch.scores
     for row, name, streamed in rt.stream([Rollout("p", "c")]):
         print(row + 1, name.upper(), streamed.duration_s)
+    first: Finished = next(iter(rt.stream([Rollout([turn], "c")])))
+    late: bool = first.outcome.status is Status.FAILED and first.outcome.cause is Cause.TIMEOUT
 
 
 async def scored() -> ScoreBatch:

@@ -7,8 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.arguments import AsJson, Data, DataOption, RowCount, Seed, check_share, data_path
-from rewardkit.cli.exits import FAILED, INTERRUPTED, finish
+from rewardkit.commands import (
+    FAILED,
+    INTERRUPTED,
+    AsJson,
+    Data,
+    DataOption,
+    RowCount,
+    Seed,
+    check_share,
+    data_path,
+    finish,
+)
 
 
 def _most(what: str) -> Any:
@@ -63,8 +73,7 @@ def audit_judge_command(
     from builtin_rewards.judge.audit.rows import load
     from builtin_rewards.judge.audit.run import run
     from builtin_rewards.judge.audit.subject import AuditedJudge
-    from rewardkit.cli.rewards import only
-    from rewardkit.cli.screen import screen, told_progress
+    from rewardkit.commands import only, screen, told_progress
 
     subject = AuditedJudge(only(judge), judge)
     found = load(path, count=rows, seed=seed, reference=subject.reference)

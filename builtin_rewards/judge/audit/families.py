@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rewardkit.audit.texts import MASTER_KEYS
+from rewardkit.commands import MASTER_KEYS
 
 
 @dataclass(frozen=True, slots=True)

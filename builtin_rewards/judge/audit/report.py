@@ -12,8 +12,7 @@ from rich.text import Text
 from builtin_rewards.judge.audit.families import RECIPES
 from builtin_rewards.judge.audit.measures import FamilyResult, JudgeAudit
 from builtin_rewards.judge.statistics import Interval
-from rewardkit.cli.audit_report import counts, excerpt, print_labelled, print_reasons
-from rewardkit.cli.text import shortened
+from rewardkit.commands import counts, excerpt, print_labelled, print_reasons, shortened
 
 _SHOWN_CHARS = 100
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.judge.own_labels import truth
 from rewardkit import DataError
-from rewardkit.audit.rows import drawn, rows_in, unit_of
-from rewardkit.data import Row
+from rewardkit.commands import Row, drawn, rows_in, unit_of
 
 NO_ANSWER = "I do not know."
 _LLMBAR, _PAIR, _COMPLETION = "LLMBar pairs", "chosen and rejected", "completions with labels"

@@ -18,7 +18,7 @@ from builtin_rewards.judge.audit.rows import AuditRows
 from builtin_rewards.judge.audit.subject import AuditedJudge, uncached
 from builtin_rewards.judge.fallback import JudgeReward
 from rewardkit import DataError, Rollout, Runtime
-from rewardkit.audit.run import Tick
+from rewardkit.commands import Tick
 
 _PAIR_COLUMN = "audit-judge pair"
 """Keeps two comparisons on one row from becoming one group of four. No judge reads it."""

@@ -27,7 +27,7 @@ from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
-from rewardkit.loops import of_this_loop
+from rewardkit.extending import of_this_loop
 
 if TYPE_CHECKING:
     import httpx2

@@ -24,7 +24,7 @@ from rewardkit import (
     reward,
 )
 from rewardkit.registry import resolve
-from rewardkit.testing import FakeJudge, Runtimes, Table, Verdict, cases, read_table, rollouts_from_rows
+from rewardkit.testing import CaseResult, FakeJudge, Runtimes, Table, cases, read_table, rollouts_from_rows
 from rewardkit.testing.table import table_of
 from rewardkit.testing.verdict import Bench
 
@@ -117,7 +117,7 @@ class TestInAClass:
     test_a_table = staticmethod(cases(correct, ROWS[:1], lane="worker"))
 
 
-def _verdict(one: Any, row: dict[str, Any]) -> Verdict:
+def _verdict(one: Any, row: dict[str, Any]) -> CaseResult:
     with Bench(resolve(one), "inline") as bench:
         return bench.run(table_of([row]).cases[0])
 

@@ -1,0 +1,43 @@
+"""Public: the names with which other packages build commands that read and print as rewardkit's own do.
+
+A package adds a command by an entry point of the group ``rewardkit.commands``. Importing this module loads the
+libraries of the command line.
+"""
+
+from rewardkit.audit.rows import drawn, rows_in, unit_of
+from rewardkit.audit.run import Tick
+from rewardkit.audit.texts import MASTER_KEYS
+from rewardkit.cli.arguments import AsJson, Data, DataOption, RowCount, Seed, check_share, data_path
+from rewardkit.cli.audit_report import counts, excerpt, print_labelled, print_reasons
+from rewardkit.cli.exits import FAILED, INTERRUPTED, finish
+from rewardkit.cli.rewards import only
+from rewardkit.cli.screen import screen, told_progress
+from rewardkit.cli.text import shortened
+from rewardkit.data import Row
+
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "MASTER_KEYS",
+    "AsJson",
+    "Data",
+    "DataOption",
+    "Row",
+    "RowCount",
+    "Seed",
+    "Tick",
+    "check_share",
+    "counts",
+    "data_path",
+    "drawn",
+    "excerpt",
+    "finish",
+    "only",
+    "print_labelled",
+    "print_reasons",
+    "rows_in",
+    "screen",
+    "shortened",
+    "told_progress",
+    "unit_of",
+]

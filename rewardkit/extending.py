@@ -1,0 +1,51 @@
+"""Public: the names with which other packages build rewards and adapters to trainers, beside those of ``rewardkit``.
+
+Judges and the trainer adapter use these; commands use :mod:`rewardkit.commands`. Other modules of rewardkit are its
+own and may change with any version.
+"""
+
+from rewardkit.coerce import build_coercer
+from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder, shorten
+from rewardkit.config import read_yaml
+from rewardkit.datafile import records
+from rewardkit.forms import why_no_text
+from rewardkit.function import RewardFunction, Versioned
+from rewardkit.loops import finished, of_this_loop, turns
+from rewardkit.packages import cache_folder
+from rewardkit.runtime.attempt import score_of
+from rewardkit.runtime.batch import costs_told, per_1000
+from rewardkit.runtime.names import hint_at
+from rewardkit.runtime.plan import check_rollouts
+from rewardkit.shown import one_line, plain
+from rewardkit.spec import CallContext
+from rewardkit.step_reading import ROLES
+from rewardkit.strict_json import decode
+from rewardkit.types import COST_METRICS
+
+__all__ = [
+    "COST_METRICS",
+    "ROLES",
+    "CallContext",
+    "Coercer",
+    "ColumnValueError",
+    "RewardFunction",
+    "TextOrder",
+    "Versioned",
+    "build_coercer",
+    "cache_folder",
+    "check_rollouts",
+    "costs_told",
+    "decode",
+    "finished",
+    "hint_at",
+    "of_this_loop",
+    "one_line",
+    "per_1000",
+    "plain",
+    "read_yaml",
+    "records",
+    "score_of",
+    "shorten",
+    "turns",
+    "why_no_text",
+]
