@@ -87,7 +87,7 @@ class Score:
     value: float | None
     reason: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
-    unanswered: Sequence[Unanswered] = ()
+    unanswered: Sequence[Unanswered] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,11 +182,9 @@ def _judged(finding: found.Finding, options: RewardOptions) -> tuple[Any, ...]:
         cause, error, trace = Cause(finding[1]), finding[2], finding[3]
         unknown = cause is Cause.INFRASTRUCTURE and options.on_infrastructure is not OnInfrastructure.DEFAULT
         return Status.FAILED, None if unknown else options.default, None, {}, cause, error, trace
-    status, score, said = Status.SCORED, finding[1], finding[2:]
-    if finding[0] == found.SKIPPED:
-        status, score, said = Status.SKIPPED, None, finding[1:]
-    reason, metrics = said[:2] or (None, {})
-    return status, score, reason, metrics, None, None, None
+    skips = finding[0] == found.SKIPPED
+    reason, metrics = finding[1 if skips else 2 :][:2] or (None, {})
+    return Status.SKIPPED if skips else Status.SCORED, None if skips else finding[1], reason, metrics, None, None, None
 
 
 def _unanswered(finding: found.Finding) -> tuple[Unanswered, ...]:

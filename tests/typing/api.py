@@ -24,6 +24,7 @@ from rewardkit import (
     Status,
     Step,
     StepReward,
+    Unanswered,
     clip,
     gate,
     group_reward,
@@ -90,6 +91,7 @@ with Runtime(
 ) as rt:
     batch: ScoreBatch = rt.score([Rollout(prompt="2+2=", completion="4", example={"answer": "4.0"})], step=3)
     outcome: Outcome = batch["correct"][0]
+    passed_over: tuple[Unanswered, ...] = outcome.unanswered
     totals: list[float | None] = batch.totals
     scores: dict[str, list[float | None]] = batch.scores
     for row, name, streamed in rt.stream([Rollout("p", "c")]):
