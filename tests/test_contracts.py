@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+import rewardkit
+
 ROOT = Path(__file__).parents[1]
 FLOORS = ("sandbox", "rewardkit", "builtin_rewards", "trainer_adapter")
 """The packages, from the lowest to the highest."""
@@ -238,6 +240,13 @@ def test_the_way_to_a_change_leads_there() -> None:
         assert [] == [
             name for name in re.findall("`([^`]+)`", names) if name not in there and not (ROOT / name).exists()
         ]
+
+
+def test_the_changelog_begins_with_what_is_unreleased_and_then_this_version() -> None:
+    """CHANGELOG.md has "Unreleased" first, then the newest release, whose version is the package's, with its date."""
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert "[Unreleased]" == headings[0]
+    assert re.fullmatch(rf"\[{re.escape(rewardkit.__version__)}\] - \d{{4}}-\d\d-\d\d", headings[1])
 
 
 def test_every_dependency_has_its_reason_and_its_pin() -> None:
