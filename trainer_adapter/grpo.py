@@ -14,6 +14,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, get_args
 
@@ -113,7 +114,6 @@ class RewardAdapter:
         self._seconds = 0.0
         # The digest of the last scored batch, and its scores that TRL has not asked for yet.
         self._waiting: tuple[bytes, dict[str, Scores]] = b"", {}
-        self._callback: RewardCallback | None = None
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
         self._lock = threading.Lock()
 
@@ -159,15 +159,13 @@ class RewardAdapter:
         """Seconds that the trainer has waited for rewards so far."""
         return self._seconds
 
-    @property
+    @cached_property
     def callback(self) -> RewardCallback:
         """The ``transformers.TrainerCallback`` for TRL's ``callbacks``; the first access imports transformers."""
-        if self._callback is None:
-            with needing_extra():
-                from trainer_adapter.callback import RewardCallback
+        with needing_extra():
+            from trainer_adapter.callback import RewardCallback
 
-            self._callback = RewardCallback(self)
-        return self._callback
+        return RewardCallback(self)
 
     def start(self) -> RewardAdapter:
         """Start the workers without waiting for them, and return the adapter."""
