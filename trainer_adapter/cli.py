@@ -155,6 +155,8 @@ def _log_shown() -> Iterator[None]:
 
 
 def _tell(result: TrainResult, *, as_json: bool) -> None:
+    from trainer_adapter.run_record import counted
+
     metrics: dict[str, Any] = {}
     for entry in result.log_history:
         metrics.update({name: entry[name] for name in _SHOWN_METRICS if name in entry})
@@ -167,12 +169,8 @@ def _tell(result: TrainResult, *, as_json: bool) -> None:
         "metrics": metrics,
     }
     last = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()) or "no metrics were logged"
-    words = f"{_steps(result)} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
+    steps = counted(result.steps, "step")
+    words = f"{steps} in {result.seconds:,.0f} s; at the end {last}\nwrote {result.trained}"
     if result.already_finished:
-        done = f"already finished, nothing run: {_steps(result)} done, in {result.output_dir}"
-        words = f"{done}\ntrained: {result.trained}"
+        words = f"already finished, nothing run: {steps} done, in {result.output_dir}\ntrained: {result.trained}"
     finish(told, lambda: typer.echo(words), as_json=as_json)
-
-
-def _steps(result: TrainResult) -> str:
-    return f"{result.steps:,} step{'' if result.steps == 1 else 's'}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rewardkit import DataError
 from rewardkit.extending import decode, records
+from trainer_adapter.columns import RESERVED_KEYWORDS
 
 if TYPE_CHECKING:
     from datasets import Dataset as Dataset  # type: ignore[import-untyped]
@@ -16,17 +17,12 @@ if TYPE_CHECKING:
 Source: TypeAlias = "Dataset | Sequence[Mapping[str, Any]] | str | Path"
 """A ``datasets.Dataset``, a list of rows, or the path of a JSONL or Parquet file."""
 
-TAKEN = frozenset(
-    {"prompts", "completions", "completion", "completion_ids", "trainer_state", "log_extra", "log_metric"}
-)
+TAKEN = RESERVED_KEYWORDS | {"prompts", "completions", "completion", "completion_ids"}
 """Names that TRL itself passes to rewards: it drops or overwrites a column of such a name, or the call fails."""
 
 
-class _Row(NamedTuple):
-    """A row, and what errors call it."""
-
-    place: str
-    columns: Mapping[str, Any]
+_Row: TypeAlias = tuple[str, Mapping[str, Any]]
+"""What errors call a row, and its columns."""
 
 
 def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
@@ -48,7 +44,7 @@ def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
         rows = list(_read_lines(Path(source)) if isinstance(source, str | Path) else _numbered(source, what))
         what = str(source) if isinstance(source, str | Path) else what
         _check_rows(rows, what)
-        columns = {name: _column(name, [row.columns[name] for row in rows]) for name in rows[0].columns}
+        columns = {name: _column(name, [row[name] for _, row in rows]) for name in rows[0][1]}
         try:
             source = Dataset.from_dict(columns)
         except (ValueError, TypeError, OverflowError) as reason:  # Arrow's errors are of these kinds
@@ -69,7 +65,7 @@ def _read_lines(path: Path) -> Iterator[_Row]:
         place = f"{path}:{number}"
         row = record if isinstance(record, dict) else _read_line(place, record)
         if row is not None:
-            yield _Row(place, row)
+            yield place, row
 
 
 def _read_line(place: str, raw: bytes) -> dict[str, Any] | None:
@@ -98,25 +94,25 @@ def _numbered(rows: Any, what: str) -> Iterator[_Row]:
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise DataError(f"{what}, row {number}: expected a dictionary, got {row!r}")
-        yield _Row(f"{what}, row {number}", row)
+        yield f"{what}, row {number}", row
 
 
 def _check_rows(rows: Sequence[_Row], what: str) -> None:
     if not rows:
         raise DataError(f"{what}: it has no rows")
-    first = rows[0]
-    if "prompt" not in first.columns:
-        raise DataError(f"{first.place}: column 'prompt' is missing; it has {', '.join(map(repr, first.columns))}")
-    conversational = not isinstance(first.columns["prompt"], str)
-    for row in rows:
-        if row.columns.keys() != first.columns.keys():
-            lacks = [f"lacks {name!r}" for name in first.columns if name not in row.columns]
-            adds = [f"adds {name!r}" for name in row.columns if name not in first.columns]
-            raise DataError(f"{row.place}: {', '.join([*lacks, *adds])}; every row must have the keys of the first")
-        prompt = row.columns["prompt"]
+    place, first = rows[0]
+    if "prompt" not in first:
+        raise DataError(f"{place}: column 'prompt' is missing; it has {', '.join(map(repr, first))}")
+    conversational = not isinstance(first["prompt"], str)
+    for place, row in rows:
+        if row.keys() != first.keys():
+            lacks = [f"lacks {name!r}" for name in first if name not in row]
+            adds = [f"adds {name!r}" for name in row if name not in first]
+            raise DataError(f"{place}: {', '.join([*lacks, *adds])}; every row must have the keys of the first")
+        prompt = row["prompt"]
         if not prompt or not (_is_chat(prompt) if conversational else isinstance(prompt, str)):
             expected = "a list of chat messages" if conversational else "a string that is not empty"
-            raise DataError(f"{row.place}: prompt: expected {expected}, got {prompt!r}")
+            raise DataError(f"{place}: prompt: expected {expected}, got {prompt!r}")
 
 
 def _is_chat(prompt: Any) -> bool:

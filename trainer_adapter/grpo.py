@@ -9,18 +9,18 @@ This module decides which scores TRL sees, which metrics are logged and what sto
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, get_args
 
 from rewardkit import Cause, RewardDefinitionError, RewardError, Runtime, ScoreBatch, Status
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.models import needing_extra
-from trainer_adapter.timing import BatchTiming, busy_s, p95
 
 if TYPE_CHECKING:
     from trainer_adapter.callback import RewardCallback
@@ -29,17 +29,27 @@ MAX_SCORE = 1e16
 """The largest score or weighted sum handed to TRL. It computes in float32 (at most 3.4e38) and squares scores for a
 group's spread. A larger score would silently void the group, or destroy the model's weights."""
 Scores: TypeAlias = list[float | None]
-_Answer: TypeAlias = Callable[[str, Sequence[Any], Sequence[Any], Sequence[Any] | None, Mapping[str, Any]], Scores]
+Partial: TypeAlias = Literal["leave_out", "sum"]
+"""What becomes of a rollout that has scores from some rewards and none from another.
+
+``"leave_out"``: A rollout is left out if a reward with weight failed and has no default, or if no reward with weight
+scored it. A reward that skipped it adds nothing. ``"sum"``: A missing score adds nothing, whatever the reason. This is
+TRL's own rule.
+"""
 
 
-class Partial(StrEnum):
-    """What becomes of a rollout that has scores from some rewards and none from another."""
+class BatchTiming(NamedTuple):
+    """How long one scored batch kept the trainer waiting.
 
-    LEAVE_OUT = "leave_out"
-    """A rollout is left out if a reward with weight failed and has no default, or if no reward with weight scored
-    it. A reward that skipped it adds nothing."""
-    SUM = "sum"
-    """A missing score adds nothing, whatever the reason. This is TRL's own rule."""
+    Attributes:
+        step: Optimizer steps done; ``None`` if the trainer does not say.
+        rows: Completions in the batch.
+        wall_s: Seconds that the trainer waited for the batch's rewards.
+    """
+
+    step: int | None
+    rows: int
+    wall_s: float
 
 
 class RuntimeOptions(TypedDict, total=False):
@@ -52,31 +62,6 @@ class RuntimeOptions(TypedDict, total=False):
     cache_entries: int
     max_infrastructure_rate: float
     on_failure: str
-
-
-class TrainerFunction:
-    """One reward in the form that TRL calls."""
-
-    __name__: str
-
-    def __init__(self, name: str, answer: _Answer) -> None:
-        self.__name__ = name
-        self._answer = answer
-
-    def __call__(
-        self,
-        /,  # a dataset may have a column named "self"
-        *,
-        prompts: Sequence[Any],
-        completions: Sequence[Any],
-        completion_ids: Sequence[Any] | None = None,
-        **keywords: Any,
-    ) -> Scores:
-        """Return this reward's score of each completion; TRL leaves ``None`` out of the sum."""
-        return self._answer(self.__name__, prompts, completions, completion_ids, keywords)
-
-    def __repr__(self) -> str:
-        return f"<TrainerFunction {self.__name__}>"
 
 
 class RewardAdapter:
@@ -100,7 +85,7 @@ class RewardAdapter:
     Args:
         rewards: Rewards in any form that :class:`rewardkit.Runtime` takes.
         weights: Each reward's weight in TRL's sum; the default is Runtime's. Pass :attr:`weights` to TRL's config.
-        partial: ``"leave_out"`` or ``"sum"``, see :class:`Partial`.
+        partial: ``"leave_out"`` or ``"sum"``, see :data:`Partial`.
         options: The other options of :class:`rewardkit.Runtime`.
 
     Raises:
@@ -114,26 +99,21 @@ class RewardAdapter:
         rewards: Any,
         *,
         weights: Sequence[float] | Mapping[str, float] | None = None,
-        partial: str | Partial = Partial.LEAVE_OUT,
+        partial: Partial = "leave_out",
         **options: Unpack[RuntimeOptions],
     ) -> None:
-        try:
-            self._partial = Partial(partial)
-        except ValueError:
-            raise RewardDefinitionError(f"partial={partial!r}: expected 'leave_out' or 'sum'") from None
+        if partial not in get_args(Partial):
+            raise RewardDefinitionError(f"partial={partial!r}: expected 'leave_out' or 'sum'")
+        self._partial = partial
         self.runtime = Runtime(rewards, weights=weights, **options)
         for name, weight in self.runtime.weights.items():
             if abs(weight) > MAX_SCORE:
                 raise RewardDefinitionError(f"weight of {name!r} is {weight!r}: expected at most {MAX_SCORE:g}")
-        self._functions = [TrainerFunction(name, self._answer) for name in self.runtime.names]
+        self._functions = [self._function(name) for name in self.runtime.names]
         self._timings: deque[BatchTiming] = deque(maxlen=100_000)
         self._seconds = 0.0
-        self._lost: set[str] = set()
-        self._waiting: tuple[bytes, dict[str, Scores]] = (
-            b"",
-            {},
-        )  # a scored batch, and scores that TRL has yet to ask for
-        self._callback: RewardCallback | None = None
+        # The digest of the last scored batch, and its scores that TRL has not asked for yet.
+        self._waiting: tuple[bytes, dict[str, Scores]] = b"", {}
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
         self._lock = threading.Lock()
 
@@ -150,7 +130,7 @@ class RewardAdapter:
 
     @property
     def reward_funcs(self) -> list[Any]:  # TRL wants a list of a union, and lists are invariant
-        """A :class:`TrainerFunction` for each reward, for TRL's ``reward_funcs``, in a new list that TRL may change."""
+        """A function for each reward, for TRL's ``reward_funcs``, in a new list that TRL may change."""
         return list(self._functions)
 
     @property
@@ -179,15 +159,13 @@ class RewardAdapter:
         """Seconds that the trainer has waited for rewards so far."""
         return self._seconds
 
-    @property
+    @cached_property
     def callback(self) -> RewardCallback:
         """The ``transformers.TrainerCallback`` for TRL's ``callbacks``; the first access imports transformers."""
-        if self._callback is None:
-            with needing_extra():
-                from trainer_adapter.callback import RewardCallback
+        with needing_extra():
+            from trainer_adapter.callback import RewardCallback
 
-            self._callback = RewardCallback(self)
-        return self._callback
+        return RewardCallback(self)
 
     def start(self) -> RewardAdapter:
         """Start the workers without waiting for them, and return the adapter."""
@@ -204,49 +182,50 @@ class RewardAdapter:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _answer(
-        self,
-        name: str,
-        prompts: Sequence[Any],
-        completions: Sequence[Any],
-        completion_ids: Sequence[Any] | None,
-        keywords: Mapping[str, Any],
-    ) -> Scores:
-        """Return one reward's scores of a batch, and score the batch first if that is not done yet."""
-        with self._lock:
-            began = time.monotonic()
-            try:
-                batch = FrozenBatch(prompts, completions, completion_ids, keywords)
-                digest, waiting = self._waiting
-                if digest != batch.digest or name not in waiting:
-                    self._waiting = b"", {}
-                    waiting = self._score(batch, keywords.get("log_metric"))
-                    self._waiting = batch.digest, waiting
-                scores = waiting.pop(name)
-                newest = self._timings.pop()
-                wall_s = newest.wall_s + time.monotonic() - began
-                busy = min(newest.busy_s, wall_s)
-                self._timings.append(BatchTiming(newest.step, newest.rows, wall_s, busy, wall_s - busy))
-                return scores
-            finally:
-                self._seconds += time.monotonic() - began
+    def _function(self, name: str) -> Callable[..., Scores]:
+        """Return one reward in the form that TRL calls."""
 
-    def _score(self, batch: FrozenBatch, log_metric: object) -> dict[str, Scores]:
-        """Score the batch with every reward, and begin its timing."""
-        scored = self.runtime.score(batch.rollouts(), step=batch.step, epoch=batch.epoch)
-        scores = self._scores(scored, batch.step)
-        if callable(log_metric):
-            for name, value in self._metrics(scored):
-                log_metric(name, value)
-        busy = busy_s(scored, self.runtime.rewards, self.runtime.workers)
-        self._timings.append(BatchTiming(batch.step, len(batch), 0.0, busy, 0.0))
+        def function(
+            *,
+            prompts: Sequence[Any],
+            completions: Sequence[Any],
+            completion_ids: Sequence[Any] | None = None,
+            **keywords: Any,
+        ) -> Scores:
+            """Return this reward's score of each completion; TRL leaves ``None`` out of the sum."""
+            with self._lock:
+                began = time.monotonic()
+                try:
+                    batch = FrozenBatch(prompts, completions, completion_ids, keywords)
+                    return self._answer(name, batch, keywords.get("log_metric"), began)
+                finally:
+                    self._seconds += time.monotonic() - began
+
+        function.__name__ = function.__qualname__ = name
+        return function
+
+    def _answer(self, name: str, batch: FrozenBatch, log_metric: object, began: float) -> Scores:
+        """Return one reward's scores of a batch, and score the batch first if that is not done yet."""
+        digest, waiting = self._waiting
+        if digest != batch.digest or name not in waiting:
+            self._waiting = b"", {}
+            scored = self.runtime.score(batch.rollouts(), step=batch.step, epoch=batch.epoch)
+            waiting = self._scores(scored, batch.step)
+            if callable(log_metric):
+                for metric, value in _metrics(scored):
+                    log_metric(metric, value)
+            self._timings.append(BatchTiming(batch.step, len(batch), 0.0))
+            self._waiting = batch.digest, waiting
+        scores = waiting.pop(name)
+        newest = self._timings.pop()
+        self._timings.append(newest._replace(wall_s=newest.wall_s + time.monotonic() - began))
         return scores
 
     def _scores(self, batch: ScoreBatch, step: int | None) -> dict[str, Scores]:
         """Return the scores for TRL, by reward."""
         _check_size(batch, step)
         scores = batch.scores
-        if self._partial is Partial.SUM:
+        if self._partial == "sum":
             return scores
         counting = [column for name, column in batch.items() if batch.weights[name] != 0]
         for row in range(len(batch.rollouts)):
@@ -257,26 +236,26 @@ class RewardAdapter:
                     column[row] = None
         return scores
 
-    def _metrics(self, batch: ScoreBatch) -> Iterator[tuple[str, float]]:
-        """Yield the metrics for TRL's logs, each a name and a finite number."""
-        for name, outcomes in batch.items():
-            if not outcomes:
-                continue
-            causes = [outcome.cause for outcome in outcomes if outcome.status is Status.FAILED]
-            timeouts, lost = causes.count(Cause.TIMEOUT), causes.count(Cause.INFRASTRUCTURE)
-            skipped = sum(outcome.status is Status.SKIPPED for outcome in outcomes)
-            yield f"reward_time/{name}/p95", p95([outcome.duration_s for outcome in outcomes if not outcome.cached])
-            yield f"reward_errors/{name}", (len(causes) - timeouts) / len(outcomes)
-            yield f"reward_timeouts/{name}", timeouts / len(outcomes)
-            yield f"reward_skipped/{name}", skipped / len(outcomes)
-            if lost or name in self._lost:
-                self._lost.add(name)  # from then on also when 0, because TRL's mean is over the steps that log it
-                yield f"reward_infrastructure/{name}", lost / len(outcomes)
-            own: defaultdict[str, list[float]] = defaultdict(list)
-            for outcome in outcomes:
-                for metric, value in outcome.metrics.items():
-                    own[metric].append(value)
-            yield from ((f"reward_metrics/{name}/{metric}", fmean(values)) for metric, values in own.items())
+
+def _metrics(batch: ScoreBatch) -> Iterator[tuple[str, float]]:
+    """Yield the metrics for TRL's logs, each a name and a finite number."""
+    for name, outcomes in batch.items():
+        if not outcomes:
+            continue
+        causes = [outcome.cause for outcome in outcomes if outcome.status is Status.FAILED]
+        timeouts = causes.count(Cause.TIMEOUT)
+        skipped = sum(outcome.status is Status.SKIPPED for outcome in outcomes)
+        seconds = sorted(outcome.duration_s for outcome in outcomes if not outcome.cached) or [0.0]
+        yield f"reward_time/{name}/p95", seconds[math.ceil(0.95 * len(seconds)) - 1]  # by nearest rank
+        yield f"reward_errors/{name}", (len(causes) - timeouts) / len(outcomes)
+        yield f"reward_timeouts/{name}", timeouts / len(outcomes)
+        yield f"reward_skipped/{name}", skipped / len(outcomes)
+        yield f"reward_infrastructure/{name}", causes.count(Cause.INFRASTRUCTURE) / len(outcomes)
+        own: defaultdict[str, list[float]] = defaultdict(list)
+        for outcome in outcomes:
+            for metric, value in outcome.metrics.items():
+                own[metric].append(value)
+        yield from ((f"reward_metrics/{name}/{metric}", fmean(values)) for metric, values in own.items())
 
 
 def _check_size(batch: ScoreBatch, step: int | None) -> None:

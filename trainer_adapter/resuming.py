@@ -57,19 +57,18 @@ def choose_start(output_dir: Path, trained: Path, now: RunRecord, resume: bool |
     if resume is False:
         return Start(now)
     kept = read_record(output_dir)
-    whole = whole_checkpoints(output_dir)
     if resume is not True:
         checkpoint = Path(resume)
         if not (checkpoint / STATE).is_file():
             raise ConfigError(f"resume={str(checkpoint)!r}: there is no checkpoint in it (no {STATE})")
-        if kept is not None and (kept.finished_steps or any(_is_of(one, kept) for one in whole)):
+        if kept is not None and (kept.finished_steps or _checkpoints_of(kept, output_dir)):
             _allowed(output_dir, kept, now)
         return _from_named(checkpoint, now)
     if kept is None:
-        if whole or any(trained.glob("*.safetensors")):
-            raise _unrecorded(output_dir, whole)
+        if whole_checkpoints(output_dir) or any(trained.glob("*.safetensors")):
+            raise _unrecorded(output_dir)
         return Start(now)
-    own = [place for place in whole if _is_of(place, kept)]
+    own = _checkpoints_of(kept, output_dir)
     if not own and kept.finished_steps is None:
         return Start(now)  # it never got as far as a checkpoint
     changed = _allowed(output_dir, kept, now)
@@ -124,9 +123,11 @@ def _allowed(where: Path, old: RunRecord, now: RunRecord) -> Sequence[str]:
     )
 
 
-def _unrecorded(output_dir: Path, whole: Sequence[Path]) -> ConfigError:
-    copies = [place.name for place in whole if (place / FILE).is_file()]
-    where = f"Put it back from {copies[-1]}, which has a copy." if copies else "No checkpoint has a copy of it."
+def _unrecorded(output_dir: Path) -> ConfigError:
+    copies = [place / FILE for place in whole_checkpoints(output_dir) if (place / FILE).is_file()]
+    # The newest, not that of the most steps: a run started anew leaves the checkpoints of the run before.
+    newest = max(copies, key=lambda copy: copy.stat().st_mtime_ns, default=None)
+    where = "No checkpoint has a copy of it." if newest is None else f"Put it back: {newest} is a copy."
     return ConfigError(
         f"{output_dir}: {FILE} is missing: it says with which rewards, settings\n"
         f"and rows the run in it was started. Nothing was run or changed.\n{where}\nOtherwise {_OTHERWISE}\n"
@@ -140,9 +141,10 @@ def whole_checkpoints(output_dir: Path) -> list[Path]:
     return sorted((place for place in whole if _step_of(place) >= 0), key=_step_of)
 
 
-def _is_of(checkpoint: Path, record: RunRecord) -> bool:
-    made = read_record(checkpoint)
-    return made is not None and made.run == record.run
+def _checkpoints_of(record: RunRecord, output_dir: Path) -> list[Path]:
+    """Return the complete checkpoints of a run in a folder, by step."""
+    made = ((place, read_record(place)) for place in whole_checkpoints(output_dir))
+    return [place for place, one in made if one is not None and one.run == record.run]
 
 
 def state_of(checkpoint: Path) -> dict[str, Any]:

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 FILE = "rewardkit-run.json"
 """The record's name in an output folder and in a checkpoint."""
-MAY_CHANGE = frozenset(
-    {
-        *("train_steps", "save_steps", "eval_steps", "logging_steps"),
-        *("workers", "load_timeout_s", "per_device_batch_size", "use_cpu"),
-    }
-)
+MAY_CHANGE = frozenset({
+    "train_steps", "save_steps", "eval_steps", "logging_steps",
+    "workers", "load_timeout_s", "per_device_batch_size", "use_cpu",
+})  # fmt: skip
 """Settings that may change when a run goes on: how long it lasts, what it saves and logs, what it runs on."""
 MOST_ROWS = 200_000
 """The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances."""

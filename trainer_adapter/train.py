@@ -18,11 +18,10 @@ from rewardkit import ConfigError, DataError, MissingColumnError
 from rewardkit.extending import hint_at
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.dataset import Source, read_dataset
-from trainer_adapter.grpo import RewardAdapter
+from trainer_adapter.grpo import BatchTiming, RewardAdapter
 from trainer_adapter.models import Loaded, check_model, contiguous_lm_head, load_model, needing_extra
 from trainer_adapter.resuming import STATE, Start, choose_start, state_of
-from trainer_adapter.run_record import FILE, RunRecord, counted, record_of, write_record
-from trainer_adapter.timing import BatchTiming
+from trainer_adapter.run_record import RunRecord, counted, read_record, record_of, write_record
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -42,7 +41,7 @@ class TrainResult:
         trained: The folder of the adapter, or of the whole model if all its weights were trained.
         steps: Optimizer steps done, including those before a resumed checkpoint.
         log_history: TRL's metrics, a dictionary for each log entry, in order.
-        timings: Where the time of each of this run's last 100,000 scored batches went.
+        timings: How long the trainer waited for each of this run's last 100,000 scored batches.
         seconds: Seconds of this run's training, without loading.
         already_finished: Whether the run had all its steps before, so that nothing was run.
     """
@@ -119,8 +118,7 @@ def train(
         try:
             trainer.train(resume_from_checkpoint=None if start.checkpoint is None else str(start.checkpoint))
         except KeyboardInterrupt as stop:
-            saved = _save_interrupted(trainer, output_dir, start.record)
-            stop.add_note(_where_it_stopped(saved or start.checkpoint, trainer.state.global_step, resume is True))
+            stop.add_note(_save_interrupted(trainer, start, output_dir, resume is True))
             raise
         seconds = time.monotonic() - began
         if trainer.state.global_step == 0:
@@ -245,29 +243,26 @@ def _check_loaded(config: GRPOConfig, loaded: Loaded, rows: Dataset) -> None:
             raise ConfigError(f"target_modules: {config.base_model!r} has no layer {target!r}; {hint}")
 
 
-def _where_it_stopped(checkpoint: Path | None, step: int, resumes: bool) -> str:
-    """Return a message that says what is done, and where the next start goes on."""
-    if checkpoint is None:
-        return "stopped before the first step was done; a new start begins at the beginning"
-    done = max(step, state_of(checkpoint)["global_step"])
-    how = "in the same way" if resumes else "to resume"
-    return f"stopped after step {done:,}; started again {how}, it goes on from {checkpoint}"
-
-
-def _save_interrupted(trainer: GRPOTrainer, output_dir: Path, record: RunRecord) -> Path | None:
-    """Save a checkpoint of the last whole step, unless there is one, and return it; ``None`` if it cannot be saved."""
-    step = trainer.state.global_step
-    checkpoint = output_dir / f"checkpoint-{step}"
+def _save_interrupted(trainer: GRPOTrainer, start: Start, output_dir: Path, resumes: bool) -> str:
+    """Save a checkpoint of the last whole step, and return a message that says where the next start goes on."""
+    step = trainer.state.global_step or start.steps_done
     if step == 0:
-        return None
-    if (checkpoint / STATE).is_file() and (checkpoint / FILE).is_file():
-        return checkpoint
+        return "stopped before the first step was done; a new start begins at the beginning"
+    stopped = f"stopped after step {step:,}"
+    if step == start.steps_done:
+        return f"{stopped}; started again in the same way, it goes on from {start.checkpoint}"
+    checkpoint = output_dir / f"checkpoint-{step}"
     try:
-        # Not public. But the public ways leave out what resuming needs (optimizer, scheduler, random states), and
-        # a callback's request to save takes effect only at the end of the next step.
-        trainer._save_checkpoint(trainer.model, trial=None)  # type: ignore[no-untyped-call]
-        write_record(checkpoint, record)
+        made = read_record(checkpoint) if (checkpoint / STATE).is_file() else None
+        if made is None or made.run != start.record.run:  # else the trainer has just saved it
+            # Not public. But the public ways leave out what resuming needs (optimizer, scheduler, random states),
+            # and a callback's request to save takes effect only at the end of the next step.
+            trainer._save_checkpoint(trainer.model, trial=None)  # type: ignore[no-untyped-call]
+            write_record(checkpoint, start.record)
     except Exception:  # the interrupt is what the caller must see
         _log.exception("interrupted after step %d, and its checkpoint could not be saved", step)
-        return None
-    return checkpoint
+        return (
+            f"{stopped}, which could not be saved; a new start goes on from the checkpoint before it, if there is one"
+        )
+    how = "in the same way" if resumes else "to resume"
+    return f"{stopped}; started again {how}, it goes on from {checkpoint}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import signal
@@ -15,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tiny_grpo import ROWS, G, third_party_warnings, train
@@ -43,6 +42,7 @@ from trainer_adapter import BatchTiming, RewardAdapter
 from trainer_adapter.grpo import Partial, RuntimeOptions
 
 Scores = list[float | None]
+pytestmark = pytest.mark.xdist_group("training")  # torch and trl are imported once
 
 HUGE = 1e16
 """The largest score that the adapter hands on."""
@@ -483,6 +483,7 @@ def test_shares_of_failures_and_the_slow_end_of_the_times_are_logged() -> None:
         "reward_errors/length": [4 / 20],
         "reward_timeouts/length": [1 / 20],
         "reward_skipped/length": [1 / 20],
+        "reward_infrastructure/length": [0.0],
     }
     assert expected == asked.metrics
 
@@ -496,8 +497,8 @@ def test_metrics_of_scores_are_logged_as_means() -> None:
     assert {"reward_metrics/length/distance": [2.5], "reward_metrics/length/right": [1.0]} == said
 
 
-def test_calls_lost_to_infrastructure_are_logged_from_the_first_on() -> None:
-    """They count as errors too; once there was one, steps without any say 0."""
+def test_calls_lost_to_infrastructure_are_logged() -> None:
+    """They count as errors too; a step without any logs 0, because TRL's mean is over the steps that log a metric."""
     lost = _outcome(Cause.INFRASTRUCTURE, score=None)
     adapter = faked(length=[lost, _outcome()])
     first, second = step(["x", "y"]), step(["x", "y"], number=1)
@@ -519,7 +520,7 @@ def test_metrics_are_logged_once_a_step_by_whoever_comes_first() -> None:
 
 
 def test_each_scored_batch_has_a_timing() -> None:
-    """Waiting, the rewards' own time and the overhead add up, and a step of two functions is one entry."""
+    """It is how long the trainer waited, and a step of two functions is one entry."""
 
     @reward
     def slow(completion: str) -> float:
@@ -530,31 +531,8 @@ def test_each_scored_batch_has_a_timing() -> None:
         for number in range(2):
             step(["a", "b", "c", "d"], number=number).ask_all(adapter)
         assert [(0, 4), (1, 4)] == [(timing.step, timing.rows) for timing in adapter.timings]
-        for timing in adapter.timings:
-            assert 0.2 <= timing.busy_s <= timing.wall_s
-            assert timing.overhead_s == pytest.approx(timing.wall_s - timing.busy_s)
+        assert all(timing.wall_s >= 0.2 for timing in adapter.timings)
         assert adapter.seconds == pytest.approx(sum(timing.wall_s for timing in adapter.timings), abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("rewards", "busy_s"),
-    [
-        ({"a": length}, 4.5),
-        ({"a": length, "b": exact}, 9.0),
-        ({"a": length, "b": 2 * length}, 4.5),
-        ({"a": group_reward(lambda completions: [])}, 3.0),
-        ({"a": reward(concurrency=3, name="threaded")(lambda completion: 0.0)}, 3.0),
-    ],
-    ids=["divided by workers", "workers are shared", "a part counts once", "a group is one call", "a lane of its own"],
-)
-def test_busy_time_is_the_least_the_rewards_can_have_taken(rewards: dict[str, Any], busy_s: float) -> None:
-    """Three calls of 3 seconds on two workers take 4.5; never less than the longest call."""
-    from trainer_adapter.timing import busy_s as estimate
-
-    example: dict[str, Any] = {}
-    rollouts = [Rollout("p", "c", example)] * 3
-    batch = ScoreBatch(rollouts, {name: [_outcome(duration_s=3.0)] * 3 for name in rewards}, {})
-    assert busy_s == estimate(batch, rewards, 2)
 
 
 # The callback --------------------------------------------------------------------------------------------------------
@@ -759,7 +737,7 @@ def test_training_stops_at_a_failure_where_that_was_asked(tiny: Path) -> None:
     rows = [{"prompt": f"{number}=", "row": number} for number in range(8)]
     words = r"reward 'brittle' failed at step 1 on row (8|9|10|11) .*seventh"
     with (
-        RewardAdapter([steady, brittle], on_failure="raise", workers=2) as adapter,
+        RewardAdapter([steady, brittle], on_failure="raise", lane="inline") as adapter,
         pytest.raises(RewardFailedError, match=words),
     ):
         train(tiny, adapter, rows, steps=3)
@@ -802,7 +780,7 @@ def test_what_is_no_reward_is_named_with_its_place(rewards: Any) -> None:
 def test_rloo_is_served_as_grpo_is(tiny: Path) -> None:
     """RLOOTrainer calls rewards the same way."""
     rows = [{"prompt": f"{number}="} for number in range(8)]
-    with RewardAdapter([steady], workers=2) as adapter:
+    with RewardAdapter([steady], lane="inline") as adapter:
         run = train(tiny, adapter, rows, steps=2, method="RLOO")
     for call, scores in run.recorders["steady"].calls:
         assert [innocent_score(completion) for completion in call["completions"]] == scores
@@ -826,7 +804,7 @@ def test_conversations_evaluation_and_rewards_that_change_their_inputs(tiny: Pat
         return [float(order.index(innocent_score(completion))) + 100 * len(completions) for completion in completions]
 
     rows = [{"prompt": [{"role": "user", "content": f"{number}="}], "tags": ["a", str(number)]} for number in range(8)]
-    with RewardAdapter([vandal, steady, rank], workers=2) as adapter:
+    with RewardAdapter([vandal, steady, rank], workers=1) as adapter:
         run = train(tiny, adapter, rows, steps=2, eval_rows=rows[:4])
         assert [ROWS] * 3 == [timing.rows for timing in adapter.timings]
         evaluated = run.trainer.evaluate()  # the workers outlive the training
@@ -855,7 +833,7 @@ def test_a_row_without_a_total_leaves_the_baseline(tiny: Path) -> None:
         return None if zlib.crc32(completion.encode()) % 4 == 2 else innocent_score(completion)
 
     rows = [{"prompt": f"{number}="} for number in range(8)]
-    with RewardAdapter([unsure, steady], weights=[0.5, 2.0], workers=2) as adapter:
+    with RewardAdapter([unsure, steady], weights=[0.5, 2.0], lane="inline") as adapter:
         run = train(tiny, adapter, rows, steps=3)
     assert run.weights_are_finite()
     means: list[float] = []
@@ -893,6 +871,8 @@ def test_the_guide_names_every_metric_option_and_timing() -> None:
     asked.ask_all(faked(length=[_outcome(Cause.INFRASTRUCTURE)]))
     metrics = [name.replace("/length", "/<name>") for name in asked.metrics]
     options = ["rewards", "weights", "partial", *RuntimeOptions.__annotations__]
-    fields = [timing.name for timing in dataclasses.fields(BatchTiming)]
-    named = [f"`{name}`" for name in (*metrics, *options, *fields)] + [f'`partial="{choice}"`' for choice in Partial]
+    fields = BatchTiming._fields
+    named = [f"`{name}`" for name in (*metrics, *options, *fields)] + [
+        f'`partial="{choice}"`' for choice in get_args(Partial)
+    ]
     assert [] == [name for name in named if name not in guide]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import shutil
 from pathlib import Path
@@ -19,6 +20,8 @@ from trainer_adapter.run_record import FILE, RunRecord, differences, read_record
 pytest.importorskip("datasets", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
 from trainer_adapter.run_record import dataset_identity
+
+pytestmark = pytest.mark.xdist_group("training")
 
 ROWS = [{"prompt": f"{a} + 1 =", "answer": str(a + 1)} for a in range(1, 9)]
 
@@ -186,13 +189,15 @@ def test_a_run_without_a_record_is_refused(tmp_path: Path, left: str) -> None:
 
 @pytest.mark.parametrize("left", [None, "[]"], ids=["deleted", "damaged"])
 def test_a_lost_record_is_put_back_from_a_checkpoint(tmp_path: Path, left: str | None) -> None:
-    """The error says that a checkpoint has a copy, with which the run goes on."""
+    """The error names the newest copy, which is this run's, and not one of a longer run before it."""
     now = record()
     place = checkpoint(tmp_path, 3, now)
     checkpoint(tmp_path, 9, None)
+    os.utime(checkpoint(tmp_path, 11, record()) / FILE, (0, 0))
     if left is not None:
         (tmp_path / FILE).write_text(left)
-    with pytest.raises(ConfigError, match=r"Put it back from .*checkpoint.* copy"):
+    copy = " from a checkpoint, where there is a copy" if left else f": {place / FILE} is a copy"
+    with pytest.raises(ConfigError, match=f"Put it back{re.escape(copy)}"):
         start(tmp_path, now)
     shutil.copy(place / FILE, tmp_path)
     assert place == start(tmp_path, now).checkpoint

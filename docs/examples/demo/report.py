@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from clock import Clock
-from rich.console import Console
 from rich.table import Table
 
-from trainer_adapter import BatchTiming, RewardAdapter
+from trainer_adapter import BatchTiming
 
 FAILING = "troublesome"
 CAUSES = {"reward_errors": "raised or crashed", "reward_timeouts": "timed out", "reward_infrastructure": "lost"}
@@ -61,65 +58,32 @@ class Run(NamedTuple):
     before: Accuracy
     after: Accuracy
     steps: Sequence[Step]
-    timings: Sequence[BatchTiming]
     seconds: float
     arguments: dict[str, Any]
 
+    @property
+    def calls(self) -> int:
+        """How often the failing reward was called."""
+        return sum(step.timing.rows for step in self.steps)
 
-class LiveLines:
-    """A printer of a line for each step, which also ends the training in time.
+    @property
+    def failures(self) -> dict[str, int]:
+        """How often the failing reward failed, by how."""
+        return {words: sum(step.failures(metric) for step in self.steps) for metric, words in CAUSES.items()}
 
-    Attributes:
-        entries: The steps so far.
-        evaluation_s: Seconds to keep for the evaluation after training.
-    """
 
-    def __init__(self, console: Console, adapter: RewardAdapter, clock: Clock) -> None:
-        self._console = console
-        self._adapter = adapter
-        self._clock = clock
-        self._began = 0.0
-        self._seconds = 0.0
-        self.entries: list[Step] = []
-        self.evaluation_s = 0.0
+HEADER = " step  reward  format  correct  failures  seconds  for rewards   so far"
 
-    def callback(self) -> Any:
-        """Return the transformers callback that does all this."""
-        from transformers import TrainerCallback
 
-        lines = self
-
-        class Live(TrainerCallback):
-            def on_train_begin(self, *_: Any, **__: Any) -> None:
-                lines._console.print(
-                    f"[bold]{'step':>5} {'reward':>7} {'format':>7} {'correct':>8} {'failures':>9} {'seconds':>8}"
-                    f" {'for rewards':>12} {'so far':>8}[/]"
-                )
-
-            def on_step_begin(self, *_: Any, **__: Any) -> None:
-                lines._began = lines._clock.elapsed_s
-
-            def on_step_end(self, *_: Any, **__: Any) -> None:
-                lines._seconds = lines._clock.elapsed_s - lines._began
-
-            def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any], **_: Any) -> None:
-                if "reward" in logs:
-                    lines._add(state.global_step, dict(logs))
-                    if not lines._clock.has_time([step.seconds for step in lines.entries], lines.evaluation_s):
-                        control.should_training_stop = True
-
-        return Live()
-
-    def _add(self, number: int, metrics: dict[str, Any]) -> None:
-        step = Step(metrics, self._seconds, self._adapter.timings[-1])
-        self.entries.append(step)
-        failures = sum(step.failures(metric) for metric in CAUSES)
-        self._console.print(
-            f"{number:>5} {metrics['reward']:>7.3f} {metrics['rewards/format_ok/mean']:>7.2f} "
-            f"{metrics['rewards/correct/mean']:>8.2f} {failures or '':>9} {step.seconds:>8.1f} "
-            f"{step.timing.wall_s / step.seconds:>12.1%} {minutes(self._clock.elapsed_s):>8}",
-            highlight=False,
-        )
+def line(number: int, step: Step, elapsed_s: float) -> str:
+    """Return a step's line under :data:`HEADER`."""
+    metrics = step.metrics
+    failures = sum(step.failures(metric) for metric in CAUSES)
+    return (
+        f"{number:>5} {metrics['reward']:>7.3f} {metrics['rewards/format_ok/mean']:>7.2f} "
+        f"{metrics['rewards/correct/mean']:>8.2f} {failures or '':>9} {step.seconds:>8.1f} "
+        f"{step.timing.wall_s / step.seconds:>12.1%} {minutes(elapsed_s):>8}"
+    )
 
 
 def describe(accuracy: Accuracy) -> str:
@@ -138,7 +102,7 @@ def minutes(seconds: float) -> str:
 
 def table(run: Run) -> Table:
     """Return the closing table."""
-    rewards, whole = [step.metrics["reward"] for step in run.steps], sum(step.seconds for step in run.steps)
+    rewards = [step.metrics["reward"] for step in run.steps]
     shown = Table(title=f"{len(run.steps)} steps of GRPO in {run.seconds:.0f} s", title_justify="left", min_width=72)
     shown.add_column("")
     shown.add_column("before", justify="right")
@@ -152,55 +116,35 @@ def table(run: Run) -> Table:
     shown.add_section()
     shown.add_row("mean reward, first 5 and last 5 steps", f"{fmean(rewards[:5]):.3f}", f"{fmean(rewards[-5:]):.3f}")
     shown.add_section()
-    shown.add_row(f"[bold]calls of {FAILING!r}[/], none of which stopped training", "", f"{_calls(run)}")
-    for metric, words in CAUSES.items():
-        count = sum(step.failures(metric) for step in run.steps)
-        if count or metric != "reward_infrastructure":
-            shown.add_row(f"  {words}", "", f"{count}")
+    shown.add_row(f"[bold]calls of {FAILING!r}[/], none of which stopped training", "", f"{run.calls}")
+    for words, count in run.failures.items():
+        shown.add_row(f"  {words}", "", f"{count}")
     shown.add_section()
-    shown.add_row("[bold]where the time went[/]", "seconds", "of a step")
-    for words, seconds in time_spent(run).items():
-        shown.add_row(f"  {words}", f"{seconds:.1f}", f"{seconds / whole:.2%}")
+    shown.add_row("waiting for rewards, of the steps' time", "", f"{_waiting(run):.1%}")
     return shown
 
 
-def time_spent(run: Run) -> dict[str, float]:
-    """Return the seconds of all steps, by what they were spent on."""
-    waited = sum(step.timing.wall_s for step in run.steps)
-    return {
-        "generating and training": sum(step.seconds for step in run.steps) - waited,
-        "the rewards' own work": sum(step.timing.busy_s for step in run.steps),
-        "runtime's own overhead": sum(step.timing.overhead_s for step in run.steps),
-    }
+def _waiting(run: Run) -> float:
+    return sum(step.timing.wall_s for step in run.steps) / sum(step.seconds for step in run.steps)
 
 
 def save(run: Run, folder: Path) -> None:
     """Write ``summary.json`` and ``rewards.png``."""
     folder.mkdir(parents=True, exist_ok=True)
-    spent, whole = time_spent(run), sum(step.seconds for step in run.steps)
     summary = {
         "arguments": {name: str(value) if isinstance(value, Path) else value for name, value in run.arguments.items()},
-        "held_out": {
-            name: {**accuracy.shares, "answers": accuracy.answers}
-            for name, accuracy in (("before", run.before), ("after", run.after))
-        },
+        "held_out": {name: getattr(run, name).shares for name in ("before", "after")},
+        "answers": run.after.answers,
         "reward": [step.metrics["reward"] for step in run.steps],
         "format_ok": [step.metrics["rewards/format_ok/mean"] for step in run.steps],
         "correct": [step.metrics["rewards/correct/mean"] for step in run.steps],
-        "calls_of_troublesome": _calls(run),
-        "failures_of_troublesome": {
-            words: sum(step.failures(metric) for step in run.steps) for metric, words in CAUSES.items()
-        },
-        "seconds": {"training": run.seconds, "steps": whole, **spent},
-        "overhead_share": spent["runtime's own overhead"] / whole,
-        "timings": [dataclasses.asdict(timing) for timing in run.timings],
+        "calls_of_troublesome": run.calls,
+        "failures_of_troublesome": run.failures,
+        "seconds": [step.seconds for step in run.steps],
+        "waiting_for_rewards": _waiting(run),
     }
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     _draw(run, folder / "rewards.png")
-
-
-def _calls(run: Run) -> int:
-    return sum(step.timing.rows for step in run.steps)
 
 
 def _draw(run: Run, path: Path) -> None:
