@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from rewardkit.audit import rows as rows_of_audits
 from rewardkit.audit.assessment import Assessment
@@ -21,6 +21,7 @@ from rewardkit.cli.rewards import Leaves, chosen, load_seconds
 from rewardkit.cli.screen import told_progress
 from rewardkit.compose import Composable
 from rewardkit.registry import RewardSet
+from rewardkit.runtime.runtime import Runtime
 
 
 def audit_command(
@@ -74,8 +75,6 @@ def audit_command(
     settings = AuditSettings(
         accept_share=accept_share,
         slow_share=slow_share,
-        workers=workers,
-        load_timeout_s=load_seconds(load_timeout),
         time_limit_s=time_limit,
         skipped={skippable(name, "--skip"): "with --skip" for name in skip or ()},
     )
@@ -83,22 +82,28 @@ def audit_command(
     found = chosen(rewards, timeout)
     lines = rows_of_audits.rows_in(path)  # once: standard input cannot be read again
     choose = functools.partial(rows_of_audits.chosen, lines, str(path), count=rows, seed=seed, gold=gold)
-    audits = [_audited(found, reward, choose, settings) for reward in found.rewards.values()]
+    lane = {"workers": workers, "load_timeout_s": load_seconds(load_timeout)}
+    audits = [_audited(found, reward, choose, settings, lane) for reward in found.rewards.values()]
     sound = all(passed(one, limits) for one in audits) and not (fail_on_lint and any(one.lint for one in audits))
     told = {"rewards": [ready(one, limits) for one in audits]}
     finish(told, lambda: print_audits(audits, limits), as_json=as_json, code=0 if sound else FAILED)
 
 
 def _audited(
-    found: RewardSet, reward: Composable, choose: Callable[..., rows_of_audits.ChosenRows], settings: AuditSettings
+    found: RewardSet,
+    reward: Composable,
+    choose: Callable[..., rows_of_audits.ChosenRows],
+    settings: AuditSettings,
+    lane: Mapping[str, Any],
 ) -> RewardAudit:
     leaves = reward.leaves
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
     rows = choose(named=named)
     own = left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
-    with told_progress(reward.name) as tick:
-        trials = run(reward, rows, settings, tick, Leaves(found, reward))
+    runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
+    with runtime, told_progress(f"audit of {reward.name}") as tick:
+        trials = run(reward, rows, settings, runtime, tick)
     mistakes = [one for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     return Assessment(reward, rows, trials, settings).audit(mistakes, unread)

@@ -17,7 +17,7 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.report import SHOWN_FAILURES, print_report
 from rewardkit.cli.rewards import Leaves, chosen, load_seconds
-from rewardkit.cli.screen import progress, screen
+from rewardkit.cli.screen import screen, told_progress
 from rewardkit.cli.summary import Summary, summarize
 from rewardkit.cli.summary import as_json as ready
 from rewardkit.compose import Composable, Composite
@@ -117,10 +117,12 @@ class _Scoring:
         lane = "inline" if inline else "worker"
         try:
             with Runtime(self._leaves, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as runtime:
-                with progress(len(self._outcomes) * len(self._rollouts)) as tick:
-                    for finished in runtime.stream(self._rollouts):
+                with told_progress("scoring") as tick:
+                    known, failed = len(self._outcomes) * len(self._rollouts), 0
+                    for done, finished in enumerate(runtime.stream(self._rollouts), 1):
                         self._outcomes[finished.reward][finished.row] = finished.outcome
-                        tick(failed=finished.outcome.cause is not None)
+                        failed += finished.outcome.cause is not None
+                        tick(done, known, failed)
                 seconds = time.monotonic() - began
             batch = self._batch(range(len(self._rollouts)))
             if out is not None:

@@ -15,7 +15,7 @@ from rewardkit.cli.arguments import AsJson, DataOption, argument, data_path, opt
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import replacing
 from rewardkit.cli.rewards import only, quiet
-from rewardkit.cli.screen import progress, screen, table
+from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.cli.text import shortened
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError
@@ -132,11 +132,11 @@ def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting:
     with quiet():
         reward = only(reference) if reference is not None else resolve(cases.reward or "")
     cases.check(reward)
-    verdicts = []
-    with Bench(reward, cases.lane(lane)) as bench, progress(len(cases.cases)) as tick:
+    verdicts: list[CaseResult] = []
+    with Bench(reward, cases.lane(lane)) as bench, told_progress(cases.name) as tick:
         for case in cases.cases:
             verdicts.append(bench.run(case))
-            tick(failed=not verdicts[-1].passed)
+            tick(len(verdicts), len(cases.cases), sum(not one.passed for one in verdicts))
     result = _Result(cases, bench.reward, verdicts, None, list(_notes(cases, reward)))
     if not accepting or not result.wrong:
         return result
