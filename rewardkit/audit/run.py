@@ -60,25 +60,18 @@ class ScoredProbe:
     probe: Probe
     outcome: Outcome
 
-    @property
-    def score(self) -> float | None:
-        """What the completion would earn in training: its score, or what stands in for it."""
-        return self.outcome.score
-
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Everything that was scored.
+    """Everything that was scored, by row.
 
     Attributes:
-        honest: By row, the honest forms with their outcomes.
-        base: By row, the outcomes of the completions in :data:`BASE`.
-        attacks: The probes, with their outcomes.
-        swapped: By row, the best honest form under another row's gold column; rows without one are left out.
-        rivals: By row, another row's gold in the frame that is paid best.
-        unrelated: By row, other words of the prompt's length.
-        again: Pairs of first and second outcome of the same completion, with its row.
-        untried: Completions that were not tried before the time was over.
+        base: The outcomes of the completions in :data:`BASE`.
+        swapped: The best honest form under another row's gold column; rows without one are left out.
+        rivals: Another row's gold in the frame that is paid best.
+        unrelated: Other words of the prompt's length.
+        again: Honest forms with their first and second outcome.
+        untried: How many completions were not tried before the time was over.
     """
 
     honest: list[list[tuple[Honest, Outcome]]]

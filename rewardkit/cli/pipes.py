@@ -36,5 +36,5 @@ def let_reader_go(name: Literal["stdout", "stderr"]) -> None:
         mode = os.fstat(stream.fileno()).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             pipe = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
-            kept = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
-            setattr(sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, **kept))
+            often = stream.line_buffering, stream.write_through
+            setattr(sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, None, *often))

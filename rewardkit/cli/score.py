@@ -16,7 +16,7 @@ from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewar
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.report import SHOWN_FAILURES, print_report
-from rewardkit.cli.rewards import Leaves, chosen, load_seconds
+from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import screen, told_progress
 from rewardkit.cli.summary import Summary, summarize
 from rewardkit.cli.summary import as_json as ready
@@ -27,6 +27,7 @@ from rewardkit.registry import RewardSet
 from rewardkit.runtime.batch import ScoreBatch
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.types import Outcome, Rollout
+from sandbox import LOAD_TIMEOUT_S
 
 _CHUNK_ROWS = 1000
 
@@ -38,7 +39,7 @@ def score_command(
     out: Annotated[Path | None, option("Write every row with its outcomes here, as JSON Lines.", "FILE")] = None,
     workers: Workers = None,
     timeout: Timeout = None,
-    load_timeout: LoadTimeout = None,
+    load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
     weights: Annotated[
         str | None, option("Weights in the total, in the rewards' order; by default 1 each.", "0.8,0.2")
     ] = None,
@@ -62,11 +63,10 @@ def score_command(
     path = data_path(data, data_option)
     if out is not None:
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
-    load_timeout_s = load_seconds(load_timeout)
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
     scoring = _Scoring(found, read_rollouts(path, limit=limit), _weights(list(found.rewards), numbers))
-    summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout_s)
+    summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
 
     def show() -> None:
         print_report(summary, screen())
