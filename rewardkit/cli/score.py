@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.registry import RewardSet
 from rewardkit.runtime.batch import ScoreBatch
-from rewardkit.runtime.runtime import Runtime
+from rewardkit.runtime.runtime import Runtime, weights_of
 from rewardkit.types import Outcome, Rollout
 from sandbox import LOAD_TIMEOUT_S
 
@@ -41,7 +40,10 @@ def score_command(
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
     weights: Annotated[
-        str | None, option("Weights in the total, in the rewards' order; by default 1 each.", "0.8,0.2")
+        str | None,
+        option(
+            "Weights in the total, in the rewards' order; by default 1, and 0 for a composition's parts.", "0.8,0.2"
+        ),
     ] = None,
     inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
     as_json: AsJson = False,
@@ -65,7 +67,7 @@ def score_command(
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
-    scoring = _Scoring(found, read_rollouts(path, limit=limit), _weights(list(found.rewards), numbers))
+    scoring = _Scoring(found, read_rollouts(path, limit=limit), weights_of(found.rewards, numbers))
     summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
 
     def show() -> None:
@@ -79,20 +81,9 @@ def score_command(
 
 def _numbers(weights: str) -> list[float]:
     try:
-        numbers = [float(part) for part in weights.split(",")]
+        return [float(part) for part in weights.split(",")]
     except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2")
-    return numbers
-
-
-def _weights(names: Sequence[str], numbers: Sequence[float] | None) -> dict[str, float]:
-    if numbers is None:
-        return dict.fromkeys(names, 1.0)
-    if len(numbers) != len(names):
-        raise ConfigError(f"--weights: expected {len(names)}, one a reward ({', '.join(names)}), got {len(numbers)}")
-    return dict(zip(names, numbers, strict=True))
+        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2") from None
 
 
 class _Scoring:
