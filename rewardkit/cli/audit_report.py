@@ -58,8 +58,8 @@ def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console)
     _print_forms(audit, console)
     # What was tried of these counts for slow and crashed calls only.
     left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
-    families = {str(name): one.not_applicable for name, one in audit.families.items() if one.not_applicable is not None}
-    print_reasons(console, "not judged", {**left_out, **families})
+    unjudged = {str(name): why for name, one in audit.families.items() if (why := one.not_applicable) is not None}
+    print_reasons(console, "not judged", {**left_out, **unjudged})
     _print_unaudited(audit, console)
     _print_lint(audit, console)
     console.print(Text(_closing(audit, limits), style="bold"))

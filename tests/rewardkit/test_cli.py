@@ -172,6 +172,13 @@ def test_the_parts_of_a_composition_count_through_it_alone(work: Path) -> None:
     assert {"correct": 0.0, "judge": 1.0, "both": 1.0} == {name: one["weight"] for name, one in told["rewards"].items()}
 
 
+def test_json_has_no_infinity(work: Path) -> None:
+    """The spread of the largest floats is more than a float holds: null in the JSON, which any reader then takes."""
+    (work / "huge.py").write_text("def huge(completion): return 1e308 if completion == '4' else -1e308\n")
+    _, out, _ = _score("huge.py:huge", "data.jsonl", "--json")
+    assert None is json.loads(out, parse_constant=pytest.fail)["rewards"]["huge"]["scores"]["std"]
+
+
 def test_out_has_a_row_for_each_rollout(work: Path) -> None:
     """--out writes what ScoreBatch.to_rows gives, one JSON object a line, and leaves nothing beside it."""
     code, out, _ = _score("rewards.py:both,rewards.py:shortest", "data.jsonl", "--out", "scored.jsonl")
