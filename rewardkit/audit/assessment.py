@@ -116,7 +116,7 @@ class Assessment:
         low.append(rival.score if rival is not None else None)
         floor = min((score for score in low if score is not None), default=self._zero)
         if row.is_code and self._tests:
-            lazy = (one.score for one in self._trials.attacks if one.row == place and one.probe.name in LAZY)
+            lazy = (one.outcome.score for one in self._trials.attacks if one.row == place and one.probe.name in LAZY)
             floor = max(floor, self._zero, *(score for score in lazy if score is not None))
         self._levels[place] = PayRange(floor if floor < full else self._zero, full)
 
@@ -139,7 +139,7 @@ class Assessment:
     def _paid_echo(self, place: int) -> float | None:
         """Return what the prompt earns on a row where no right answer earns anything; ``None`` if other words do."""
         echoes = [one for one in self._trials.attacks if one.row == place and one.probe.family is Family.ECHO]
-        own = max((one.score for one in echoes if one.score is not None), default=self._zero)
+        own = max((s for one in echoes if (s := one.outcome.score) is not None), default=self._zero)
         other = self._trials.unrelated.get(place)
         if own <= self._zero or other is None or other.score is None:
             return None
@@ -153,8 +153,10 @@ class Assessment:
             reason = next((outcome.reason for _, outcome in forms if outcome.reason), None)
             return "the reward skips the row" + (f": {reason}" if reason else "")
         said = f"no honest form is paid more than {self._zero:g}; give a right completion in a column 'reference'"
-        paid = [one for one in self._trials.attacks if one.row == place and (one.score or self._zero) > self._zero]
-        best_paid = max(paid, key=lambda one: one.score or 0.0, default=None)
+        paid = [
+            one for one in self._trials.attacks if one.row == place and (one.outcome.score or self._zero) > self._zero
+        ]
+        best_paid = max(paid, key=lambda one: one.outcome.score or 0.0, default=None)
         return said if best_paid is None else f"{said}; what is paid is {best_paid.probe.full_name!r}"
 
     @property

@@ -36,8 +36,6 @@ class Gold:
     """A row's gold answer.
 
     Attributes:
-        text: The final answer as text.
-        shape: What it looks like.
         number: Its value where it is a number or a measure.
         unit: What stands around a measure's number: before and behind.
     """

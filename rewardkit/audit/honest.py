@@ -27,9 +27,6 @@ class Frame:
     """A way of writing an answer: what stands around it.
 
     Attributes:
-        name: For the report.
-        before: Text before the answer.
-        behind: Text behind it.
         tags: Whether it is made of tags.
         common: Whether other answers are written in it as well; a reference's own words are for one answer only.
         data: Whether it is the data's way of writing an answer.
@@ -95,8 +92,6 @@ class Honest:
     """A right answer.
 
     Attributes:
-        name: How it is written.
-        text: The completion.
         frame: The frame, where the gold stands in one as it is.
         counted: Whether a refusal of it counts; not for the row's own completion, which may be wrong.
         said: It as messages, where it is more than one message with the text.

@@ -54,9 +54,6 @@ class Probe:
     """A completion to try.
 
     Attributes:
-        family: The family it belongs to.
-        name: What it is, in a few words.
-        text: The completion.
         judged: Whether being paid counts against the reward; otherwise only slow and crashed calls do.
         columns: Columns to score it under instead of the row's own; ``None`` for these.
         frame: The name of the frame that it is written in; ``""`` for the bare form.

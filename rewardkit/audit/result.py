@@ -30,15 +30,7 @@ class PayRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One completion that is evidence.
-
-    Attributes:
-        line: Its row's line in the file.
-        probe: What was tried.
-        outcome: What became of the call; its score is what the completion earns.
-        full: What the best honest form of that row earns.
-        gold: The row's gold.
-    """
+    """One completion that is evidence, with its row's line and gold, and ``full``, what the best honest form earns."""
 
     line: int
     probe: Probe
@@ -79,17 +71,10 @@ class Example:
 
 @dataclass(slots=True)
 class FamilyCounts:
-    """What a family of probes found.
+    """What a family of probes found: how many were tried, judged and lost through no fault of theirs, and examples.
 
-    Attributes:
-        tried: Completions scored.
-        judged: Those of them whose being paid, or refused, was judged.
-        accepted: Those that were wrongly paid, the best paid first.
-        refused: Those that were wrongly refused.
-        slow: Those that took too long.
-        crashed: Those on which the reward failed.
-        lost: Those lost through no fault of the reward or the completion.
-        not_applicable: Why nothing was judged; ``None`` where it was.
+    ``accepted`` are those wrongly paid, the best paid first, and ``refused`` those wrongly not paid. Where nothing was
+    judged, ``not_applicable`` says why.
     """
 
     tried: int = 0
@@ -144,19 +129,13 @@ class Traits:
 
 @dataclass(slots=True)
 class RewardAudit:
-    """The result for one reward.
+    """The result for one reward, by its name.
 
     Attributes:
-        reward: Its name.
-        rows: Rows audited with.
-        total_rows: Rows in the file.
-        gold_column: The gold's column.
-        traits: What it was seen to read.
+        rows: Rows audited with, of ``total_rows`` in the file.
         unaudited: Rows that tell nothing about it, by line, with the reason.
         paid_forms: By honest form: rows on which it was paid, and tried.
-        families: By family.
         findings: What is wrong with it as a whole.
-        lint: Mistakes in its source.
         unread: Parts of it whose source could not be read.
         untried: Completions that were not tried, because the time was over.
         left_out: Rules of thumb that the author left out within their families, with the reasons.

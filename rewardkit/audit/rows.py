@@ -35,17 +35,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """One row.
+    """One row, by its line in the file, counted from 1. What it lacks is ``None`` or empty.
 
     Attributes:
-        line: Its line in the file, counted from 1.
-        prompt: Its prompt; ``""`` where it has none.
-        columns: Its columns.
-        gold: Its gold; ``None`` where it has none.
         references: Completions that the data calls right.
-        own: The row's own completion, right or wrong; ``None`` where it has none.
+        own: The row's own completion, right or wrong.
         others: Golds of other rows that differ; one is made up where no other row has one.
-        swapped: The columns with another row's gold and references in place of its own; ``None`` where none differs.
+        swapped: The columns with another row's gold and references in place of its own.
         other_reference: A reference of that row.
         other_completions: What the model wrote on other rows, where the gold differs and is not mentioned.
         said: By text, the messages of references and completions that are conversations.

@@ -20,7 +20,6 @@ from rewardkit.decorator import Reward
 from rewardkit.forms import Form
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.types import Cause, Outcome, Rollout, Status, Text
-from sandbox import LOAD_TIMEOUT_S
 
 Tick = Callable[[int, int], None]
 """Told of calls done and calls known so far."""
@@ -41,8 +40,6 @@ class AuditSettings:
         slow_share: A call is slow if it takes more than this share of the reward's deadline, 0 to 1.
         heavy_rows: Rows on which the heavy probes are tried.
         repeated_rows: Rows whose honest forms are scored a second time.
-        workers: Worker processes; ``None`` for the runtime's own choice.
-        load_timeout_s: Seconds that a worker may take to load the reward.
         time_limit_s: Seconds after which nothing more is tried; what was tried is judged.
         skipped: Families and rules of thumb that the author calls not applicable, with the reason.
     """
@@ -51,8 +48,6 @@ class AuditSettings:
     slow_share: float = 0.5
     heavy_rows: int = 2
     repeated_rows: int = 5
-    workers: int | None = None
-    load_timeout_s: float = LOAD_TIMEOUT_S
     time_limit_s: float = 1800.0
     skipped: Mapping[str, str] = field(default_factory=dict)
 
@@ -65,25 +60,18 @@ class ScoredProbe:
     probe: Probe
     outcome: Outcome
 
-    @property
-    def score(self) -> float | None:
-        """What the completion would earn in training: its score, or what stands in for it."""
-        return self.outcome.score
-
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """Everything that was scored.
+    """Everything that was scored, by row.
 
     Attributes:
-        honest: By row, the honest forms with their outcomes.
-        base: By row, the outcomes of the completions in :data:`BASE`.
-        attacks: The probes, with their outcomes.
-        swapped: By row, the best honest form under another row's gold column; rows without one are left out.
-        rivals: By row, another row's gold in the frame that is paid best.
-        unrelated: By row, other words of the prompt's length.
-        again: Pairs of first and second outcome of the same completion, with its row.
-        untried: Completions that were not tried before the time was over.
+        base: The outcomes of the completions in :data:`BASE`.
+        swapped: The best honest form under another row's gold column; rows without one are left out.
+        rivals: Another row's gold in the frame that is paid best.
+        unrelated: Other words of the prompt's length.
+        again: Honest forms with their first and second outcome.
+        untried: How many completions were not tried before the time was over.
     """
 
     honest: list[list[tuple[Honest, Outcome]]]
@@ -113,23 +101,13 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
     return Rollout(prompt, completion, columns, completion_ids=[*ids])
 
 
-def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, tick: Tick, rewards: Any = None) -> Trials:
-    """Score honest forms and attacks.
-
-    ``rewards`` is what the runtime is given, where the reward's plain parts need folders or variables of their own.
+def run(reward: Composable, rows: ChosenRows, settings: AuditSettings, runtime: Runtime, tick: Tick) -> Trials:
+    """Score honest forms and attacks in a runtime of the reward's plain parts, without a cache.
 
     Raises:
         RewardError: The reward cannot be run at all: a column it needs is missing, a worker cannot load it.
     """
-    runtime = Runtime(
-        {leaf.name: leaf for leaf in reward.leaves} if rewards is None else rewards,
-        workers=settings.workers,
-        load_timeout_s=settings.load_timeout_s,
-        cache_entries=0,
-        max_infrastructure_rate=1.0,
-    )
-    with runtime:
-        return _Course(reward, rows.rows, settings, runtime, tick).run()
+    return _Course(reward, rows.rows, settings, runtime, tick).run()
 
 
 class _Course:

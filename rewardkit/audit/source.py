@@ -17,13 +17,11 @@ from sandbox import parse
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """One function's source.
+    """One function's source, as lines and as a syntax tree.
 
     Attributes:
         file: Where it is; ``"<text>"`` for a reward given as text.
         first_line: The line in the file of the source's first.
-        lines: Its source lines.
-        tree: Its syntax tree.
         names: The module's names, for telling what a name means.
         columns: Its parameters that are columns, with their annotations as text; only for the reward itself.
         completions: Its parameters that hold what the model wrote.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -21,6 +22,20 @@ def option(words: str, metavar: str | None = None, *names: str, **more: Any) -> 
     return typer.Option(*names, help=words, metavar=metavar, **more)
 
 
+def _checked_seconds(param: typer.CallbackParam, seconds: float | None) -> float | None:
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ConfigError(f"{param.opts[0]} {seconds:g}: expected a number of seconds greater than 0")
+    return seconds
+
+
+def _checked_share(param: typer.CallbackParam, share: float) -> float:
+    check_share(param.opts[0], share)
+    return share
+
+
+seconds_option = functools.partial(option, metavar="S", callback=_checked_seconds)
+share_option = functools.partial(option, metavar="SHARE", callback=_checked_share)
+
 Rewards: TypeAlias = Annotated[
     str,
     argument(
@@ -35,10 +50,10 @@ DataOption: TypeAlias = Annotated[Path | None, option("DATA, given by name.", "F
 Workers: TypeAlias = Annotated[
     int | None, option("Worker processes; by default the cores at hand, at most 4.", "N", min=1)
 ]
-Timeout: TypeAlias = Annotated[float | None, option("Seconds for a call, instead of each reward's own timeout.", "S")]
-LoadTimeout: TypeAlias = Annotated[
-    float | None, option("Seconds for a worker to load the rewards; by default 60.", "S")
+Timeout: TypeAlias = Annotated[
+    float | None, seconds_option("Seconds for a call, instead of each reward's own timeout.")
 ]
+LoadTimeout: TypeAlias = Annotated[float, seconds_option("Seconds for a worker to load the rewards.")]
 Gold: TypeAlias = Annotated[
     str | None, option("The column with the right answer; by default it is looked for.", "COLUMN")
 ]
@@ -65,9 +80,3 @@ def check_share(name: str, share: float) -> None:
     """Raise ConfigError where an option's value is not a share."""
     if not 0 <= share <= 1:
         raise ConfigError(f"{name} {share:g}: expected a share from 0 to 1")
-
-
-def check_seconds(name: str, seconds: float | None) -> None:
-    """Raise ConfigError where an option's value is given and is not a positive number of seconds."""
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise ConfigError(f"{name} {seconds:g}: expected a number of seconds greater than 0")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from rewardkit.audit import rows as rows_of_audits
 from rewardkit.audit.assessment import Assessment
@@ -14,13 +14,15 @@ from rewardkit.audit.result import RewardAudit, passed
 from rewardkit.audit.result import as_json as ready
 from rewardkit.audit.run import AuditSettings, run
 from rewardkit.cli import arguments
-from rewardkit.cli.arguments import check_seconds, check_share, option
+from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_audits
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.rewards import Leaves, chosen, load_seconds
+from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import told_progress
 from rewardkit.compose import Composable
 from rewardkit.registry import RewardSet
+from rewardkit.runtime.runtime import Runtime
+from sandbox import LOAD_TIMEOUT_S
 
 
 def audit_command(
@@ -30,10 +32,10 @@ def audit_command(
     rows: arguments.RowCount = 20,
     seed: arguments.Seed = 0,
     gold: arguments.Gold = None,
-    accept_share: Annotated[float, option("A completion is paid above this share of the way to full.", "SHARE")] = 0.5,
-    slow_share: Annotated[float, option("A call is slow above this share of the reward's timeout.", "SHARE")] = 0.5,
+    accept_share: Annotated[float, share_option("A completion is paid above this share of the way to full.")] = 0.5,
+    slow_share: Annotated[float, share_option("A call is slow above this share of the reward's timeout.")] = 0.5,
     max_false_accept: Annotated[int, option("Exit with 1 if more completions are wrongly paid.", "N", min=0)] = 0,
-    max_false_reject: Annotated[float, option("Exit with 1 if more honest forms are refused.", "SHARE")] = 1.0,
+    max_false_reject: Annotated[float, share_option("Exit with 1 if more honest forms are refused.")] = 1.0,
     max_failed: Annotated[int, option("Exit with 1 if more calls are slow or crash.", "N", min=0)] = 0,
     skip: Annotated[
         list[str] | None, option("Leave out a family or a rule of thumb, by its name; may be repeated.", "NAME")
@@ -43,9 +45,9 @@ def audit_command(
     ] = False,
     workers: arguments.Workers = None,
     timeout: arguments.Timeout = None,
-    load_timeout: arguments.LoadTimeout = None,
+    load_timeout: arguments.LoadTimeout = LOAD_TIMEOUT_S,
     time_limit: Annotated[
-        float, option("Stop after so many seconds for each reward; the audit then does not pass.", "S")
+        float, seconds_option("Stop after so many seconds for each reward; the audit then does not pass.")
     ] = 1800,
     as_json: arguments.AsJson = False,
 ) -> None:
@@ -66,16 +68,10 @@ def audit_command(
     [bold]rewardkit audit my_rewards.py:correct rows.jsonl
     rewardkit audit my_rewards.py rows.jsonl --rows 50 --gold target --json[/]
     """
-    check_share("--accept-share", accept_share)
-    check_share("--slow-share", slow_share)
-    check_share("--max-false-reject", max_false_reject)
-    check_seconds("--time-limit", time_limit)
     path = arguments.data_path(data, data_option)
     settings = AuditSettings(
         accept_share=accept_share,
         slow_share=slow_share,
-        workers=workers,
-        load_timeout_s=load_seconds(load_timeout),
         time_limit_s=time_limit,
         skipped={skippable(name, "--skip"): "with --skip" for name in skip or ()},
     )
@@ -83,22 +79,28 @@ def audit_command(
     found = chosen(rewards, timeout)
     lines = rows_of_audits.rows_in(path)  # once: standard input cannot be read again
     choose = functools.partial(rows_of_audits.chosen, lines, str(path), count=rows, seed=seed, gold=gold)
-    audits = [_audited(found, reward, choose, settings) for reward in found.rewards.values()]
+    lane = {"workers": workers, "load_timeout_s": load_timeout}
+    audits = [_audited(found, reward, choose, settings, lane) for reward in found.rewards.values()]
     sound = all(passed(one, limits) for one in audits) and not (fail_on_lint and any(one.lint for one in audits))
     told = {"rewards": [ready(one, limits) for one in audits]}
     finish(told, lambda: print_audits(audits, limits), as_json=as_json, code=0 if sound else FAILED)
 
 
 def _audited(
-    found: RewardSet, reward: Composable, choose: Callable[..., rows_of_audits.ChosenRows], settings: AuditSettings
+    found: RewardSet,
+    reward: Composable,
+    choose: Callable[..., rows_of_audits.ChosenRows],
+    settings: AuditSettings,
+    lane: Mapping[str, Any],
 ) -> RewardAudit:
     leaves = reward.leaves
     named = [p.name for leaf in leaves for p in leaf.spec.parameters if p.column]
     rows = choose(named=named)
     own = left_out(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
-    with told_progress(reward.name) as tick:
-        trials = run(reward, rows, settings, tick, Leaves(found, reward))
+    runtime = Runtime(Leaves(found, reward), **lane, cache_entries=0, max_infrastructure_rate=1.0)
+    with runtime, told_progress(f"audit of {reward.name}") as tick:
+        trials = run(reward, rows, settings, runtime, tick)
     mistakes = [one for leaf in leaves for one in lint(leaf)]
     unread = [leaf.name for leaf in leaves if not has_source(leaf)]
     return Assessment(reward, rows, trials, settings).audit(mistakes, unread)

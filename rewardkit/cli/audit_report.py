@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.padding import Padding
@@ -26,6 +26,8 @@ SHOWN_CHARS = 160
 """Characters of a completion that are shown: around the part that matters, or its end."""
 _SHOWN_FORMS = 6
 _SHOWN_NAMES = 10
+
+T = TypeVar("T")
 
 
 def print_audits(audits: Sequence[RewardAudit], limits: Mapping[str, Any]) -> None:
@@ -54,7 +56,10 @@ def print_audit(audit: RewardAudit, limits: Mapping[str, Any], console: Console)
         _print_flaw(name, examples, audit.unit, console)
         console.print()
     _print_forms(audit, console)
-    _print_not_applicable(audit, console)
+    # What was tried of these counts for slow and crashed calls only.
+    left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
+    unjudged = {str(name): why for name, one in audit.families.items() if (why := one.not_applicable) is not None}
+    print_reasons(console, "not judged", {**left_out, **unjudged})
     _print_unaudited(audit, console)
     _print_lint(audit, console)
     console.print(Text(_closing(audit, limits), style="bold"))
@@ -88,19 +93,9 @@ def _count(found: Sequence[Example] | None) -> Text:
     return Text(f"{len(found):,}", style="red" if found else "")
 
 
-def _print_not_applicable(audit: RewardAudit, console: Console) -> None:
-    """Print which families were not judged, and why; what was tried counts for slow and crashed calls only."""
-    left_out = {name: f"left out: {why}" for name, why in audit.left_out.items()}
-    families = {str(name): one.not_applicable for name, one in audit.families.items() if one.not_applicable is not None}
-    print_reasons(console, "not judged", {**left_out, **families})
-
-
 def print_reasons(console: Console, label: str, why: Mapping[str, str]) -> None:
     """Print a label and why it is that of these names, those of one reason together."""
-    names: dict[str, list[str]] = {}
-    for name, reason in why.items():
-        names.setdefault(reason, []).append(name)
-    for reason, listed in names.items():
+    for reason, listed in _grouped((reason, name) for name, reason in why.items()).items():
         print_labelled(console, label, f"{', '.join(listed)}: {shortened(reason, 300)}")
 
 
@@ -119,7 +114,7 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, console: Cons
     rows = len({one.line for one in examples})
     title = (name if failed else f"wrongly paid, {name}", "bold red")
     console.print(Text.assemble(title, f"  {_counted(len(examples), 'completion')} on {_counted(rows, 'row')}"))
-    named = _by_name(examples)
+    named = _grouped((one.probe.name, one) for one in examples)
     told = Table.grid(padding=(0, 2, 0, 0))
     told.add_column(style="dim", no_wrap=True)
     told.add_column(overflow="fold")
@@ -173,10 +168,11 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _by_name(examples: Sequence[Example]) -> dict[str, list[Example]]:
-    found: dict[str, list[Example]] = {}
-    for one in examples:
-        found.setdefault(one.probe.name, []).append(one)
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """Return what has one name together, in the order of the names."""
+    found: dict[str, list[T]] = {}
+    for name, one in pairs:
+        found.setdefault(name, []).append(one)
     return found
 
 
@@ -188,17 +184,14 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
     best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
     if best:
         print_labelled(console, "always paid", "; ".join(shortened(name, 40) for name in best))
-    refused = _by_name(verdict.refused)
+    refused = _grouped((one.probe.name, one) for one in verdict.refused)
     if refused:
         shown = _listed([f"{shortened(name, 40)} ({len(found)})" for name, found in refused.items()])
         print_labelled(console, "refused (rows)", shown)
 
 
 def _print_unaudited(audit: RewardAudit, console: Console) -> None:
-    reasons: dict[str, list[int]] = {}
-    for line, why in audit.unaudited.items():
-        reasons.setdefault(why, []).append(line)
-    for why, lines in reasons.items():
+    for why, lines in _grouped((why, line) for line, why in audit.unaudited.items()).items():
         listed = ", ".join(map(str, lines[:8])) + (", …" if len(lines) > 8 else "")
         words = f"{_counted(len(lines), 'row')} ({audit.unit} {listed}): {shortened(why, 300)}"
         print_labelled(console, "not audited", words, "yellow")

@@ -18,7 +18,7 @@ from rewardkit.audit.run import form_probe, rollout_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.report import duration, number
-from rewardkit.cli.rewards import Leaves, chosen, load_seconds
+from rewardkit.cli.rewards import Leaves, chosen
 from rewardkit.cli.screen import screen, table
 from rewardkit.cli.text import folded, shortened
 from rewardkit.coercion.rule import ColumnValueError
@@ -30,6 +30,7 @@ from rewardkit.runtime.runtime import Runtime
 from rewardkit.shown import plain
 from rewardkit.spec import Kind
 from rewardkit.types import Outcome, Rollout
+from sandbox import LOAD_TIMEOUT_S
 
 _SHOWN = 10
 _SHOWN_LINES = 8
@@ -48,16 +49,10 @@ class Misfit(NamedTuple):
 
 @dataclass(slots=True)
 class RewardCheck:
-    """What was found of one reward.
+    """What was found of one reward in so many rows; times are in seconds, ``None`` where no call was made.
 
     Attributes:
-        reward: Its name.
-        rows: Rows coerced.
-        timeout_s: Its deadline.
-        misfits: Rows and columns that fail.
         scores: By line, what the reference earns; ``None`` for a skip.
-        p50_s: Median seconds of a call; ``None`` where none was made.
-        max_s: Seconds of the slowest.
         warnings: What is no failure of a row and makes the reward useless all the same, or surprising.
         per_1000: What 1,000 completions take, by the metrics of the calls: ``requests``, tokens, ``cost_usd``.
         group: How many completions a group has; ``None`` where the reward scores single ones.
@@ -92,7 +87,7 @@ def check_command(
     ] = None,
     gold: Gold = None,
     workers: Workers = None,
-    load_timeout: LoadTimeout = None,
+    load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
     """Check before you train that every row of DATA suits every one of REWARDS.
@@ -109,7 +104,6 @@ def check_command(
     rewardkit check my_rewards.py:correct rows.jsonl --gold target --json[/]
     """
     path = data_path(data, data_option)
-    load_timeout_s = load_seconds(load_timeout)
     found = chosen(rewards)
     lines = rows_in(path)
     checked = []
@@ -119,7 +113,7 @@ def check_command(
         rollouts, scored = _to_score(leaf, lines[:rows], gold, path, check)
         if rollouts:
             parts = Leaves(found, leaf)
-            with Runtime(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as runtime:
+            with Runtime(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as runtime:
                 _take(check, scored, runtime.score(rollouts)[leaf.name])
         checked.append(check)
     code = FAILED if any(one.misfits for one in checked) else 0

@@ -27,9 +27,13 @@ EXIT_CODES = (
 
 
 def finish(result: Mapping[str, Any], show: Callable[[], None], *, as_json: bool, code: int = 0) -> None:
-    """Print a command's result, as one JSON object with ``ok`` or by calling ``show``, and end with the exit code."""
+    """Print a command's result, as one JSON object with ``ok`` or by calling ``show``, and end with the exit code.
+
+    A number that is not finite is ``null`` in the object.
+    """
     if as_json:
-        typer.echo(json.dumps({"ok": code == 0, **result}, indent=2))
+        finite = json.loads(json.dumps(result), parse_constant=lambda _: None)  # JSON has no infinity
+        typer.echo(json.dumps({"ok": code == 0, **finite}, indent=2))
     else:
         show()
     if code:

@@ -39,7 +39,8 @@ def list_command(
     [bold]rewardkit list math_answer
     rewardkit list my_rewards.py --json[/]
     """
-    groups = [_named(references) for references in _parts(rewards)] if rewards else [_installed()]
+    parts = [part for one in rewards or () for part in ([one] if is_config(one) else split(one))]
+    groups = [[describe(reward) for reward in listed(part)] for part in parts] if rewards else [_installed()]
     described = [one for group in groups for one in group]
 
     def show() -> None:
@@ -96,14 +97,6 @@ def _settings(reward: Composable) -> dict[str, Any]:
     }
 
 
-def _parts(rewards: list[str]) -> list[str]:
-    return [part for one in rewards for part in ([one] if is_config(one) else split(one))]
-
-
-def _named(reference: str) -> list[dict[str, Any]]:
-    return [describe(reward) for reward in listed(reference)]
-
-
 def _installed() -> list[dict[str, Any]]:
     """Return what packages offer; a reward that does not load is listed with its error."""
     found = []
@@ -140,7 +133,6 @@ def _print_groups(groups: list[list[dict[str, Any]]]) -> None:
 
 
 def _print_table(described: list[dict[str, Any]], console: Console) -> None:
-
     shown = table("reward", "kind", "columns", "what it does")
     for one in described:
         columns = ", ".join([*one["columns"], *(f"[{column}]" for column in one["optional_columns"])])

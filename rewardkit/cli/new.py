@@ -103,14 +103,8 @@ def _check_name(name: str, folder: Path) -> None:
         raise ConfigError(f"{name!r}: pytest takes test_* for tests; try {name.removeprefix('test_') or 'reward'!r}")
     if not folder.is_dir():
         raise ConfigError(f"{folder}: no such folder")
-    if name in sys.stdlib_module_names or (not (folder / f"{name}.py").exists() and _is_module(name)):
+    mine = (folder / f"{name}.py").exists()
+    if name in sys.stdlib_module_names or (not mine and name != "__main__" and importlib.util.find_spec(name)):
         raise ConfigError(
             f"{name!r} is the name of an installed module, which {name}.py would hide; try '{name}_reward'"
         )
-
-
-def _is_module(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False

@@ -10,7 +10,6 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator
 from typing import Any, Literal
 
 
@@ -27,39 +26,15 @@ class _Pipe(io.FileIO):
             return len(data)
 
 
-@contextlib.contextmanager
-def readers_may_go(name: Literal["stdout", "stderr"]) -> Iterator[None]:
-    """Within it, a pipe at a standard stream may be closed by its reader.
-
-    Raises:
-        OSError: The stream cannot be written to for another reason, as where the disk is full.
-    """
+def let_reader_go(name: Literal["stdout", "stderr"]) -> None:
+    """Let a standard stream lose its reader, and write out the letters that its encoding lacks."""
     stream: Any = getattr(sys, name)
-    if not _is_pipe(stream):
-        yield
-        return
-    stream.flush()
-    held = io.TextIOWrapper(
-        io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False)),
-        encoding=stream.encoding,
-        errors=stream.errors,
-        line_buffering=stream.line_buffering,
-        write_through=stream.write_through,
-    )
-    setattr(sys, name, held)
-    try:
-        yield
-    finally:
-        setattr(sys, name, stream)
-        held.flush()
-
-
-def _is_pipe(stream: Any) -> bool:
-    """Whether a standard stream is Python's own, and a pipe or socket."""
     if not isinstance(stream, io.TextIOWrapper):
-        return False
-    try:
+        return
+    stream.reconfigure(errors="backslashreplace")
+    with contextlib.suppress(OSError, ValueError):  # closed, or held in memory
         mode = os.fstat(stream.fileno()).st_mode
-    except (OSError, ValueError):  # closed, or held in memory
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            pipe = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
+            often = stream.line_buffering, stream.write_through
+            setattr(sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, None, *often))

@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 from rewardkit.cli.exits import EXIT_CODES, as_result, code_of
-from rewardkit.cli.pipes import readers_may_go
+from rewardkit.cli.pipes import let_reader_go
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.shown import plain
 
@@ -64,20 +64,17 @@ class Program(typer.core.TyperGroup):
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Run a command line and end the process with one of the documented exit codes."""
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")  # a terminal's encoding may lack a letter
-        with readers_may_go("stderr"):
-            try:
-                with readers_may_go("stdout"):
-                    return super().main(*arguments, **options)
-            except Exception as fault:
-                if isinstance(fault, RewardError | OSError):
-                    _say(f"error: {fault}")
-                else:
-                    _say(traceback.format_exc())
-                    _say("error: this is a fault of rewardkit's own; please report it with the lines above")
-                sys.exit(code_of(fault))
+        let_reader_go("stdout")
+        let_reader_go("stderr")
+        try:
+            return super().main(*arguments, **options)
+        except Exception as fault:
+            if isinstance(fault, RewardError | OSError):
+                _say(f"error: {fault}")
+            else:
+                _say(traceback.format_exc())
+                _say("error: this is a fault of rewardkit's own; please report it with the lines above")
+            sys.exit(code_of(fault))
 
 
 def _flowing(command: Any) -> Any:

@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.cli.beside import Cost, Link
 from rewardkit.cli.screen import table
-from rewardkit.cli.summary import RewardSummary, Spread, Summary
+from rewardkit.cli.summary import Cost, Link, RewardSummary, Spread, Summary
 from rewardkit.cli.text import last_lines, shortened
 from rewardkit.shown import plain
 

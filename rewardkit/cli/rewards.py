@@ -10,12 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rewardkit.cli.arguments import check_seconds
 from rewardkit.compose import Composable
 from rewardkit.config import RewardFunctionsConfig
 from rewardkit.errors import ConfigError
 from rewardkit.registry import RewardSet, resolve_all, resolve_set
-from sandbox import LOAD_TIMEOUT_S
 
 _COMMA = re.compile(r",(?![^()]*\))")
 """A comma between references; one inside brackets belongs to a call, which is refused as a whole."""
@@ -58,9 +56,8 @@ def chosen(references: str, timeout_s: float | None = None) -> RewardSet:
         timeout_s: Seconds that stand in for every reward's own timeout; ``None`` keeps these.
 
     Raises:
-        RewardError: One leads nowhere, two have one name, or the timeout makes no sense.
+        RewardError: One leads nowhere, or two have one name.
     """
-    check_seconds("--timeout", timeout_s)
     with quiet():
         config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None
         found = resolve_set(config if config is not None else split(references))
@@ -94,12 +91,6 @@ class Leaves:
     def resolve(self) -> RewardSet:
         """Return them by name, with the folders and environment variables of the set."""
         return dataclasses.replace(self._found, rewards=resolve_set(self.leaves).rewards)
-
-
-def load_seconds(load_timeout_s: float | None) -> float:
-    """Return what ``--load-timeout`` says, or the runtime's own; raises ConfigError where it makes no sense."""
-    check_seconds("--load-timeout", load_timeout_s)
-    return LOAD_TIMEOUT_S if load_timeout_s is None else load_timeout_s
 
 
 def listed(references: str) -> list[Composable]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +15,8 @@ from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewar
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.report import SHOWN_FAILURES, print_report
-from rewardkit.cli.rewards import Leaves, chosen, load_seconds
-from rewardkit.cli.screen import progress, screen
+from rewardkit.cli.rewards import Leaves, chosen
+from rewardkit.cli.screen import screen, told_progress
 from rewardkit.cli.summary import Summary, summarize
 from rewardkit.cli.summary import as_json as ready
 from rewardkit.compose import Composable, Composite
@@ -25,8 +24,9 @@ from rewardkit.data import read_rollouts
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.registry import RewardSet
 from rewardkit.runtime.batch import ScoreBatch
-from rewardkit.runtime.runtime import Runtime
+from rewardkit.runtime.runtime import Runtime, weights_of
 from rewardkit.types import Outcome, Rollout
+from sandbox import LOAD_TIMEOUT_S
 
 _CHUNK_ROWS = 1000
 
@@ -38,9 +38,12 @@ def score_command(
     out: Annotated[Path | None, option("Write every row with its outcomes here, as JSON Lines.", "FILE")] = None,
     workers: Workers = None,
     timeout: Timeout = None,
-    load_timeout: LoadTimeout = None,
+    load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
     weights: Annotated[
-        str | None, option("Weights in the total, in the rewards' order; by default 1 each.", "0.8,0.2")
+        str | None,
+        option(
+            "Weights in the total, in the rewards' order; by default 1, and 0 for a composition's parts.", "0.8,0.2"
+        ),
     ] = None,
     inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
     as_json: AsJson = False,
@@ -62,11 +65,10 @@ def score_command(
     path = data_path(data, data_option)
     if out is not None:
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
-    load_timeout_s = load_seconds(load_timeout)
     numbers = None if weights is None else _numbers(weights)
     found = chosen(rewards, timeout)
-    scoring = _Scoring(found, read_rollouts(path, limit=limit), _weights(list(found.rewards), numbers))
-    summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout_s)
+    scoring = _Scoring(found, read_rollouts(path, limit=limit), weights_of(found.rewards, numbers))
+    summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
 
     def show() -> None:
         print_report(summary, screen())
@@ -79,20 +81,9 @@ def score_command(
 
 def _numbers(weights: str) -> list[float]:
     try:
-        numbers = [float(part) for part in weights.split(",")]
+        return [float(part) for part in weights.split(",")]
     except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2")
-    return numbers
-
-
-def _weights(names: Sequence[str], numbers: Sequence[float] | None) -> dict[str, float]:
-    if numbers is None:
-        return dict.fromkeys(names, 1.0)
-    if len(numbers) != len(names):
-        raise ConfigError(f"--weights: expected {len(names)}, one a reward ({', '.join(names)}), got {len(numbers)}")
-    return dict(zip(names, numbers, strict=True))
+        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2") from None
 
 
 class _Scoring:
@@ -117,10 +108,12 @@ class _Scoring:
         lane = "inline" if inline else "worker"
         try:
             with Runtime(self._leaves, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as runtime:
-                with progress(len(self._outcomes) * len(self._rollouts)) as tick:
-                    for finished in runtime.stream(self._rollouts):
+                with told_progress("scoring") as tick:
+                    known, failed = len(self._outcomes) * len(self._rollouts), 0
+                    for done, finished in enumerate(runtime.stream(self._rollouts), 1):
                         self._outcomes[finished.reward][finished.row] = finished.outcome
-                        tick(failed=finished.outcome.cause is not None)
+                        failed += finished.outcome.cause is not None
+                        tick(done, known, failed)
                 seconds = time.monotonic() - began
             batch = self._batch(range(len(self._rollouts)))
             if out is not None:

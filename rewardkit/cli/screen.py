@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -47,60 +46,35 @@ def table(*columns: str) -> Table:
     return shown
 
 
-class Ticker(Protocol):
-    """Told of each call that is finished."""
-
-    def __call__(self, *, failed: bool) -> None: ...
-
-
 @contextlib.contextmanager
-def progress(total: int) -> Iterator[Ticker]:
-    """Return a ticker that moves a progress bar on stderr; it does nothing where that is not a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda *, failed: None
-        return
-    with _bar("scoring", total) as update:
-        done = failures = 0
-        shown_at = 0.0
+def told_progress(name: str) -> Iterator[Callable[..., None]]:
+    """Return a function of calls done, calls known and calls failed: it moves a bar, or prints a line now and then.
 
-        def tick(*, failed: bool) -> None:
-            nonlocal done, failures, shown_at
-            done += 1
-            failures += failed
+    The bar is on stderr where that is a terminal; the line comes every half minute where it is not.
+    """
+    terminal = sys.stderr.isatty()
+    with _bar(name) if terminal else contextlib.nullcontext() as update:
+        began = told = time.monotonic()
+
+        def tick(done: int, known: int, failed: int = 0) -> None:
+            nonlocal told
             now = time.monotonic()
-            if now - shown_at >= _REFRESH_S or done == total:
-                shown_at = now
-                update(completed=done, failed=f"[red]{failures} failed[/]" if failures else "")
+            if update is not None and (now - told >= _REFRESH_S or done == known):
+                told = now
+                update(completed=done, total=known, failed=f"[red]{failed} failed[/]" if failed else "")
+            elif update is None and now - told >= _TOLD_EACH_S:
+                told = now
+                print(f"{name}: {done:,} of {known:,} so far, {now - began:.0f} s", file=sys.stderr, flush=True)
 
         yield tick
 
 
 @contextlib.contextmanager
-def told_progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Return what is told of calls done and calls known: it moves a bar, or prints a line every half minute."""
-    if sys.stderr.isatty():
-        with _bar(name, None) as update:
-            yield lambda done, known: update(completed=done, total=known)
-        return
-    began = told = time.monotonic()
-
-    def tick(done: int, known: int) -> None:
-        nonlocal told
-        now = time.monotonic()
-        if now - told >= _TOLD_EACH_S:
-            told = now
-            words = f"audit of {name}: {done:,} of {known:,} completions so far, {now - began:.0f} s"
-            print(words, file=sys.stderr, flush=True)
-
-    yield tick
-
-
-@contextlib.contextmanager
-def _bar(name: str, total: int | None) -> Iterator[Callable[..., None]]:
+def _bar(name: str) -> Iterator[Callable[..., None]]:
     """Return what updates a progress bar on stderr."""
     from rich import progress as bars
 
     columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn())
     more = (bars.TextColumn("{task.fields[failed]}"), bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
     with bars.Progress(*columns, *more, console=PlainConsole(stderr=True), transient=True) as bar:
-        yield functools.partial(bar.update, bar.add_task(name, total=total, failed=""))
+        yield functools.partial(bar.update, bar.add_task(name, total=None, failed=""))

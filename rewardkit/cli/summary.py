@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from rewardkit.cli.beside import Cost, Link, costs, links
 from rewardkit.runtime.batch import ScoreBatch
-from rewardkit.types import Outcome, Status
+from rewardkit.types import COST_METRICS, Outcome, Status
 
 _NUMBERS = re.compile(r"\d+")
+_LINK = "link/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,34 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What ``rewardkit score`` tells.
+class Link:
+    """One link of a chain: the share of the chain's scores that it gave, and how often it did not answer.
 
-    Attributes:
-        rows: Rollouts scored.
-        seconds: Wall-clock time of the scoring.
-        rewards: Numbers a reward, by name.
-        totals: Spread of the weighted totals; rows without a total are left out.
-        failures: Kinds of failure, the most frequent first.
-        metrics: Spread of the metrics beside a plain reward's scores, by reward and metric.
-        links: The links of every chain, by its name.
-        costs: What a reward's calls took, by its name.
+    ``error`` says why, in the words of the first of the most frequent kind; ``None`` where it always answered.
+    """
+
+    share: float
+    unanswered: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The sum that calls took of one thing; ``complete`` where it is known of each call that took anything.
+
+    Calls that failed are left out, and those that a cache had took nothing.
+    """
+
+    sum: float
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What ``rewardkit score`` tells of so many rows in so many seconds.
+
+    ``totals`` leaves out rows without a total, and ``failures`` begins with the most frequent kind. ``metrics``,
+    ``links`` and ``costs`` are of plain rewards, by name.
     """
 
     rows: int
@@ -151,6 +167,35 @@ def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
     ordered = sorted(kinds.items(), key=lambda pair: -len(pair[1]))
     firsts = [(name, cause, *found[0], len(found)) for (name, cause, _), found in ordered]
     return [Failure(name, row, cause, one.error or "", calls, one.logs) for name, cause, row, one, calls in firsts]
+
+
+def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
+    """Return the links of a chain by name, in order; none for another reward."""
+    chained = [(shares, outcome.unanswered) for outcome in outcomes if (shares := _shares(outcome))]
+    kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for _, unanswered in chained:
+        for one in unanswered:
+            kinds[one.name][one.kind].append(one.message)
+    return {
+        name: Link(
+            share=sum(shares.get(name, 0.0) for shares, _ in chained) / len(chained),
+            unanswered=sum(map(len, kinds[name].values())),
+            error=max(kinds[name].values(), key=len)[0] if kinds[name] else None,
+        )
+        for name in dict.fromkeys(name for shares, _ in chained for name in shares)
+    }
+
+
+def _shares(outcome: Outcome) -> dict[str, float]:
+    return {name.removeprefix(_LINK): value for name, value in outcome.metrics.items() if name.startswith(_LINK)}
+
+
+def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
+    """Return what the calls took, by metric; nothing for a reward that takes nothing."""
+    made = [outcome.metrics for outcome in outcomes if not outcome.cached]
+    took: list[Mapping[str, float]] = [metrics for metrics in made if any(name in metrics for name in COST_METRICS)]
+    found = {name: [metrics[name] for metrics in took if name in metrics] for name in COST_METRICS}
+    return {name: Cost(sum(known), len(known) == len(took)) for name, known in found.items() if known}
 
 
 def as_json(summary: Summary, failures: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from rich.console import Console
 from rich.table import Table as ShownTable
@@ -15,7 +15,7 @@ from rewardkit.cli.arguments import AsJson, DataOption, argument, data_path, opt
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import replacing
 from rewardkit.cli.rewards import only, quiet
-from rewardkit.cli.screen import progress, screen, table
+from rewardkit.cli.screen import screen, table, told_progress
 from rewardkit.cli.text import shortened
 from rewardkit.compose import Composable
 from rewardkit.errors import ConfigError, DataError
@@ -28,7 +28,6 @@ from rewardkit.testing.source import SUFFIXES
 from rewardkit.testing.table import Table, read_table
 from rewardkit.testing.verdict import Bench, CaseResult
 
-_LANES = ("inline", "worker")
 _NAME_CHARS = 40
 
 
@@ -43,8 +42,8 @@ def cases_command(
         bool, option("Write the scores that came into the table as the expected ones.", None, "--accept")
     ] = False,
     lane: Annotated[
-        str | None,
-        option("inline for this process, worker for an isolated one; by default what the cases need.", "LANE"),
+        Literal["inline", "worker"] | None,
+        option("This process, or an isolated one; by default what the cases need."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,8 +63,6 @@ def cases_command(
     rewardkit test my_rewards.py:correct cases.jsonl --accept
     rewardkit test cases.yaml --json[/]
     """
-    if lane is not None and lane not in _LANES:
-        raise ConfigError(f"--lane {lane}: expected one of {', '.join(_LANES)}")
     reference: str | None = rewards
     if data is None and data_option is None:
         reference, data = None, Path(rewards)
@@ -80,15 +77,7 @@ def cases_command(
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """One table, run.
-
-    Attributes:
-        table: The table.
-        reward: The reward's name.
-        verdicts: What became of each case.
-        acceptance: What was accepted; ``None`` where nothing was to be.
-        notes: What may make the table say something else than the data will.
-    """
+    """One table, run with the reward of a name; notes are what may make it say something else than the data will."""
 
     table: Table
     reward: str
@@ -132,11 +121,11 @@ def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting:
     with quiet():
         reward = only(reference) if reference is not None else resolve(cases.reward or "")
     cases.check(reward)
-    verdicts = []
-    with Bench(reward, cases.lane(lane)) as bench, progress(len(cases.cases)) as tick:
+    verdicts: list[CaseResult] = []
+    with Bench(reward, cases.lane(lane)) as bench, told_progress(cases.name) as tick:
         for case in cases.cases:
             verdicts.append(bench.run(case))
-            tick(failed=not verdicts[-1].passed)
+            tick(len(verdicts), len(cases.cases), sum(not one.passed for one in verdicts))
     result = _Result(cases, bench.reward, verdicts, None, list(_notes(cases, reward)))
     if not accepting or not result.wrong:
         return result

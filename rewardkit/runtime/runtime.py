@@ -114,7 +114,7 @@ class Runtime:
         self._pool: WorkerPool | None = None
         resolved = resolve_set(rewards)
         self._rewards = resolved.rewards
-        self.weights = _weights(self._rewards, weights)
+        self.weights = weights_of(self._rewards, weights)
         self._leaves = _leaves(self._rewards.values())
         for leaf in self._leaves:
             leaf.set_up()
@@ -307,9 +307,10 @@ def _leaves(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
     return list(leaves)
 
 
-def _weights(
+def weights_of(
     rewards: Mapping[str, Composable], weights: Sequence[float] | Mapping[str, float] | None
 ) -> dict[str, float]:
+    """Return each reward's weight by name; raises RewardDefinitionError where those given do not match."""
     names = list(rewards)
     if weights is None:
         parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rewardkit import Outcome, Status, Unanswered
-from rewardkit.cli.beside import Cost, Link, costs, links
 from rewardkit.cli.program import app
+from rewardkit.cli.summary import Cost, Link, costs, links
 
 
 def scored(*unanswered: Unanswered, cached: bool = False, **metrics: float) -> Outcome:

@@ -166,6 +166,19 @@ def test_json_is_the_only_thing_on_stdout(work: Path) -> None:
     ]
 
 
+def test_the_parts_of_a_composition_count_through_it_alone(work: Path) -> None:
+    """Where no weights are given a part that stands beside its composition has weight 0, as in a Runtime."""
+    told = json.loads(_score("rewards.py:correct,rewards.py:judge,rewards.py:both", "data.jsonl", "--json")[1])
+    assert {"correct": 0.0, "judge": 1.0, "both": 1.0} == {name: one["weight"] for name, one in told["rewards"].items()}
+
+
+def test_json_has_no_infinity(work: Path) -> None:
+    """The spread of the largest floats is more than a float holds: null in the JSON, which any reader then takes."""
+    (work / "huge.py").write_text("def huge(completion): return 1e308 if completion == '4' else -1e308\n")
+    _, out, _ = _score("huge.py:huge", "data.jsonl", "--json")
+    assert None is json.loads(out, parse_constant=pytest.fail)["rewards"]["huge"]["scores"]["std"]
+
+
 def test_out_has_a_row_for_each_rollout(work: Path) -> None:
     """--out writes what ScoreBatch.to_rows gives, one JSON object a line, and leaves nothing beside it."""
     code, out, _ = _score("rewards.py:both,rewards.py:shortest", "data.jsonl", "--out", "scored.jsonl")
@@ -245,9 +258,9 @@ MISTAKES = {
     "data-first": (["data.jsonl", "rewards.py:short"], "'data.jsonl' is data; rewards come first"),
     "no-reference": (["rewards.py:short,", "data.jsonl"], "separated by commas"),
     "no-yaml": (["absent.yaml", "data.jsonl"], "absent.yaml: No such file"),
-    "weights-count": (["rewards.py:short", "data.jsonl", "--weights", "1,2"], "--weights: expected 1"),
+    "weights-count": (["rewards.py:short", "data.jsonl", "--weights", "1,2"], "2 weights for 1 rewards (short)"),
     "weights-words": (["rewards.py:short", "data.jsonl", "--weights", "lots"], "expected numbers separated by commas"),
-    "weights-nan": (["rewards.py:short", "data.jsonl", "--weights", "nan"], "expected numbers separated by commas"),
+    "weights-nan": (["rewards.py:short", "data.jsonl", "--weights", "nan"], "is nan: expected a finite number"),
     "timeout": (["rewards.py:short", "data.jsonl", "--timeout", "-1"], "--timeout -1: expected a number of seconds"),
     "timeout-nan": (["rewards.py:short", "data.jsonl", "--timeout", "nan"], "--timeout nan: expected a number"),
     "workers": (["rewards.py:short", "data.jsonl", "--workers", "0"], "--workers"),

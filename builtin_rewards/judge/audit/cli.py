@@ -77,7 +77,7 @@ def audit_judge_command(
 
     subject = AuditedJudge(only(judge), judge)
     found = load(path, count=rows, seed=seed, reference=subject.reference)
-    with told_progress(subject.judge.name) as tick:
+    with told_progress(f"audit of {subject.judge.name}") as tick:
         audit = run(subject, found, tick, functools.partial(typer.echo, err=True), accept=accept, samples=samples)
     code = INTERRUPTED if audit.unasked else FAILED if audit.breaches(limits) else 0
     finish(ready(audit, limits), lambda: print_audit(audit, limits, screen()), as_json=as_json, code=code)

@@ -19,10 +19,13 @@ from rewardkit.audit.run import AuditSettings, run
 from rewardkit.data import read_rows
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.registry import resolve
+from rewardkit.runtime.runtime import Runtime, RuntimeLane
 
 HERE = Path(__file__).parent
 LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}
 NUMBERS = (42, 17, 128, 1250, 365)
+HEAVY = ("nan_compare", "runs_eval", "regex_bomb", "always_one", "code_in_process", "graded")
+"""Rewards that need heavy probes or workers, and a sound one; they are always audited as a command does it."""
 
 
 def _work(number: int) -> str:
@@ -65,17 +68,20 @@ Auditor = Callable[..., RewardAudit]
 
 
 @pytest.fixture
-def audit(tmp_path: Path) -> Auditor:
-    """Return what audits a reward of a file with rows."""
+def audit(tmp_path: Path, full: bool) -> Auditor:
+    """Return what audits a reward of a file with rows; in the short form most of them inline, without heavy probes."""
 
-    def audited(reference: str, rows: list[dict[str, Any]], **changes: Any) -> RewardAudit:
+    def audited(reference: str, rows: list[dict[str, Any]]) -> RewardAudit:
         path = tmp_path / "rows.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         reward = resolve(str(reference if ":" in reference and "/" in reference else HERE / reference))
-        settings = AuditSettings(**{"workers": 1, "heavy_rows": 1, "repeated_rows": 2, **changes})
+        heavy = full or reward.name in HEAVY
+        settings = AuditSettings(heavy_rows=int(heavy), repeated_rows=2)
         named = [p.name for p in reward.spec.parameters if p.column]  # type: ignore[attr-defined]
         picked = chosen(read_rows(path), str(path), count=3, seed=0, gold=None, named=named)
-        trials = run(reward, picked, settings, lambda done, known: None)
+        lane = RuntimeLane.WORKER if heavy else RuntimeLane.INLINE
+        with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
+            trials = run(reward, picked, settings, runtime, lambda done, known: None)
         return Assessment(reward, picked, trials, settings).audit(lint.lint(reward), [])  # type: ignore[arg-type]
 
     return audited

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from rewardkit.audit.run import AuditSettings
 from rewardkit.cli.audit_report import excerpt
 from rewardkit.cli.program import app
 
@@ -46,10 +48,11 @@ def kind_of(completion: str, kind: Literal["easy", "hard"], note: str = "") -> f
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with rewards and data."""
+    """A working folder with rewards and data; audits leave out the heavy probes, which are no claim of these tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr("rewardkit.cli.audit.AuditSettings", functools.partial(AuditSettings, heavy_rows=0))
     (tmp_path / "mine.py").write_text(REWARDS)
     rows = [{"prompt": f"{n}+1=", "answer": str(n + 1), "kind": "easy"} for n in (41, 16, 127)]
     _write(tmp_path / "rows.jsonl", rows)

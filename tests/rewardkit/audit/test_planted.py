@@ -14,6 +14,7 @@ from rewardkit.audit.rows import chosen
 from rewardkit.audit.run import AuditSettings, run
 from rewardkit.data import Row
 from rewardkit.registry import resolve
+from rewardkit.runtime.runtime import Runtime, RuntimeLane
 
 HERE = Path(__file__).parent
 LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}
@@ -88,16 +89,18 @@ Auditor = Callable[[str, str], RewardAudit]
 
 
 @pytest.fixture
-def audit() -> Auditor:
-    """Return what audits a reward of a file here with some of the rows."""
+def audit(full: bool) -> Auditor:
+    """Return what audits a reward of a file here with some of the rows; in the short form inline, no heavy probes."""
 
     def audited(reference: str, data: str) -> RewardAudit:
         reward: Any = resolve(str(HERE / reference))
-        settings = AuditSettings(workers=1, heavy_rows=1, repeated_rows=1)
+        settings = AuditSettings(heavy_rows=int(full), repeated_rows=1)
         lines = [Row(place + 1, dict(row)) for place, row in enumerate(DATA[data])]
         named = [p.name for p in reward.spec.parameters if p.column]
         rows = chosen(lines, data, count=3, seed=0, gold=None, named=named)
-        trials = run(reward, rows, settings, lambda done, known: None)
+        lane = RuntimeLane.WORKER if full else RuntimeLane.INLINE
+        with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
+            trials = run(reward, rows, settings, runtime, lambda done, known: None)
         return Assessment(reward, rows, trials, settings).audit([], [])
 
     return audited
