@@ -147,7 +147,7 @@ def test_without_the_detector_the_package_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     language._detector.cache_clear()
     language.extra.cache_clear()
-    with pytest.raises(ImportError, match="needs py3langid.langid: pip install py3langid$"):
+    with pytest.raises(ImportError, match=r"needs py3langid\.langid: pip install py3langid$"):
         language_is.function(ENGLISH)
 
 
