@@ -8,7 +8,7 @@ MINUTES ?= 6
 # Tests wait as often as they work, so one process more than there are cores.
 JOBS ?= $(shell expr $$(nproc) + 1)
 FAMILIES := slow or fuzz or real_model or servers or soak or trainers
-SIDE_BY_SIDE := -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Of what pip says, a line for each large package and one before they are installed; what is wrong is on stderr.

@@ -6,11 +6,15 @@ import functools
 import importlib
 from typing import Any
 
+_PACKAGES = {"jsonschema_specifications": "jsonschema", "referencing": "jsonschema", "rouge_score": "rouge-score"}
+"""The packages that bring modules of another name."""
+
 
 @functools.cache
 def extra(module: str) -> Any:
-    """Return a module of the ``rewards`` extra; an ImportError names the extra."""
+    """Return a module of the ``rewards`` extra; an ImportError names the package that has it."""
     try:
         return importlib.import_module(module)
     except ImportError as missing:
-        raise ImportError(f"this reward needs {module}: pip install {module}") from missing
+        package = _PACKAGES.get(top := module.partition(".")[0], top)
+        raise ImportError(f"this reward needs {module}: pip install {package}") from missing

@@ -39,32 +39,22 @@ LATER = pytest.StashKey[list[pytest.Item]]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs with ``--full`` only, and keep a file's tests together where several processes share them.
+    """Leave out what runs with ``--full`` only, and put files with slow tests first.
 
-    Files with slow tests come first, so that no process is left with one at the end. A test with a group of its own,
-    such as ``@pytest.mark.xdist_group("training")``, runs in the process of that group.
+    Processes share out whole files (``--dist loadfile``), so none is left with a slow one at the end.
     """
     later = [] if config.getoption("--full") else [item for item in items if item.get_closest_marker("full")]
     config.stash[LATER] = later
     config.hook.pytest_deselected(items=later)
     items[:] = [item for item in items if item not in set(later)]
-    slow = {_group_of(item) for item in items if any(item.get_closest_marker(mark) for mark in SLOW)}
-    items.sort(key=lambda item: _group_of(item) not in slow)
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+    slow = {item.path for item in items if any(item.get_closest_marker(mark) for mark in SLOW)}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture
 def later(pytestconfig: pytest.Config) -> list[pytest.Item]:
     """The tests that only ``--full`` runs, and this run leaves out."""
     return pytestconfig.stash[LATER]
-
-
-def _group_of(item: pytest.Item) -> str:
-    """Return the name of the tests that run in one process: what the test is marked with, or its file."""
-    mark = item.get_closest_marker("xdist_group")
-    return str(mark.args[0]) if mark else item.nodeid.partition("::")[0]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -54,11 +54,12 @@ class ChainFunction(CombiningFunction):
         answered = answer.name if len(lost) < len(self.members) else None
         score = Score(None, None, {UNSEEN: 1.0}) if answered is None or answer.score is None else answer.score
         unanswered = [one.unanswered for one in lost]
+        inner = [one for member in lost if member.score for one in member.score.unanswered]
         by = "; ".join([*([f"answered by {answered}"] if answered else []), *map(str, unanswered)])
         shares = {f"link/{link.name}": float(link.name == answered) for link in self.members}
         reason = f"{score.reason} ({by})" if score.reason else by
         metrics = {**with_costs(score.metrics, bill), **shares}
-        return Score(score.value, reason, metrics, (*unanswered, *score.unanswered))
+        return Score(score.value, reason, metrics, (*unanswered, *inner, *score.unanswered))
 
 
 class JudgeReward(Reward[..., Any]):

@@ -110,6 +110,11 @@ class JudgeModel:
         return name_of(self._asks)
 
     @property
+    def served(self) -> str:
+        """The address that decides the replies: also that of a client, which :attr:`where` keeps out of messages."""
+        return str(getattr(self._asks, "base_url", self.where))
+
+    @property
     def place(self) -> tuple[Hashable, Load, RetryPolicy]:
         """The server and limits; models that have both in common share their requests in flight."""
         return self._asks if isinstance(self._asks, Server) else id(self._asks), self.load, self.retry
@@ -117,7 +122,7 @@ class JudgeModel:
     @property
     def identity(self) -> tuple[object, ...]:
         """All settings that its replies depend on."""
-        return self.model, self.where, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
+        return self.model, self.served, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
 
     def request(self, question: Question, format: Format) -> Request:
         """Return the request that asks a question in a format."""
@@ -194,7 +199,7 @@ class _Exchange:
         """Return the reply in a format: the cache's, which takes no requests, or a new one."""
         model, request = self.model, self.model.request(self.question, format)
         if model.cache is not None:
-            self.key = question_key(model.where, request, self.question.version)
+            self.key = question_key(model.served, request, self.question.version)
             if (kept := model.cache.get(self.key)) is not None:
                 return kept
         request = replace(request, options=changed(request.options, changes))

@@ -22,7 +22,7 @@ from rewardkit.spec import Kind
 NAMES = sorted(name for name, point in entry_points().items() if point.value.startswith("builtin_rewards."))
 JAILED = ("code_compiles", "code_runs", "code_tests")
 LARGE = 1_000_000
-"""Characters of the large completions; a twentieth of it in the short form."""
+"""Characters of the large completions; a fiftieth of it in the short form."""
 HOSTILE: dict[str, str] = {
     "empty": "",
     "blank": " \n\t ",
@@ -124,13 +124,13 @@ def _batches(root: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
 @pytest.mark.slow
 def test_no_completion_breaks_any(root: Path, full: bool) -> None:
     """Each hostile completion gets a score in the range or a skip, within the deadline, whatever stands beside it."""
-    size = LARGE if full else LARGE // 20
+    size = LARGE if full else LARGE // 50
     completions = HOSTILE | {act: text * (size // len(text)) for act, text in REPEATED.items()}
     tried = set()
     for names, row in _batches(root):
         made = {name: resolve(name) for name in names if name not in JAILED}
         rollouts = [_rollout({"prompt": "?", **row}, completion) for completion in completions.values()]
-        with Runtime(list(made.values()), workers=2) as runtime:
+        with Runtime(list(made.values()), workers=1) as runtime:
             batch = runtime.score(rollouts)
         for name in made:
             tried.add(name)

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.ifeval.checkers import build_instruction
-from builtin_rewards.ifeval.kinds import KINDS
-from builtin_rewards.instructions import instructions
+from builtin_rewards.ifeval import KINDS
+from builtin_rewards.instructions import build_instruction, instructions
 
 RANDOM_LETTER = {
     (1122, "keywords:letter_frequency"): "the letter is '#', for which the original draws a letter without a seed",

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.ifeval.checkers import UnusableInstructionError, build_instruction, loose_variants
-from builtin_rewards.ifeval.kinds import KINDS
-from builtin_rewards.ifeval.language import count_capital_words, count_sentences, text_language
-from builtin_rewards.instructions import instructions
+from builtin_rewards.ifeval import KINDS, count_capital_words, count_sentences, text_language
+from builtin_rewards.instructions import UnusableInstructionError, build_instruction, instructions, loose_variants
 from rewardkit import Rollout, Runtime, Status
 
 ARGUMENTS: dict[str, Any] = {

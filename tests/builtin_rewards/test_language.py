@@ -147,8 +147,20 @@ def test_without_the_detector_the_package_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     language._detector.cache_clear()
     language.extra.cache_clear()
-    with pytest.raises(ImportError, match="py3langid"):
+    with pytest.raises(ImportError, match=r"needs py3langid\.langid: pip install py3langid$"):
         language_is.function(ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("referencing.jsonschema", "jsonschema"), ("rouge_score.tokenizers", "rouge-score")]
+)
+def test_a_missing_module_names_the_package_that_brings_it(
+    module: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And that only: no index knows the module's name."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"pip install {package}$"):
+        language.extra.__wrapped__(module)
 
 
 @pytest.mark.parametrize(("settings", "words"), [({"language": "xx"}, "language"), ({"min_letters": 0}, "min_letters")])

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner
 
 from rewardkit.cli.program import app
 
 MATHEMATICS = ["math_answer", "numeric_close"]
 WHOLE = [("4+9=", "13"), ("18 - 9 =", "9"), ("17*23", "391"), ("81 / 9 =", "9"), ("2^10 = ?", "1024")]
+SHORT = [(prompt, answer) for prompt, answer in WHOLE if len(answer) <= 2]
+"""Rows whose answers are as long as the demo's."""
 OTHER = [
     ("Compute $\\frac12+\\frac13$.", "\\frac{5}{6}"),
     ("Simplify 72/96.", "3/4"),
@@ -35,36 +36,18 @@ def audited(rewards: list[str], rows: list[tuple[str, str]], folder: Path) -> di
     return dict(zip(rewards, found, strict=True))
 
 
-@pytest.fixture(scope="module")
-def on_whole_numbers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """The audit of the mathematics rewards, and of what ``rewardkit new`` writes."""
-    folder = tmp_path_factory.mktemp("audit")
-    assert 0 == CliRunner().invoke(app, ["new", "my_first_sum", "--dir", str(folder)]).exit_code
-    new = f"{folder}/my_first_sum.py"
-    found = audited([*MATHEMATICS, new], WHOLE, folder)
-    return found | {"new": found[new]}
-
-
-@pytest.mark.parametrize("reward", MATHEMATICS)
-def test_nothing_wrong_is_paid_for_whole_numbers(reward: str, on_whole_numbers: dict[str, dict[str, Any]]) -> None:
-    assert 0 == on_whole_numbers[reward]["false_accepts"]
-
-
-def test_the_demo_pays_nothing_wrong(root: Path, tmp_path: Path) -> None:
-    """On rows whose answers are as long as the demo's."""
-    rows = [(prompt, answer) for prompt, answer in WHOLE if len(answer) <= 2]
-    demo = f"{root}/docs/examples/demo/rewards.py:correct"
-    assert 0 == audited([demo], rows, tmp_path)[demo]["false_accepts"]
-
-
-def test_the_mathematics_rewards_pay_nothing_wrong_for_other_answers(tmp_path: Path) -> None:
-    """Fractions, percentages, units, powers and roots."""
-    found = audited(MATHEMATICS, OTHER, tmp_path)
+def test_the_mathematics_rewards_pay_nothing_wrong(tmp_path: Path, full: bool) -> None:
+    """For whole numbers, fractions, percentages, units and roots; with ``--full`` on twice as many rows."""
+    rows = [*WHOLE, *OTHER]
+    found = audited(MATHEMATICS, rows if full else rows[1::2], tmp_path)
     assert dict.fromkeys(MATHEMATICS, 0) == {name: one["false_accepts"] for name, one in found.items()}
 
 
-def test_the_reward_to_begin_from_pays_for_no_sum_of_the_prompt(on_whole_numbers: dict[str, dict[str, Any]]) -> None:
-    """What ``rewardkit new`` writes reads the last number, but no operand."""
-    found = on_whole_numbers["new"]
-    assert 0 == found["families"]["echo"]["accepted"]
-    assert 0.01 > found["false_reject_share"]
+def test_the_demo_and_the_reward_to_begin_from_pay_for_no_sum(root: Path, tmp_path: Path) -> None:
+    """The demo pays for nothing wrong; what ``rewardkit new`` writes reads the last number, but no operand."""
+    assert 0 == CliRunner().invoke(app, ["new", "my_first_sum", "--dir", str(tmp_path)]).exit_code
+    demo, new = f"{root}/docs/examples/demo/rewards.py:correct", f"{tmp_path}/my_first_sum.py"
+    found = audited([demo, new], SHORT, tmp_path)
+    assert 0 == found[demo]["false_accepts"]
+    assert 0 == found[new]["families"]["echo"]["accepted"]
+    assert 0.01 > found[new]["false_reject_share"]

@@ -184,6 +184,9 @@ def test_a_judge_that_cannot_see_hands_on(jury: bool) -> None:
     assert "answered by seeing; blind: " in str(scored.reason)
     assert [("blind", "unseen", True)] == [(n, kind, "images=True" in why) for n, kind, why, _ in scored.unanswered]
 
+    within = score(Fallback([first, other], name="inner").fallback(seeing), IMAGE)
+    assert ["inner", "blind", "other"] == [one.name for one in within.unanswered]
+
     none = score(first.fallback(other), IMAGE)
     assert (None, 1.0, {0.0}) == (none.value, none.metrics["unseen"], set(links(none).values()))
     nested = score(Fallback([first, other]).with_options(name="inner").fallback(seeing), IMAGE)

@@ -579,6 +579,21 @@ def test_failures_are_never_kept(tmp_path: Path, bad: Any) -> None:
     assert 1 == len(asked(after))
 
 
+def test_clients_of_two_servers_share_no_replies(tmp_path: Path) -> None:
+    """Clients of one class are told apart by their ``base_url``, which no message shows."""
+
+    class Client(FakeJudge):
+        def __init__(self, base_url: str, grade: int) -> None:
+            super().__init__(says(correct=grade))
+            self.base_url = base_url
+
+    cache = JudgeCache(tmp_path / "judge.db")
+    made = [judge(client=Client(f"http://{grade}/v1", grade), cache=cache) for grade in (5, 1)]
+    assert [1.0, 0.0] == [score(one).value for one in made]
+    assert made[0].version != made[1].version
+    assert {"the client Client"} == {one.model.where for one in made}
+
+
 def test_refusals_are_never_kept(tmp_path: Path) -> None:
     """Nor is what a provider's filter or a length limit ended."""
 

@@ -302,9 +302,9 @@ def test_a_list_of_the_options_that_is_cut_off_pays_nobody_by_position(
 ) -> None:
     """Wherever it is cut, a list pays none but the letter that it has called right.
 
-    The short form cuts it at every eleventh character, and for each heading elsewhere.
+    The short form cuts it at every 19th character, and for each heading elsewhere.
     """
-    start, step = (0, 3) if full else (HEADINGS.index(heading), 11)
+    start, step = (0, 3) if full else (HEADINGS.index(heading), 19)
     for letter in LETTERS:
         whole = listed(heading, lines, letter)
         for end in range(len(heading) + start, len(whole), step):
@@ -554,4 +554,4 @@ def test_a_choice_may_hold_a_denial() -> None:
 )
 def test_a_long_text_takes_linear_time(unit: str, full: bool) -> None:
     """Many thousand characters of one mark are read through; what is quadratic would not end."""
-    letters_chosen(unit * ((100_000 if full else 30_000) // len(unit)), LETTERS, CITIES)
+    letters_chosen(unit * ((100_000 if full else 10_000) // len(unit)), LETTERS, CITIES)
