@@ -311,7 +311,7 @@ def test_the_version_is_the_same_in_other_versions_of_python(tmp_path: Path, pyt
         "import importlib.util, sys, ast\n"
         f"spec = importlib.util.spec_from_file_location('n', {str(ROOT / 'rewardkit' / 'names_used.py')!r})\n"
         "n = importlib.util.module_from_spec(spec); sys.modules['n'] = n; spec.loader.exec_module(n)\n"
-        "tree = ast.parse(sys.stdin.read())\nshape = n.shape(tree)\nprint(shape.words, shape.depth, n.uses(tree))\n"
+        "tree = ast.parse(sys.stdin.read())\nprint(n.shape(tree), n.uses(tree))\n"
     )
 
     def told(command: str) -> subprocess.CompletedProcess[str]:
@@ -579,7 +579,7 @@ def test_what_is_followed_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     usual = version_in(written(tmp_path / "usual", files))
     assert {usual} == {version_in(written(tmp_path / f"all{n}", variants[n])) for n in (0, 5, 20)}
     for name, value in bound.items():
-        monkeypatch.setattr(f"rewardkit.reach.{name}", value)
+        monkeypatch.setattr(f"rewardkit.dependencies.{name}", value)
     usual = version_in(written(tmp_path / "bound", files))
     differ = [version_in(written(tmp_path / str(n), one)) != usual for n, one in enumerate(variants)]
     assert usual == version_in(written(tmp_path / "again", files))
