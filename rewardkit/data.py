@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.datafile import name_of, records
 from rewardkit.errors import DataError
+from rewardkit.shown import shortened
 from rewardkit.strict_json import decode, told
 from rewardkit.types import Rollout
 
@@ -161,5 +162,4 @@ def _as_json(value: object) -> str:
 
 
 def _shown(text: str) -> str:
-    text = text.strip()
-    return repr(text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…")
+    return repr(shortened(text, _SHOWN_CHARS))

@@ -6,11 +6,9 @@ hold what its author wrote. Rollouts, data sets and tables of cases are read her
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import sys
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 
@@ -42,7 +40,7 @@ def _finite(text: str) -> float:
 
 
 DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique)
-"""Reads a part of a text too; its errors do not name the key of a wrong number."""
+"""Reads a part of a text too."""
 
 
 def decode(text: str) -> Any:
@@ -50,7 +48,7 @@ def decode(text: str) -> Any:
 
     Raises:
         json.JSONDecodeError: It is not JSON.
-        ValueError: A key stands twice, or a number is not finite or too long; names the key.
+        ValueError: A key stands twice, or a number is not finite or too long; names it.
         RecursionError: It is nested too deep.
     """
     try:
@@ -59,41 +57,9 @@ def decode(text: str) -> Any:
         raise
     except ValueError as wrong:
         digits = f"an integer of more than {sys.get_int_max_str_digits():,} digits is too long; write it as text"
-        said = str(wrong) if isinstance(wrong, _NumberError) else digits
-        key = _key_of_odd_number(text)
-        raise ValueError(f"{said}{'' if key is None else f' (key {key!r})'}") from None
+        raise ValueError(str(wrong) if isinstance(wrong, _NumberError) else digits) from None
 
 
 def told(wrong: ValueError) -> str:
     """Return the words for what :func:`decode` raised: only what is no JSON is called that."""
     return f"not JSON: {wrong.msg} at column {wrong.colno}" if isinstance(wrong, json.JSONDecodeError) else str(wrong)
-
-
-def _key_of_odd_number(text: str) -> str | None:
-    """Return the key of the first number that cannot be read; ``None`` where it has none."""
-    odd, keys = object(), list[str]()
-
-    def holds_odd(value: object) -> bool:
-        return value is odd or (isinstance(value, list) and any(map(holds_odd, value)))
-
-    def search(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys.extend(key for key, value in pairs if holds_odd(value))
-        return dict(pairs)
-
-    def tried(read: Callable[[str], object]) -> Callable[[str], Any]:
-        def number(digits: str) -> object:
-            try:
-                return read(digits)
-            except ValueError:
-                return odd
-
-        return number
-
-    with contextlib.suppress(ValueError):
-        json.JSONDecoder(
-            parse_constant=tried(_no_constant),
-            parse_float=tried(_finite),
-            parse_int=tried(int),
-            object_pairs_hook=search,
-        ).decode(text)
-    return keys[0] if keys else None

@@ -11,8 +11,8 @@ from rich.text import Text
 from rewardkit.cli.beside import Cost, Link
 from rewardkit.cli.screen import table
 from rewardkit.cli.summary import RewardSummary, Spread, Summary
-from rewardkit.cli.text import last_lines, shortened
-from rewardkit.shown import plain
+from rewardkit.cli.text import last_lines
+from rewardkit.shown import plain, shortened
 
 SHOWN_FAILURES = 5
 """Kinds of failure that are shown."""
